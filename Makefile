@@ -1,0 +1,49 @@
+# One word runs every check: `make test`. Nothing is needed but make and Python 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+JOBS ?= 2
+
+.PHONY: help venv demo test test-long format check lock generate clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "tailrace needs Python 3.11 or newer; set PYTHON=…")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements.lock
+	$(BIN)/python -m pip --quiet --disable-pip-version-check install --no-deps --no-build-isolation --editable .
+	mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/tailrace
+	touch $@
+
+venv: $(STAMP) ## create .venv from the lock
+
+demo: $(STAMP) ## a guided run on real input, half a minute
+	$(BIN)/tailrace demo
+
+format: $(STAMP) ## rewrite the sources in the one format
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+check: $(STAMP) ## format, lint, types, import contracts, generated code
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy -p tailrace
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tailrace.sdk.wire.generate --check
+
+test: check ## every check and every test that ends within minutes
+	$(BIN)/pytest -n $(JOBS) -m 'not long' $(ARGS)
+
+test-long: $(STAMP) ## what takes longer
+	$(BIN)/pytest -m long $(ARGS)
+
+generate: $(STAMP) ## write the generated code again from the .proto files
+	$(BIN)/python -m tailrace.sdk.wire.generate
+
+lock: $(STAMP) ## pin versions and hashes again from requirements*.in
+	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-options --no-header --no-annotate --strip-extras --output-file requirements.lock requirements-dev.in
+
+clean: ## remove what the targets above made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info

@@ -1,0 +1,74 @@
+"""A claim on items of a queue: what a lease hands over, how it is renewed, and how each item is settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from .workload import Extra, Kind
+
+
+class State(IntEnum):
+    """The numbers are in the stores and never change meaning. Live states are below 10."""
+
+    NEW = 0
+    RETRIABLE_FAILURE = 1
+    ENQUEUED = 2
+    CLAIMED = 3
+    PROCESSING = 4
+    SUCCESS = 10
+    FATAL_FAILURE = 11
+    CANCELLED = 12
+    DROPPED = 13
+    EXPIRED = 14
+
+    @property
+    def label(self) -> str:
+        """The name users see."""
+        return self.name.lower()
+
+
+@dataclass(slots=True)
+class Leased:
+    """A claim: parallel lists under one fence, which is max(every older fence + 1, server time in µs).
+
+    `lease` is how many seconds the claim lasts from when the caller *sent* its request.
+    """
+
+    fence: int
+    lease: float
+    kinds: list[Kind]
+    ids: list[str]
+    payloads: list[bytes]
+    attempts: list[int]
+    extras: dict[int, Extra] = field(default_factory=dict)
+
+
+class Settle(NamedTuple):
+    """How a leased item that did not plainly succeed is settled.
+
+    state     where it goes: NEW (handed back, free of charge), RETRIABLE_FAILURE, FATAL_FAILURE, CANCELLED, DROPPED,
+              EXPIRED, or SUCCESS
+    due       when it may be leased again; ignored by terminal states
+    attempts  failed attempts so far; crashes and throttles likewise
+    """
+
+    id: str
+    fence: int
+    state: State
+    due: float = 0.0
+    attempts: int = 0
+    crashes: int = 0
+    reason: str = ""
+    progress: str = ""
+    throttles: int = 0
+
+
+class Renewed(NamedTuple):
+    """`lease` seconds from when the request was sent; `lost` ids are no longer the caller's; `cancel` ids are to be
+    cancelled by whoever runs them."""
+
+    lease: float
+    lost: list[str]
+    cancel: list[str]

@@ -1,0 +1,36 @@
+"""What a scheduler wants from a session: how many of which cell, and which cells are closed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Cell(NamedTuple):
+    """One function at one priority: a lane's address."""
+
+    function: str
+    priority: int
+
+
+class Closed(NamedTuple):
+    """Items that would come back held now. Empty collection or tenant: every one of them."""
+
+    function: str
+    collection: str = ""
+    tenant: str = ""
+    reason: str = ""
+    drop: bool = False
+
+
+@dataclass(slots=True)
+class Demand:
+    """How many items may be read now: at most `cells[c]` of each cell named, `total` in all, none of a closed cell.
+
+    A cell not named gets nothing: its items stay in their source and cost no attempt.
+    """
+
+    cells: dict[Cell, int] = field(default_factory=dict)
+    closed: frozenset[Closed] = frozenset()
+    total: int = 0
+    max_bytes: int = 1 << 20

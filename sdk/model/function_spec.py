@@ -1,0 +1,61 @@
+"""What a worker announces of a function it can run, and what the registry keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .priority import DEFAULT_PRIORITY, Priority
+from .retry import DEFAULT_RETRY, Retry
+
+#: Names of functions, collections, tenants, tailers, pools: letters, digits and ._-/ , at most this long.
+NAME_LENGTH = 200
+NAME_PATTERN = r"[A-Za-z0-9_][A-Za-z0-9_.\-/:]*"
+
+DEFAULT_POOL = "default"
+ISOLATED_POOL = "isolated"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSpec:
+    """A registered function. `timeout` is in seconds, None for no limit (a heartbeat keeps a long run alive, R43)."""
+
+    name: str
+    version: str = ""
+    priority: Priority = DEFAULT_PRIORITY
+    retry: Retry = DEFAULT_RETRY
+    timeout: float | None = None
+    pool: str = DEFAULT_POOL
+    isolation: str = "shared"  # shared | process
+    description: str = ""
+
+
+def spec_to_dict(spec: FunctionSpec) -> dict[str, Any]:
+    """Plain data for JSON: what the registry stores and the wire carries beside the name."""
+    retry = spec.retry
+    return {
+        "name": spec.name,
+        "version": spec.version,
+        "priority": spec.priority.label,
+        "timeout": spec.timeout,
+        "pool": spec.pool,
+        "isolation": spec.isolation,
+        "description": spec.description,
+        "retry": {name: getattr(retry, name) for name in Retry.__slots__},
+    }
+
+
+def spec_from_dict(data: dict[str, Any]) -> FunctionSpec:
+    """The inverse of `spec_to_dict`."""
+    retry = dict(data["retry"])
+    retry["delays"] = tuple(retry["delays"])
+    return FunctionSpec(
+        name=data["name"],
+        version=data["version"],
+        priority=Priority.parse(data["priority"]),
+        retry=Retry(**retry),
+        timeout=data["timeout"],
+        pool=data["pool"],
+        isolation=data["isolation"],
+        description=data["description"],
+    )

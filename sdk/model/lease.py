@@ -1,0 +1,78 @@
+"""The arithmetic of leases (shared page LEASES, L1 and L2): grants are clamped, waits are stretched.
+
+Every host has a monotonic clock that drifts by at most `rho`; D = (1 + rho) / (1 - rho) is how far two of them part.
+Safety comes from `grant_*` and `wait_*`; the sizes only make room for renewals to arrive (liveness).
+All times are seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSizes:
+    """Heartbeat, allowances and the three leases. Invariant (checked when made): the inequalities of L2."""
+
+    heartbeat: float = 5.0
+    round_trip: float = 2.0
+    kill_margin: float = 2.0
+    rho: float = 0.01
+    worker: float = 18.0
+    scheduler: float = 28.0
+    source: float = 36.0
+
+    def __post_init__(self) -> None:
+        if min(self.heartbeat, self.round_trip, self.kill_margin) <= 0 or not 0 <= self.rho < 0.5:
+            raise ConfigError("leases: heartbeat, round_trip and kill_margin must be positive, rho within 0 and 0.5")
+        r = self.round_trip * (1 + self.rho)
+        k = self.kill_margin * (1 + self.rho)
+        for name, least in (
+            ("worker", 3 * self.heartbeat + r),
+            ("scheduler", self.drift * self.worker + k + self.heartbeat + r),
+            ("source", self.drift * self.scheduler + self.heartbeat + r),
+        ):
+            if getattr(self, name) < least - 1e-9:
+                raise ConfigError(
+                    f"leases.{name} is {getattr(self, name):g} s but must be at least {least:.2f} s, so that three "
+                    f"heartbeats of {self.heartbeat:g} s can fail before it ends: raise leases.{name} or lower "
+                    "leases.heartbeat"
+                )
+
+    @property
+    def drift(self) -> float:
+        """D: what one host measures as a second may be this many on another."""
+        return (1 + self.rho) / (1 - self.rho)
+
+    @classmethod
+    def of_heartbeat(cls, heartbeat: float) -> LeaseSizes:
+        """The default proportions scaled to another heartbeat: 0.5 s gives leases of 1.8, 2.8 and 3.6 s."""
+        scale = heartbeat / 5.0
+        return cls(heartbeat, 2 * scale, 2 * scale, 0.01, 18 * scale, 28 * scale, 36 * scale)
+
+
+def grant_to_scheduler(sizes: LeaseSizes, still_held: float) -> float:
+    """What a tailer that holds its source for `still_held` more seconds may grant a scheduler (0: nothing)."""
+    return max(0.0, min(sizes.scheduler, still_held / sizes.drift))
+
+
+def grant_to_worker(sizes: LeaseSizes, still_held: float) -> float:
+    """What a scheduler that holds a session for `still_held` more seconds may grant a worker (0: nothing)."""
+    return max(0.0, min(sizes.worker, (still_held - sizes.kill_margin * (1 + sizes.rho)) / sizes.drift))
+
+
+def wait_for_scheduler(sizes: LeaseSizes, granted: float) -> float:
+    """How long a tailer waits, after its last grant of `granted` seconds, before it hands the items out again."""
+    return sizes.drift * granted
+
+
+def wait_for_worker(sizes: LeaseSizes, granted: float) -> float:
+    """How long a scheduler waits, after its last grant of `granted` seconds, before it calls the items lost."""
+    return sizes.drift * granted + sizes.kill_margin * (1 + sizes.rho)
+
+
+def wait_for_source(sizes: LeaseSizes) -> float:
+    """How long whoever takes over a source waits from first reading its row unchanged."""
+    return sizes.drift * sizes.source

@@ -1,0 +1,72 @@
+"""A stream item that rests in the delay service, and how it travels through a log: the payload, the rest as headers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .workload import Headers, Kind
+
+_PREFIX = "tailrace-"
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """One parked item. `attempt` is the number the next attempt will have; times are wall clock seconds."""
+
+    tailer: str
+    id: str
+    kind: Kind
+    payload: bytes
+    due: float
+    first_seen: float
+    attempt: int = 1
+    crashes: int = 0
+    throttles: int = 0
+    reason: str = ""
+    key: str = ""
+    headers: Headers = ()
+    expires_at: float = 0.0
+    progress: str = ""
+
+
+def parked_headers(item: Parked) -> Headers:
+    """Everything but the payload, as the headers of a log record. The workload's own headers follow, untouched."""
+    own = (
+        ("tailer", item.tailer),
+        ("id", item.id),
+        ("function", item.kind.function),
+        ("priority", str(item.kind.priority)),
+        ("collection", item.kind.collection),
+        ("tenant", item.kind.tenant),
+        ("due", repr(item.due)),
+        ("first-seen", repr(item.first_seen)),
+        ("attempt", str(item.attempt)),
+        ("crashes", str(item.crashes)),
+        ("throttles", str(item.throttles)),
+        ("reason", item.reason),
+        ("key", item.key),
+        ("expires-at", repr(item.expires_at)),
+        ("progress", item.progress),
+    )
+    return tuple((_PREFIX + name, value) for name, value in own if value) + item.headers
+
+
+def parked_from(headers: Headers, payload: bytes) -> Parked:
+    """The inverse of `parked_headers`. Raises KeyError for a record that is not a parked item."""
+    own = {name[len(_PREFIX) :]: value for name, value in headers if name.startswith(_PREFIX)}
+    return Parked(
+        tailer=own["tailer"],
+        id=own["id"],
+        kind=Kind(own["function"], int(own["priority"]), own.get("collection", ""), own.get("tenant", "")),
+        payload=payload,
+        due=float(own["due"]),
+        first_seen=float(own["first-seen"]),
+        attempt=int(own.get("attempt", 1)),
+        crashes=int(own.get("crashes", 0)),
+        throttles=int(own.get("throttles", 0)),
+        reason=own.get("reason", ""),
+        key=own.get("key", ""),
+        headers=tuple((name, value) for name, value in headers if not name.startswith(_PREFIX)),
+        expires_at=float(own.get("expires-at", 0.0)),
+        progress=own.get("progress", ""),
+    )

@@ -1,0 +1,62 @@
+"""Durations ("30s", "1h30m", 2.5) and sizes ("16MiB", 4096) as people write them, as plain numbers."""
+
+from __future__ import annotations
+
+import re
+
+from .errors import InvalidRequest
+
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_BYTES = {
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d|w)")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+
+
+def seconds(value: float | str) -> float:
+    """A duration in seconds. Raises InvalidRequest for what is not one, or is negative."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if not 0 <= value < float("inf"):
+            raise InvalidRequest(f"{value!r} is not a duration: expected zero or more seconds")
+        return float(value)
+    if isinstance(value, str):
+        text = value.strip().lower()
+        parts = _DURATION_PART.findall(text)
+        if parts and "".join(number + unit for number, unit in parts) == text:
+            return float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
+        if re.fullmatch(r"\d+(\.\d+)?", text):
+            return float(text)
+    raise InvalidRequest(f'{value!r} is not a duration: expected seconds, or text like "30s", "5m" or "1h30m"')
+
+
+def size(value: int | str) -> int:
+    """A size in bytes. Raises InvalidRequest for what is not one, or is negative."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str):
+        match = _SIZE.fullmatch(value.strip().lower())
+        if match and (match[2] or "b") in _BYTES:
+            return int(float(match[1]) * _BYTES[match[2] or "b"])
+    raise InvalidRequest(f'{value!r} is not a size: expected bytes, or text like "64KiB" or "16MiB"')
+
+
+def duration_text(value: float) -> str:
+    """The shortest text that `seconds` reads back as `value` (to the millisecond)."""
+    left = round(value * 1000)
+    if left <= 0:
+        return "0s"
+    parts = []
+    for unit, step in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
+        count, left = divmod(left, step)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts)

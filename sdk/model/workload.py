@@ -1,0 +1,96 @@
+"""The unit of work, alone and in columns.
+
+On the hot path nothing is one object per item: a `Flight` holds parallel lists, and an item is known by its `ref`, the
+flight's number and the item's index in one integer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .priority import DEFAULT_PRIORITY
+
+#: An item's place in its flight takes this many bits of a ref; a flight holds at most FLIGHT_ITEMS items.
+INDEX_BITS = 10
+FLIGHT_ITEMS = 1 << INDEX_BITS
+INDEX_MASK = FLIGHT_ITEMS - 1
+
+#: Headers are few and small: pairs of text, in order.
+Headers = tuple[tuple[str, str], ...]
+
+
+class Kind(NamedTuple):
+    """What the scheduler may know of an item: never where it came from (R95)."""
+
+    function: str
+    priority: int = int(DEFAULT_PRIORITY)  # a Priority's rank; a plain int hashes five times faster
+    collection: str = ""
+    tenant: str = ""
+
+
+@dataclass(slots=True)
+class Extra:
+    """What few items carry, kept apart so that the others do not pay for it."""
+
+    key: str = ""  # the ordering key; empty: none
+    headers: Headers = ()
+    crashes: int = 0  # processes that died while it ran
+    expires_at: float = 0.0  # wall clock, seconds; 0: never
+    alone: bool = False  # a suspect: runs in a process of its own
+    progress: str = ""  # the last progress note of an earlier attempt
+
+
+@dataclass(slots=True)
+class Flight:
+    """One hand-out: up to FLIGHT_ITEMS items in parallel lists, under one fence and one lease.
+
+    Invariants: every list has the length of `ids`; `extras` is keyed by index; `fence` rises with every hand-out of
+    any item in it, and comes from whoever holds the source's lease.
+    """
+
+    number: int
+    fence: int
+    kinds: list[Kind]
+    ids: list[str]
+    payloads: list[bytes]
+    attempts: list[int]  # 1 for a first attempt
+    extras: dict[int, Extra] = field(default_factory=dict)
+    wants_result: bool = False
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def ref(flight: int, index: int) -> int:
+    """The integer that names an item in a session: its flight's number, then its index."""
+    return flight << INDEX_BITS | index
+
+
+@dataclass(slots=True)
+class Ended:
+    """How one item ended, for every item that did not plainly succeed or that has something to say.
+
+    reason    for people: the exception's text, the gate's name, the signal
+    after     seconds to wait before it may run again (retry, throttled); None: the retry policy says
+    result    the function's return value as bytes (success only)
+    crashed   the process died while this item ran (lost only): a suspicion, counted apart from attempts
+    """
+
+    outcome: int
+    reason: str = ""
+    after: float | None = None
+    result: bytes | None = None
+    crashed: bool = False
+    progress: str = ""
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """A batch of ends: refs that simply succeeded, and the others with their Ended."""
+
+    succeeded: list[int] = field(default_factory=list)
+    ended: dict[int, Ended] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.succeeded) + len(self.ended)

@@ -1,0 +1,121 @@
+"""What a source implements: the seam between where work rests and the one pump that drives them all.
+
+Two families, because sources differ in one thing only (DESIGN section 6). A *queue* source settles each item; a
+*stream* source has positions and a checkpoint. A source connects, reads and closes; reconnecting with back-off,
+windows, pushing and settling are the pump's work (Benthos' division). A new source is one file with a `SourceKind`
+named by an entry point in the group `tailrace.sources`, and passes `tailrace.testing.conformance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .model.claim import Leased, Renewed, Settle, State
+from .model.demand import Demand
+from .model.workload import Headers
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a source can do, as data; `validate` and the docs say what a missing power costs.
+
+    rereads          an item can be read again by its position (held items release their payload)
+    renews           a lease can be prolonged (functions may run longer than one lease)
+    stable_identity  an item keeps its id across redelivery
+    delays           an item can be returned with a delay
+    """
+
+    rereads: bool = True
+    renews: bool = True
+    stable_identity: bool = True
+    delays: bool = True
+
+
+@dataclass(slots=True)
+class StreamBatch:
+    """What one read of one partition found: parallel lists, positions rising.
+
+    `times` are wall clock seconds of when each item came into being.
+    """
+
+    partition: str
+    positions: list[int]
+    times: list[float]
+    keys: list[str]
+    headers: list[Headers]
+    payloads: list[bytes]
+    absent: list[int] = field(default_factory=list)  # positions that hold nothing (any more): settled at once
+
+
+class StreamSource(Protocol):
+    """Positions and a checkpoint. All methods may raise NotConnected; then the pump closes and opens again."""
+
+    capabilities: Capabilities
+
+    async def open(self, positions: Mapping[str, int]) -> None:
+        """Connects and seeks each partition to its position (one not named: its start). Harmless when open."""
+
+    async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
+        """The next items, at most `limit` and about `max_bytes` in all (at least one item), each position once per
+        open. Waits up to `timeout` seconds for the first; an empty list: nothing came, or the source was closed."""
+
+    async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
+        """Items by position, again (capability `rereads`); those gone are in `absent`."""
+
+    async def ends(self) -> dict[str, int]:
+        """For each partition the position that its next item will get: the measure of lag."""
+
+    async def close(self) -> None:
+        """Ends a pending read. Harmless when closed."""
+
+
+class QueueSource(Protocol):
+    """Each item is claimed, renewed and settled by itself. All methods may raise NotConnected.
+
+    `lease`, `renew` and `settle` mean what they mean in `stores.queue.queue.Queue`.
+    """
+
+    capabilities: Capabilities
+
+    async def open(self) -> None:
+        """Connects. Harmless when open."""
+
+    async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
+        """Claims due items within `demand`; waits up to `wait` seconds for the first one. None: nothing was due."""
+
+    async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
+        """Prolongs the leases of one claim's items that are still out."""
+
+    async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
+        """Ends hand-outs of one claim; returns the ids refused as stale. Repeating a settlement is harmless."""
+
+    async def waiting(self) -> int:
+        """How many items wait: the measure of lag; -1 when the source cannot tell."""
+
+    async def close(self) -> None:
+        """Ends a pending lease call. Harmless when closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKind:
+    """A kind of source as the registry knows it.
+
+    name      what `source: {kind: …}` says
+    family    queue | stream
+    options   a pydantic model of the other keys under `source`
+    build     (options, environment) → the source; `environment` names the stores this process has
+    extra     the pip extra that brings its client library; empty: none
+    """
+
+    name: str
+    family: str
+    options: type[Any]
+    build: Callable[[Any, Any], Any]
+    capabilities: Capabilities
+    extra: str = ""
+    description: str = ""
+
+
+__all__ = ["Capabilities", "QueueSource", "SourceKind", "StreamBatch", "StreamSource"]

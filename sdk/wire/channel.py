@@ -1,0 +1,122 @@
+"""Channels and servers with this platform's bounds: loopback only, message sizes, keep-alive, errors ↔ statuses."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import grpc
+
+from ..model.errors import (
+    AlreadyInUse,
+    ConfigError,
+    Conflict,
+    InvalidPayload,
+    InvalidRequest,
+    NotConnected,
+    Overloaded,
+    StaleFence,
+    StoreFull,
+    TailraceError,
+    Unavailable,
+    UnknownFunction,
+)
+
+#: The largest gRPC message: a batch is cut at 1 MiB beside its largest payload, which is at most 4 MiB by default.
+MAX_MESSAGE = 16 << 20
+
+_OPTIONS: list[tuple[str, int]] = [
+    ("grpc.max_send_message_length", MAX_MESSAGE),
+    ("grpc.max_receive_message_length", MAX_MESSAGE),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.so_reuseport", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+]
+
+_STATUS: list[tuple[type[TailraceError], grpc.StatusCode]] = [
+    (UnknownFunction, grpc.StatusCode.NOT_FOUND),
+    (InvalidPayload, grpc.StatusCode.INVALID_ARGUMENT),
+    (InvalidRequest, grpc.StatusCode.INVALID_ARGUMENT),
+    (Conflict, grpc.StatusCode.ALREADY_EXISTS),
+    (Overloaded, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (StoreFull, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (StaleFence, grpc.StatusCode.FAILED_PRECONDITION),
+    (NotConnected, grpc.StatusCode.UNAVAILABLE),
+    (Unavailable, grpc.StatusCode.UNAVAILABLE),
+]
+_CLASSES = {kind.__name__: kind for kind, _ in _STATUS}
+#: Trailing metadata that carries the error's class, so that both ends raise the same one.
+ERROR_KEY = "tailrace-error"
+RETRY_AFTER_KEY = "tailrace-retry-after"
+
+
+def dial(address: str) -> grpc.aio.Channel:
+    """A channel to a part of the platform. Connecting happens by itself, and again after a break."""
+    return grpc.aio.insecure_channel(address, options=_OPTIONS)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address stays on this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+async def serve(address: str, register: Sequence[Callable[[grpc.aio.Server], None]]) -> tuple[grpc.aio.Server, str]:
+    """Starts a server on `host:port` (port 0: any free one) and returns it with its actual address.
+
+    Raises ConfigError beyond loopback (until authentication can be configured), AlreadyInUse for a taken port.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65_535:
+        raise ConfigError(f'{address!r} is not an address to listen on: expected host:port, such as "127.0.0.1:8786"')
+    if not is_loopback(host):
+        raise ConfigError(
+            f"refusing to listen on {address}: without authentication only loopback is allowed "
+            "(127.0.0.1, ::1 or localhost)"
+        )
+    server = grpc.aio.server(options=_OPTIONS)
+    for add in register:
+        add(server)
+    try:
+        bound = server.add_insecure_port(address)
+    except RuntimeError:
+        raise AlreadyInUse(
+            f"cannot listen on {address}: the port is taken. Stop whatever holds it or choose another (0: any free one)"
+        ) from None
+    await server.start()
+    return server, f"{host}:{bound}"
+
+
+async def abort(context: Any, error: TailraceError) -> None:
+    """Ends a server call with the status and class of an error."""
+    status = next((code for kind, code in _STATUS if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
+    metadata = [(ERROR_KEY, type(error).__name__)]
+    if isinstance(error, Overloaded):
+        metadata.append((RETRY_AFTER_KEY, repr(error.retry_after)))
+    await context.abort(status, str(error), tuple(metadata))
+
+
+def error_of(error: grpc.aio.AioRpcError, address: str) -> TailraceError:
+    """The error that the other side raised, or that its absence means."""
+    trailing = dict(error.trailing_metadata() or ())
+    details = error.details() or str(error.code())
+    kind = _CLASSES.get(str(trailing.get(ERROR_KEY, "")))
+    if kind is Overloaded:
+        return Overloaded(details, float(str(trailing.get(RETRY_AFTER_KEY, 1.0))))
+    if kind is not None:
+        return kind(details)
+    if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+        return Unavailable(f"{address} does not answer ({details}); is it running?")
+    return TailraceError(f"{address}: {details}")

@@ -1,0 +1,287 @@
+"""Moves the frames of a link over gRPC: the dialing half, the serving half, and what both ask of their owner.
+
+An owner (an `Endpoint`) is synchronous and holds whatever is pending; the shell here asks it for the next frame
+whenever the connection can take one. While a write is under way more becomes pending, so messages grow under load and go at once
+when idle: coalescing without a linger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import grpc
+
+from ..clock import SYSTEM_CLOCK, Clock
+from ..model.errors import SessionLost
+from .link import Link
+from .v1 import scheduler_pb2 as pb
+
+#: Reconnection delays, seconds: the first, and the cap it doubles to.
+FIRST_PAUSE = 0.02
+LAST_PAUSE = 1.0
+
+
+class Endpoint(Protocol):
+    """The owner of one end of a session. All calls come from one event loop and must not block.
+
+    opened    a connection is up; `resumed` is False for a session that starts empty
+    compose   the next frame with everything pending, or None; called again after each write
+    accept    a frame that was not handled before
+    broken    the connection is gone; the session may yet be resumed
+    lost      the session is gone for good (dialing half only: the other side did not know it)
+    """
+
+    def opened(self, resumed: bool) -> None: ...
+
+    def compose(self) -> Any | None: ...
+
+    def accept(self, frame: Any) -> None: ...
+
+    def broken(self) -> None: ...
+
+    def lost(self) -> None: ...
+
+
+class Stream(Protocol):
+    """What both halves of a gRPC stream offer."""
+
+    async def read(self) -> Any: ...
+
+    async def write(self, message: Any, /) -> None: ...
+
+
+class Connection:
+    """One connection of a link, for as long as it lasts."""
+
+    def __init__(self, link: Link, endpoint: Endpoint, empty: Callable[[], Any], silence: float, clock: Clock) -> None:
+        self._link = link
+        self._endpoint = endpoint
+        self._empty = empty
+        self._silence = silence
+        self._clock = clock
+        self._wake = asyncio.Event()
+        self._heard = clock.monotonic()
+
+    def notify(self) -> None:
+        """The endpoint has something to send."""
+        self._wake.set()
+
+    async def run(self, stream: Stream, again: list[Any]) -> None:
+        """Sends `again` first, then moves frames both ways until the connection ends; returns then. Raises
+        SessionLost when the other end speaks of another session, and whatever the endpoint raises."""
+        self._heard = self._clock.monotonic()
+        tasks = [
+            asyncio.create_task(self._write(stream, again), name="link-write"),
+            asyncio.create_task(self._read(stream), name="link-read"),
+            asyncio.create_task(self._listen(), name="link-silence"),
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for task in done:
+            error = task.exception()
+            if error is not None and not isinstance(error, grpc.RpcError | asyncio.InvalidStateError):
+                raise error
+
+    async def _write(self, stream: Stream, again: list[Any]) -> None:
+        link, compose, wake = self._link, self._endpoint.compose, self._wake
+        for frame in again:
+            await stream.write(frame)
+        while True:
+            wake.clear()
+            frame = None if link.full else compose()
+            if frame is not None:
+                link.stamp(frame)
+                await stream.write(frame)
+            elif link.owes_ack:
+                await self._write_ack(stream)
+            else:
+                await wake.wait()
+
+    async def _write_ack(self, stream: Stream) -> None:
+        frame = self._empty()
+        self._link.stamp(frame, carries=False)
+        await stream.write(frame)
+
+    async def _read(self, stream: Stream) -> None:
+        link, accept, clock = self._link, self._endpoint.accept, self._clock
+        while True:
+            frame = await stream.read()
+            if frame is grpc.aio.EOF:
+                return
+            self._heard = clock.monotonic()
+            was_full = link.full
+            if link.accept(frame):
+                accept(frame)
+            if was_full or link.owes_ack:
+                self._wake.set()
+
+    async def _listen(self) -> None:
+        """Ends the connection when the other side has been silent for too long: it may be half open."""
+        while (left := self._heard + self._silence - self._clock.monotonic()) > 0:  # noqa: ASYNC110 - no event to await
+            await asyncio.sleep(left)
+
+
+class Dialer:
+    """The dialing half: connects, says hello, resumes, reconnects with back-off, until closed.
+
+    `hello` makes the first frame of a connection from a pb.Hello that this class fills with the session and whether
+    it is resumed. `unreachable` is told once per outage why the other side cannot be reached.
+    """
+
+    def __init__(
+        self,
+        open_stream: Callable[[], Any],
+        hello: Callable[[pb.Hello], Any],
+        endpoint: Endpoint,
+        empty: Callable[[], Any],
+        *,
+        silence: float,
+        clock: Clock = SYSTEM_CLOCK,
+        unreachable: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        self._open_stream = open_stream
+        self._hello = hello
+        self._endpoint = endpoint
+        self._empty = empty
+        self._silence = silence
+        self._clock = clock
+        self._unreachable = unreachable
+        self._connection: Connection | None = None
+        self._link = Link()
+        self._task: asyncio.Task[None] | None = None
+        self.session = uuid.uuid4().hex
+        self.connected = asyncio.Event()
+        self._known = False  # the other side has welcomed this session
+
+    def start(self) -> None:
+        """Begins to dial. `connected` is set while a connection is up."""
+        self._task = asyncio.create_task(self._run(), name="dialer")
+
+    def notify(self) -> None:
+        """The endpoint has something to send."""
+        if self._connection is not None:
+            self._connection.notify()
+
+    @property
+    def settled(self) -> bool:
+        """Everything that was sent has been acknowledged."""
+        return not self._link.unacknowledged()
+
+    async def close(self) -> None:
+        """Ends the session and waits for it."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def wait(self) -> None:
+        """Waits for an end that is not `close`: only an error of the endpoint, which is raised."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def _run(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            welcomed, reason = await self._connect()
+            if welcomed:
+                pause = FIRST_PAUSE
+            else:
+                if pause == FIRST_PAUSE:
+                    self._unreachable(reason)
+                await asyncio.sleep(pause)
+                pause = min(LAST_PAUSE, pause * 2)
+
+    async def _connect(self) -> tuple[bool, str]:
+        """One connection from hello to its end. Returns whether it was welcomed, and if not, why."""
+        stream = self._open_stream()
+        welcomed = False
+        try:
+            hello = self._hello(pb.Hello(session=self.session, resume=self._known))
+            hello.link.ack = self._link.last_handled
+            async with asyncio.timeout(self._silence):
+                await stream.write(hello)
+                reply = await stream.read()
+            if reply is grpc.aio.EOF or not reply.HasField("welcome"):
+                return False, "the other side hung up"
+            again = self._welcomed(reply)
+            welcomed = True
+            self._connection = Connection(self._link, self._endpoint, self._empty, self._silence, self._clock)
+            self.connected.set()
+            await self._connection.run(stream, again)
+        except SessionLost:
+            self._forget()
+        except TimeoutError:
+            return False, "no answer"
+        except grpc.RpcError as error:
+            details = getattr(error, "details", None)
+            return welcomed, str(details() if details else error)
+        finally:
+            self.connected.clear()
+            self._connection = None
+            stream.cancel()
+            if welcomed:
+                self._endpoint.broken()
+        return welcomed, "the connection ended"
+
+    def _welcomed(self, reply: Any) -> list[Any]:
+        """Resumes, or starts empty when the other side does not know the session. Returns what to send again."""
+        if self._known and not reply.welcome.resumed:
+            self._endpoint.lost()
+            self._link = Link()
+        resumed = self._known and reply.welcome.resumed
+        if not resumed:
+            self._link = Link()
+        self._known = True
+        self._link.acknowledged(reply.link.ack)
+        self._endpoint.opened(resumed)
+        return self._link.unacknowledged()
+
+    def _forget(self) -> None:
+        self._endpoint.lost()
+        self._link = Link()
+        self.session = uuid.uuid4().hex
+        self._known = False
+
+
+class Served:
+    """One session on the serving side. It outlives connections; whoever owns it ends it by its own clock."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.link = Link()
+        self.connection: Connection | None = None
+        self._task: asyncio.Task[Any] | None = None
+
+    def notify(self) -> None:
+        """The endpoint has something to send."""
+        if self.connection is not None:
+            self.connection.notify()
+
+    async def serve(
+        self, stream: Stream, hello: Any, welcome: Any, *, empty: Callable[[], Any], silence: float, clock: Clock
+    ) -> None:
+        """Serves one connection of this session from its hello to its end. A former connection that is still open is
+        ended first: the dialing side knows better."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._task = asyncio.current_task()
+        self.link.acknowledged(hello.link.ack)
+        welcome.link.ack = self.link.last_handled
+        await stream.write(welcome)
+        self.connection = Connection(self.link, self.endpoint, empty, silence, clock)
+        self.endpoint.opened(welcome.welcome.resumed)
+        try:
+            await self.connection.run(stream, self.link.unacknowledged())
+        finally:
+            self.connection = None
+            self.endpoint.broken()

@@ -1,0 +1,103 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Kind(_message.Message):
+    __slots__ = ("number", "function", "priority", "collection", "tenant")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    function: str
+    priority: int
+    collection: str
+    tenant: str
+    def __init__(self, number: _Optional[int] = ..., function: _Optional[str] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ...) -> None: ...
+
+class Header(_message.Message):
+    __slots__ = ("name", "value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
+class Extra(_message.Message):
+    __slots__ = ("index", "key", "headers", "crashes", "expires_at", "alone", "progress")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    CRASHES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    ALONE_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    key: str
+    headers: _containers.RepeatedCompositeFieldContainer[Header]
+    crashes: int
+    expires_at: float
+    alone: bool
+    progress: str
+    def __init__(self, index: _Optional[int] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[Header, _Mapping]]] = ..., crashes: _Optional[int] = ..., expires_at: _Optional[float] = ..., alone: _Optional[bool] = ..., progress: _Optional[str] = ...) -> None: ...
+
+class Items(_message.Message):
+    __slots__ = ("new_kinds", "kind", "id", "payload", "attempt", "extra", "wants_result")
+    NEW_KINDS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    EXTRA_FIELD_NUMBER: _ClassVar[int]
+    WANTS_RESULT_FIELD_NUMBER: _ClassVar[int]
+    new_kinds: _containers.RepeatedCompositeFieldContainer[Kind]
+    kind: _containers.RepeatedScalarFieldContainer[int]
+    id: _containers.RepeatedScalarFieldContainer[str]
+    payload: _containers.RepeatedScalarFieldContainer[bytes]
+    attempt: _containers.RepeatedScalarFieldContainer[int]
+    extra: _containers.RepeatedCompositeFieldContainer[Extra]
+    wants_result: bool
+    def __init__(self, new_kinds: _Optional[_Iterable[_Union[Kind, _Mapping]]] = ..., kind: _Optional[_Iterable[int]] = ..., id: _Optional[_Iterable[str]] = ..., payload: _Optional[_Iterable[bytes]] = ..., attempt: _Optional[_Iterable[int]] = ..., extra: _Optional[_Iterable[_Union[Extra, _Mapping]]] = ..., wants_result: _Optional[bool] = ...) -> None: ...
+
+class Ended(_message.Message):
+    __slots__ = ("ref", "outcome", "reason", "after", "result", "crashed", "progress")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    CRASHED_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    ref: int
+    outcome: int
+    reason: str
+    after: float
+    result: bytes
+    crashed: bool
+    progress: str
+    def __init__(self, ref: _Optional[int] = ..., outcome: _Optional[int] = ..., reason: _Optional[str] = ..., after: _Optional[float] = ..., result: _Optional[bytes] = ..., crashed: _Optional[bool] = ..., progress: _Optional[str] = ...) -> None: ...
+
+class Outcomes(_message.Message):
+    __slots__ = ("succeeded", "ended")
+    SUCCEEDED_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    succeeded: _containers.RepeatedScalarFieldContainer[int]
+    ended: _containers.RepeatedCompositeFieldContainer[Ended]
+    def __init__(self, succeeded: _Optional[_Iterable[int]] = ..., ended: _Optional[_Iterable[_Union[Ended, _Mapping]]] = ...) -> None: ...
+
+class Function(_message.Message):
+    __slots__ = ("name", "version", "priority", "spec")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    version: str
+    priority: int
+    spec: bytes
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., priority: _Optional[int] = ..., spec: _Optional[bytes] = ...) -> None: ...

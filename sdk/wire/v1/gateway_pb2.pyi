@@ -1,0 +1,294 @@
+from tailrace.sdk.wire.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class NewWorkload(_message.Message):
+    __slots__ = ("function", "payload", "priority", "collection", "tenant", "key", "headers", "delay", "at", "dedupe_key", "expires_after")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    DELAY_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    DEDUPE_KEY_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AFTER_FIELD_NUMBER: _ClassVar[int]
+    function: str
+    payload: bytes
+    priority: int
+    collection: str
+    tenant: str
+    key: str
+    headers: _containers.RepeatedCompositeFieldContainer[_common_pb2.Header]
+    delay: float
+    at: float
+    dedupe_key: str
+    expires_after: float
+    def __init__(self, function: _Optional[str] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., delay: _Optional[float] = ..., at: _Optional[float] = ..., dedupe_key: _Optional[str] = ..., expires_after: _Optional[float] = ...) -> None: ...
+
+class SubmitRequest(_message.Message):
+    __slots__ = ("workloads",)
+    WORKLOADS_FIELD_NUMBER: _ClassVar[int]
+    workloads: _containers.RepeatedCompositeFieldContainer[NewWorkload]
+    def __init__(self, workloads: _Optional[_Iterable[_Union[NewWorkload, _Mapping]]] = ...) -> None: ...
+
+class SubmitReply(_message.Message):
+    __slots__ = ("ids", "duplicates")
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATES_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    duplicates: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., duplicates: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class StatusRequest(_message.Message):
+    __slots__ = ("ids",)
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WorkloadStatus(_message.Message):
+    __slots__ = ("id", "known", "state", "function", "attempts", "crashes", "created_at", "due_at", "ended_at", "reason", "progress")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    CRASHES_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    DUE_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    known: bool
+    state: str
+    function: str
+    attempts: int
+    crashes: int
+    created_at: float
+    due_at: float
+    ended_at: float
+    reason: str
+    progress: str
+    def __init__(self, id: _Optional[str] = ..., known: _Optional[bool] = ..., state: _Optional[str] = ..., function: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., created_at: _Optional[float] = ..., due_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., reason: _Optional[str] = ..., progress: _Optional[str] = ...) -> None: ...
+
+class StatusReply(_message.Message):
+    __slots__ = ("statuses",)
+    STATUSES_FIELD_NUMBER: _ClassVar[int]
+    statuses: _containers.RepeatedCompositeFieldContainer[WorkloadStatus]
+    def __init__(self, statuses: _Optional[_Iterable[_Union[WorkloadStatus, _Mapping]]] = ...) -> None: ...
+
+class ResultRequest(_message.Message):
+    __slots__ = ("id", "wait")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    WAIT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    wait: float
+    def __init__(self, id: _Optional[str] = ..., wait: _Optional[float] = ...) -> None: ...
+
+class ResultReply(_message.Message):
+    __slots__ = ("status", "has_result", "result")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    HAS_RESULT_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    status: WorkloadStatus
+    has_result: bool
+    result: bytes
+    def __init__(self, status: _Optional[_Union[WorkloadStatus, _Mapping]] = ..., has_result: _Optional[bool] = ..., result: _Optional[bytes] = ...) -> None: ...
+
+class CancelRequest(_message.Message):
+    __slots__ = ("ids", "who")
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    who: str
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., who: _Optional[str] = ...) -> None: ...
+
+class CancelReply(_message.Message):
+    __slots__ = ("outcomes",)
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    outcomes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, outcomes: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RegisterFunctionsRequest(_message.Message):
+    __slots__ = ("worker", "functions")
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
+    worker: str
+    functions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Function]
+    def __init__(self, worker: _Optional[str] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ...) -> None: ...
+
+class RegisterFunctionsReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListFunctionsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListFunctionsReply(_message.Message):
+    __slots__ = ("functions",)
+    FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
+    functions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Function]
+    def __init__(self, functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ...) -> None: ...
+
+class Gate(_message.Message):
+    __slots__ = ("function", "collection", "action", "who", "why", "since")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    function: str
+    collection: str
+    action: str
+    who: str
+    why: str
+    since: float
+    def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., action: _Optional[str] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., since: _Optional[float] = ...) -> None: ...
+
+class SetGateRequest(_message.Message):
+    __slots__ = ("gate",)
+    GATE_FIELD_NUMBER: _ClassVar[int]
+    gate: Gate
+    def __init__(self, gate: _Optional[_Union[Gate, _Mapping]] = ...) -> None: ...
+
+class Quota(_message.Message):
+    __slots__ = ("function", "concurrency", "rate", "burst", "weight")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
+    BURST_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    function: str
+    concurrency: int
+    rate: float
+    burst: float
+    weight: float
+    def __init__(self, function: _Optional[str] = ..., concurrency: _Optional[int] = ..., rate: _Optional[float] = ..., burst: _Optional[float] = ..., weight: _Optional[float] = ...) -> None: ...
+
+class SetQuotaRequest(_message.Message):
+    __slots__ = ("quota",)
+    QUOTA_FIELD_NUMBER: _ClassVar[int]
+    quota: Quota
+    def __init__(self, quota: _Optional[_Union[Quota, _Mapping]] = ...) -> None: ...
+
+class ControlReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ControlSnapshot(_message.Message):
+    __slots__ = ("version", "gates", "quotas", "functions")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    GATES_FIELD_NUMBER: _ClassVar[int]
+    QUOTAS_FIELD_NUMBER: _ClassVar[int]
+    FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    gates: _containers.RepeatedCompositeFieldContainer[Gate]
+    quotas: _containers.RepeatedCompositeFieldContainer[Quota]
+    functions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Function]
+    def __init__(self, version: _Optional[int] = ..., gates: _Optional[_Iterable[_Union[Gate, _Mapping]]] = ..., quotas: _Optional[_Iterable[_Union[Quota, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ...) -> None: ...
+
+class ListDeadRequest(_message.Message):
+    __slots__ = ("function", "limit", "id")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    function: str
+    limit: int
+    id: str
+    def __init__(self, function: _Optional[str] = ..., limit: _Optional[int] = ..., id: _Optional[str] = ...) -> None: ...
+
+class DeadLetter(_message.Message):
+    __slots__ = ("id", "function", "tailer", "outcome", "reason", "attempts", "crashes", "died_at", "payload")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    TAILER_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    CRASHES_FIELD_NUMBER: _ClassVar[int]
+    DIED_AT_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    function: str
+    tailer: str
+    outcome: str
+    reason: str
+    attempts: int
+    crashes: int
+    died_at: float
+    payload: bytes
+    def __init__(self, id: _Optional[str] = ..., function: _Optional[str] = ..., tailer: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., died_at: _Optional[float] = ..., payload: _Optional[bytes] = ...) -> None: ...
+
+class ListDeadReply(_message.Message):
+    __slots__ = ("letters", "total")
+    LETTERS_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    letters: _containers.RepeatedCompositeFieldContainer[DeadLetter]
+    total: int
+    def __init__(self, letters: _Optional[_Iterable[_Union[DeadLetter, _Mapping]]] = ..., total: _Optional[int] = ...) -> None: ...
+
+class OverviewRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class TailerOverview(_message.Message):
+    __slots__ = ("name", "kind", "state", "read", "settled", "parked", "dead", "in_flight", "held", "lag", "detail")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    READ_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_FIELD_NUMBER: _ClassVar[int]
+    PARKED_FIELD_NUMBER: _ClassVar[int]
+    DEAD_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    LAG_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: str
+    state: str
+    read: int
+    settled: int
+    parked: int
+    dead: int
+    in_flight: int
+    held: int
+    lag: int
+    detail: str
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[str] = ..., read: _Optional[int] = ..., settled: _Optional[int] = ..., parked: _Optional[int] = ..., dead: _Optional[int] = ..., in_flight: _Optional[int] = ..., held: _Optional[int] = ..., lag: _Optional[int] = ..., detail: _Optional[str] = ...) -> None: ...
+
+class CountByName(_message.Message):
+    __slots__ = ("name", "count")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    count: int
+    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
+
+class OverviewReply(_message.Message):
+    __slots__ = ("queue", "tailers", "delay", "dead_letters")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    TAILERS_FIELD_NUMBER: _ClassVar[int]
+    DELAY_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
+    queue: _containers.RepeatedCompositeFieldContainer[CountByName]
+    tailers: _containers.RepeatedCompositeFieldContainer[TailerOverview]
+    delay: _containers.RepeatedCompositeFieldContainer[CountByName]
+    dead_letters: int
+    def __init__(self, queue: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerOverview, _Mapping]]] = ..., delay: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., dead_letters: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,61 @@
+"""The control store's protocol: gates, quotas and the function registry, versioned as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ...sdk.model.function_spec import FunctionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """`action` is pause or drop; an empty collection means the whole function."""
+
+    function: str
+    collection: str
+    action: str
+    who: str = ""
+    why: str = ""
+    since: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Limits of one function; 0 means no limit, a burst of 0 means the rate (at least 1), a weight of 0 means 1."""
+
+    function: str
+    concurrency: int = 0
+    rate: float = 0.0
+    burst: float = 0.0
+    weight: float = 0.0
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Everything, at one version."""
+
+    version: int = 0
+    gates: list[Gate] = field(default_factory=list)
+    quotas: list[Quota] = field(default_factory=list)
+    functions: list[FunctionSpec] = field(default_factory=list)
+
+
+class Control(Protocol):
+    """Each change raises the version, and is durable when it returns."""
+
+    async def snapshot(self) -> Snapshot:
+        """Everything now."""
+
+    async def wait(self, version: int, timeout: float) -> Snapshot | None:
+        """The snapshot as soon as its version differs from `version`; None after `timeout` seconds."""
+
+    async def put_gate(self, gate: Gate) -> int:
+        """Sets a gate (replacing the one of the same function and collection); action `resume` removes it."""
+
+    async def put_quota(self, quota: Quota) -> int:
+        """Sets a function's limits; all zero removes them."""
+
+    async def register(self, functions: Sequence[FunctionSpec]) -> int:
+        """Adds functions or replaces those of the same name; no new version when nothing changed."""

@@ -1,0 +1,43 @@
+"""The inventory's protocol: what a listing source has seen, by name and version, each with a position.
+
+A folder or a bucket has no order of its own, so the order of discovery becomes the stream's positions. Only identities
+are kept, never content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+
+class Entry(NamedTuple):
+    """`version` is whatever tells two contents of one name apart: size and mtime, an etag."""
+
+    name: str
+    version: str
+
+
+@dataclass(slots=True)
+class Entries:
+    """Parallel lists, by rising position."""
+
+    positions: list[int]
+    names: list[str]
+    versions: list[str]
+
+
+class Inventory(Protocol):
+    """Durable when a method returns."""
+
+    async def offer(self, source: str, entries: Sequence[Entry]) -> int:
+        """Gives each entry not seen before (name and version) the next position; returns how many were new."""
+
+    async def read(self, source: str, position: int, limit: int) -> Entries:
+        """Entries from `position` on."""
+
+    async def end(self, source: str) -> int:
+        """The position that the next new entry will get."""
+
+    async def forget(self, source: str) -> None:
+        """Drops everything about a source."""

@@ -1,0 +1,45 @@
+"""The states of a queued workload and their next-trigger times, as one table (ATF; R22 to R28).
+
+    state               next trigger (when somebody must look again)      reached from
+    NEW                 its due time                                       (submission); a hand-back
+    ENQUEUED            the lease's end: a tailer holds it                 NEW, RETRIABLE_FAILURE, or a lease that ended
+    CLAIMED             the lease's end: it is placed on a worker          ENQUEUED
+    PROCESSING          the lease's end: the worker renews it              ENQUEUED, CLAIMED
+    RETRIABLE_FAILURE   due time of the next attempt                       any leased state
+    SUCCESS             none                                               any leased state
+    FATAL_FAILURE       none                                               any leased state
+    CANCELLED           none                                               NEW, RETRIABLE_FAILURE, any leased state
+    DROPPED, EXPIRED    none                                               any leased state
+
+A leased state whose trigger passes is leased again (its holder died): that is a move to ENQUEUED with a higher fence.
+"""
+
+from __future__ import annotations
+
+from ...sdk.model.claim import State
+
+WAITING = frozenset({State.NEW, State.RETRIABLE_FAILURE})
+LEASED = frozenset({State.ENQUEUED, State.CLAIMED, State.PROCESSING})
+TERMINAL = frozenset({State.SUCCESS, State.FATAL_FAILURE, State.CANCELLED, State.DROPPED, State.EXPIRED})
+
+_MOVES: dict[State, frozenset[State]] = {
+    **{state: frozenset({State.ENQUEUED, State.CANCELLED}) for state in WAITING},
+    State.ENQUEUED: LEASED | WAITING | TERMINAL,
+    State.CLAIMED: frozenset({State.ENQUEUED, State.CLAIMED, State.PROCESSING}) | WAITING | TERMINAL,
+    State.PROCESSING: frozenset({State.ENQUEUED, State.PROCESSING}) | WAITING | TERMINAL,
+    **{state: frozenset() for state in TERMINAL},
+}
+
+
+def may_move(before: State, after: State) -> bool:
+    """Whether the table allows the move."""
+    return after in _MOVES[before]
+
+
+def next_trigger(state: State, due: float, lease_end: float) -> float | None:
+    """The time that is written with the state: its due time, its lease's end, or none."""
+    if state in WAITING:
+        return due
+    if state in LEASED:
+        return lease_end
+    return None

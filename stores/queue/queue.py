@@ -1,0 +1,81 @@
+"""The queue's protocol: a distributed priority queue in the manner of FOQS (Meta) and ATF's task store (Dropbox).
+
+Times are wall clock seconds of the store's own clock unless said otherwise. Every method is durable when it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from ...sdk.model.claim import Leased, Renewed, Settle, State
+from ...sdk.model.demand import Demand
+from ...sdk.model.workload import Headers, Kind
+
+
+@dataclass(slots=True)
+class NewItem:
+    """A workload to be stored. `due` 0 means now; `expires_at` 0 means never; an empty dedupe_key or key means none."""
+
+    kind: Kind
+    payload: bytes
+    due: float = 0.0
+    key: str = ""
+    headers: Headers = ()
+    dedupe_key: str = ""
+    expires_at: float = 0.0
+
+
+class Submitted(NamedTuple):
+    """The id a new item got, or that of the first one with its dedupe key."""
+
+    id: str
+    duplicate: bool
+
+
+@dataclass(slots=True)
+class Status:
+    """What the store knows of one item. `due` 0: it will not run again; `ended_at` 0: it has not ended."""
+
+    id: str
+    state: State
+    kind: Kind
+    attempts: int
+    crashes: int
+    created_at: float
+    due: float
+    ended_at: float
+    reason: str
+    progress: str
+
+
+class Queue(Protocol):
+    """Items that wait for their time, leased by priority and then due time, settled one by one."""
+
+    async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
+        """Stores all items or none. Raises Overloaded at the configured bound, StoreFull, InvalidRequest."""
+
+    async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
+        """Claims due items within `demand` for `seconds`, at most FLIGHT_ITEMS; waits up to `wait` seconds for the
+        first one. Within a cell by due time; cells in turns, so that a full one does not starve the others. An item
+        with a key is leased only when it is the oldest pending one of its key. None: nothing was due."""
+
+    async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
+        """Prolongs the leases of one claim's items that are still out. `phase` is CLAIMED or PROCESSING."""
+
+    async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
+        """Ends hand-outs of one claim. Returns the ids that were refused because a newer fence exists (nothing about
+        them was changed) or because they had ended. Repeating a settlement is harmless."""
+
+    async def status(self, ids: Sequence[str]) -> list[Status | None]:
+        """What is known of each id; None for unknown or forgotten ones."""
+
+    async def cancel(self, ids: Sequence[str]) -> list[str]:
+        """Of each id: `cancelled` (had not started), `requested` (a lease holder will be told), `ended`, `unknown`."""
+
+    async def counts(self) -> dict[str, int]:
+        """How many items are in each state, by the state's name."""
+
+
+__all__ = ["Leased", "NewItem", "Queue", "Renewed", "Settle", "State", "Status", "Submitted"]

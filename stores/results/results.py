@@ -1,0 +1,16 @@
+"""The results' protocol: return values, kept for a bounded time and fetched by id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class Results(Protocol):
+    """Retention (seconds and bytes) is the engine's configuration; the oldest go first."""
+
+    async def put(self, results: Mapping[str, bytes]) -> None:
+        """Keeps results by workload id; durable when it returns."""
+
+    async def get(self, id: str) -> bytes | None:
+        """One result; None when there is none (any more)."""
