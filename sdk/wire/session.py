@@ -1,8 +1,8 @@
 """Moves the frames of a link over gRPC: the dialing half, the serving half, and what both ask of their owner.
 
 An owner (an `Endpoint`) is synchronous and holds whatever is pending; the shell here asks it for the next frame
-whenever the connection can take one. While a write is under way more becomes pending, so messages grow under load and go at once
-when idle: coalescing without a linger.
+whenever the connection can take one. While a write is under way more becomes pending, so messages grow under load and
+go at once when idle: coalescing without a linger.
 """
 
 from __future__ import annotations

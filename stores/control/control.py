@@ -7,29 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...sdk.model.function_spec import FunctionSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """`action` is pause or drop; an empty collection means the whole function."""
-
-    function: str
-    collection: str
-    action: str
-    who: str = ""
-    why: str = ""
-    since: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """Limits of one function; 0 means no limit, a burst of 0 means the rate (at least 1), a weight of 0 means 1."""
-
-    function: str
-    concurrency: int = 0
-    rate: float = 0.0
-    burst: float = 0.0
-    weight: float = 0.0
+from ...sdk.model.limits import Gate, Quota
 
 
 @dataclass(slots=True)
@@ -59,3 +37,6 @@ class Control(Protocol):
 
     async def register(self, functions: Sequence[FunctionSpec]) -> int:
         """Adds functions or replaces those of the same name; no new version when nothing changed."""
+
+
+__all__ = ["Control", "Gate", "Quota", "Snapshot"]
