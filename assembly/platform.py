@@ -1,0 +1,146 @@
+"""The whole platform as child processes: a node, a scheduler, a worker. `up`, demo, bench and tests use it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .processes import Child, Kept
+
+
+class Platform:
+    """Starts the three processes, keeps them running, and ends them. A Part (start, drain, stop).
+
+    data         where the embedded stores rest
+    functions    modules or files with functions; empty: no worker is started
+    config       a configuration directory; None: defaults
+    tailers      more tailer files
+    heartbeat    seconds; None: as configured
+    environment  more environment variables for the worker
+    ports        the listening addresses by part (`gateway`, `scheduler`, `store`, `delay`); a missing one takes any
+                 free port of loopback
+    on_event     told of each start and death, for people: (part, "ready" | "died", detail)
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        functions: Sequence[str] = (),
+        config: Path | None = None,
+        tailers: Sequence[Path] = (),
+        heartbeat: float | None = None,
+        environment: Mapping[str, str] | None = None,
+        *,
+        ports: Mapping[str, str] | None = None,
+        worker: Mapping[str, Any] | None = None,
+        on_event: Callable[[str, str, str], None] = lambda part, event, detail: None,
+    ) -> None:
+        self._common = {
+            "config": None if config is None else str(config.resolve()),
+            "heartbeat": heartbeat,
+        }
+        self._data = data.resolve()
+        self._functions = list(functions)
+        self._tailers = [str(path.resolve()) for path in tailers]
+        self._ports = dict.fromkeys(("gateway", "scheduler", "store", "delay"), "127.0.0.1:0") | dict(ports or {})
+        self._worker_settings = dict(worker or {})
+        self._on_event = on_event
+        self._scheduler = self._kept("scheduler", self._scheduler_arguments)
+        self._node = self._kept("node", self._node_arguments)
+        self._worker = self._kept("worker", self._worker_arguments, environment)
+
+    def _kept(
+        self, name: str, arguments: Callable[[], Mapping[str, Any]], environment: Mapping[str, str] | None = None
+    ) -> Kept:
+        return Kept(name, arguments, environment, on_ready=self._ready, on_death=self._died)
+
+    def _ready(self, child: Child) -> None:
+        for part, address in child.ready["addresses"].items():
+            self._ports[part] = address  # a part that is started again keeps its address
+        self._on_event(child.name, "ready", f"pid {child.pid} {child.ready['address']}".rstrip())
+
+    def _died(self, name: str, status: int) -> None:
+        self._on_event(name, "died", f"exit status {status}")
+
+    def _node_arguments(self) -> dict[str, Any]:
+        return {
+            **self._common,
+            "data": str(self._data),
+            "tailers": self._tailers,
+            "scheduler": self._ports["scheduler"],
+            "listen": {part: self._ports[part] for part in ("gateway", "store", "delay")},
+        }
+
+    def _scheduler_arguments(self) -> dict[str, Any]:
+        return {**self._common, "listen": self._ports["scheduler"], "gateway": self._ports["gateway"]}
+
+    def _worker_arguments(self) -> dict[str, Any]:
+        return {
+            **self._common,
+            "modules": self._functions,
+            "schedulers": [self._ports["scheduler"]],
+            "gateway": self._ports["gateway"],
+            "settings": self._worker_settings,
+        }
+
+    @property
+    def gateway_address(self) -> str:
+        """Where clients submit."""
+        return self._ports["gateway"]
+
+    @property
+    def scheduler_address(self) -> str:
+        """Where tailers and workers attach."""
+        return self._ports["scheduler"]
+
+    @property
+    def store_address(self) -> str:
+        """Where the embedded stores are served to other processes."""
+        return self._ports["store"]
+
+    def pids(self) -> dict[str, int]:
+        """The process id of each running part."""
+        kept = (self._node, self._scheduler, self._worker)
+        return {each.name: each.child.pid for each in kept if each.child is not None}
+
+    def worker_pids(self) -> list[int]:
+        """The worker supervisor's process id, if one runs."""
+        return [pid for name, pid in self.pids().items() if name == "worker"]
+
+    async def start(self) -> None:
+        """Starts all parts; returns when each is ready. Raises PartFailed, having stopped the others."""
+        try:
+            # The node's address must be known to the scheduler, and the scheduler's to the node: the node dials late.
+            await self._fix_addresses()
+            await self._node.start()
+            await asyncio.gather(self._scheduler.start(), *([self._worker.start()] if self._functions else []))
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _fix_addresses(self) -> None:
+        """Chooses the free ports now, so that parts that die come back under the address the others know."""
+        for part, address in self._ports.items():
+            host, _, port = address.rpartition(":")
+            if port == "0":
+                self._ports[part] = f"{host}:{await _free_port(host)}"
+
+    async def drain(self, timeout: float) -> None:
+        """Ends gracefully: tailers first take in nothing more, then the worker finishes, then the scheduler goes."""
+        await asyncio.gather(self._worker.drain(timeout), self._node.drain(timeout))
+        await self._scheduler.drain(timeout)
+
+    async def stop(self) -> None:
+        """Ends everything now."""
+        await asyncio.gather(self._worker.stop(), self._node.stop(), self._scheduler.stop())
+
+
+async def _free_port(host: str) -> int:
+    """A port that is free now."""
+    server = await asyncio.start_server(lambda reader, writer: None, host, 0)
+    port = int(server.sockets[0].getsockname()[1])
+    server.close()
+    await server.wait_closed()
+    return port

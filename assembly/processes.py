@@ -1,0 +1,201 @@
+"""Child processes of `tailrace up`: started with one JSON argument, ready when they say so, restarted when they die.
+
+A child gets the read end of a *lifeline* pipe: when the parent dies, however, the pipe closes and the child drains. It
+says that it is ready by one JSON line on another pipe, which names the address it listens on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..sdk.model.errors import TailraceError
+
+#: A part that is not ready by then has failed, seconds.
+READY_TIMEOUT = 60.0
+#: Delay before a part that died is started again, seconds: the first, and the cap it doubles to.
+FIRST_PAUSE = 0.1
+LAST_PAUSE = 5.0
+#: A part that ran this long starts its back-off afresh, seconds.
+SETTLED = 30.0
+
+
+class PartFailed(TailraceError):
+    """A part did not start. `code` is its exit status; what it had to say is on its standard error."""
+
+    def __init__(self, name: str, code: int | None) -> None:
+        super().__init__(f"the {name} did not start (exit status {code}); its own message is above")
+        self.code = code
+
+
+@dataclass(slots=True)
+class Child:
+    """One running child. Invariant: `lifeline` stays open for as long as the child is wanted."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    lifeline: int
+    ready: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+
+async def spawn(name: str, arguments: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Child:
+    """Starts a part and waits until it is ready. Raises PartFailed when it ends first or says nothing in time."""
+    lifeline_read, lifeline = os.pipe()
+    ready, ready_write = os.pipe()
+    text = json.dumps({"part": name, "lifeline": lifeline_read, "ready": ready_write, **arguments})
+    process = subprocess.Popen(  # noqa: ASYNC220 - spawning takes a millisecond; asyncio's watcher would reap for us
+        [sys.executable, "-m", "tailrace.assembly.child", text],
+        pass_fds=(lifeline_read, ready_write),
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **(environment or {})},
+        start_new_session=True,
+    )
+    os.close(lifeline_read)
+    os.close(ready_write)
+    child = Child(name, process, lifeline)
+    try:
+        line = await _read_line(ready)
+    finally:
+        os.close(ready)
+    if not line:
+        await stop(child, 0)
+        raise PartFailed(name, process.returncode)
+    child.ready = json.loads(line)
+    return child
+
+
+async def _read_line(descriptor: int) -> bytes:
+    """The one line a child writes when it is ready; empty when it ended or took too long."""
+    loop = asyncio.get_running_loop()
+    arrived = asyncio.Event()
+    os.set_blocking(descriptor, False)
+    loop.add_reader(descriptor, arrived.set)
+    line = b""
+    try:
+        async with asyncio.timeout(READY_TIMEOUT):
+            while not line.endswith(b"\n"):
+                await arrived.wait()
+                arrived.clear()
+                part = os.read(descriptor, 65_536)
+                if not part:
+                    return b""
+                line += part
+    except TimeoutError:
+        return b""
+    finally:
+        loop.remove_reader(descriptor)
+    return line
+
+
+async def wait(child: Child) -> int:
+    """The child's exit status, when it has one."""
+    return await asyncio.to_thread(child.process.wait)
+
+
+async def stop(child: Child, grace: float) -> int:
+    """Asks the child to drain, and kills it after `grace` seconds. Returns its exit status."""
+    if child.process.poll() is None and grace > 0:
+        child.process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(grace):
+                await _reaped(child)
+        except TimeoutError:
+            pass
+    if child.process.poll() is None:
+        child.process.kill()
+        await _reaped(child)
+    if child.lifeline >= 0:
+        os.close(child.lifeline)
+        child.lifeline = -1
+    return child.process.returncode
+
+
+async def _reaped(child: Child) -> None:
+    """Waits without a thread: a thread in `wait` could not be cancelled."""
+    pause = 0.005
+    while child.process.poll() is None:
+        await asyncio.sleep(pause)
+        pause = min(0.1, pause * 1.5)
+
+
+class Kept:
+    """A part that is kept running: started again with back-off whenever it dies.
+
+    `arguments` is asked before every start, so that a part learns the addresses of the others as they are now.
+    `on_ready` and `on_death` are told of each start and end.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Callable[[], Mapping[str, Any]],
+        environment: Mapping[str, str] | None = None,
+        *,
+        on_ready: Callable[[Child], None] = lambda child: None,
+        on_death: Callable[[str, int], None] = lambda name, status: None,
+    ) -> None:
+        self.name = name
+        self.child: Child | None = None
+        self._arguments = arguments
+        self._environment = environment
+        self._on_ready = on_ready
+        self._on_death = on_death
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """The first start; its failure is raised, later ones are tried again."""
+        self.child = await spawn(self.name, self._arguments(), self._environment)
+        self._on_ready(self.child)
+        self._task = asyncio.create_task(self._keep(), name=f"keep-{self.name}")
+
+    async def _keep(self) -> None:
+        pause = FIRST_PAUSE
+        loop = asyncio.get_running_loop()
+        while True:
+            child = self.child
+            if child is not None:
+                started = loop.time()
+                await _reaped(child)
+                await stop(child, 0)
+                self._on_death(self.name, child.process.returncode)
+                if loop.time() - started > SETTLED:
+                    pause = FIRST_PAUSE
+                self.child = None
+            await asyncio.sleep(pause)
+            pause = min(LAST_PAUSE, pause * 2)
+            try:
+                self.child = await spawn(self.name, self._arguments(), self._environment)
+            except PartFailed as failed:
+                self._on_death(self.name, failed.code or 0)
+            else:
+                self._on_ready(self.child)
+
+    async def drain(self, timeout: float) -> None:
+        """Ends the part gracefully."""
+        await self._forget()
+        if self.child is not None:
+            await stop(self.child, timeout)
+
+    async def stop(self) -> None:
+        """Ends the part now."""
+        await self._forget()
+        if self.child is not None:
+            await stop(self.child, 0)
+            self.child = None
+
+    async def _forget(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None

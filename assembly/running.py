@@ -1,0 +1,67 @@
+"""One part in the foreground of one process: start, say so, wait for a signal, drain, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from ..sdk.lifecycle import Part
+
+#: How long a part may drain before it is stopped, seconds. A supervisor above should allow a little more.
+GRACE = 30.0
+
+
+class Signals:
+    """SIGTERM and SIGINT as events: the first asks to drain, the second to stop at once."""
+
+    def __init__(self) -> None:
+        self.drain = asyncio.Event()
+        self.hurry = asyncio.Event()
+
+    def install(self) -> None:
+        """Takes over both signals in the running loop."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.arrived)
+
+    def arrived(self) -> None:
+        """One more signal, or the parent's death."""
+        (self.hurry if self.drain.is_set() else self.drain).set()
+
+
+async def run(part: Part, *, started: Callable[[], None], signals: Signals, grace: float = GRACE) -> None:
+    """Runs a part until it is told to end. `started` is called when it is ready."""
+    await part.start()
+    try:
+        started()
+        await signals.drain.wait()
+        draining = asyncio.create_task(part.drain(grace), name="drain")
+        hurry = asyncio.create_task(signals.hurry.wait(), name="hurry")
+        done, _ = await asyncio.wait({draining, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (draining, hurry):
+            task.cancel()
+        await asyncio.gather(draining, hurry, return_exceptions=True)
+        if draining in done:
+            draining.result()
+    finally:
+        await part.stop()
+
+
+def watch_lifeline(descriptor: int, signals: Signals) -> None:
+    """Drains when the parent is gone: its end of the pipe closes by itself."""
+
+    def closed() -> None:
+        asyncio.get_running_loop().remove_reader(descriptor)
+        signals.arrived()
+
+    asyncio.get_running_loop().add_reader(descriptor, closed)
+
+
+def say_ready(descriptor: int, facts: dict[str, Any]) -> None:
+    """Tells the parent that this part works, and where."""
+    os.write(descriptor, json.dumps(facts).encode() + b"\n")
+    os.close(descriptor)

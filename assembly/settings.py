@@ -1,0 +1,104 @@
+"""The configuration directory: one optional YAML file per part, `tailers/*.yaml`, `quotas.yaml`, `leases.yaml`.
+
+A file that is absent means the defaults. Everything is read and checked before anything starts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from ..sdk.config import Seconds, load
+from ..sdk.model.errors import ConfigError
+from ..sdk.model.lease import LeaseSizes
+
+M = TypeVar("M", bound=BaseModel)
+
+#: The files a configuration directory may hold, beside the folder `tailers`.
+FILES = (
+    "client.yaml",
+    "delay.yaml",
+    "gateway.yaml",
+    "leases.yaml",
+    "quotas.yaml",
+    "scheduler.yaml",
+    "stores.yaml",
+    "worker.yaml",
+)
+
+
+class LeasesConfig(BaseModel):
+    """`leases.yaml`. With `heartbeat` alone the leases keep their default proportions to it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    heartbeat: Seconds = 5.0
+    round_trip: Seconds | None = None
+    kill_margin: Seconds | None = None
+    rho: float = 0.01
+    worker: Seconds | None = None
+    scheduler: Seconds | None = None
+    source: Seconds | None = None
+
+    def sizes(self) -> LeaseSizes:
+        """The sizes, checked against the inequalities. Raises ConfigError naming the number to change."""
+        usual = LeaseSizes.of_heartbeat(self.heartbeat)
+
+        def chosen(name: str) -> float:
+            value = getattr(self, name)
+            return float(getattr(usual, name) if value is None else value)
+
+        return LeaseSizes(
+            self.heartbeat,
+            chosen("round_trip"),
+            chosen("kill_margin"),
+            self.rho,
+            chosen("worker"),
+            chosen("scheduler"),
+            chosen("source"),
+        )
+
+
+class ConfigDirectory:
+    """A configuration directory, or none at all (`path` None): then everything is at its default."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        if path is None:
+            return
+        if not path.is_dir():
+            raise ConfigError(f"{path}: no such configuration directory; give --config a folder, or leave it out")
+        known = {*FILES, "tailers"}
+        for entry in sorted(path.iterdir()):
+            if entry.suffix in (".yaml", ".yml") and entry.name not in known:
+                raise ConfigError(
+                    f"{entry}: not a file that tailrace reads; expected {', '.join(FILES)} or a folder tailers/"
+                )
+
+    def read(self, name: str, model: type[M]) -> M:
+        """One part's settings: its file, or its defaults."""
+        path = None if self.path is None else self.path / name
+        return load(path, model) if path is not None and path.exists() else model()
+
+    def quotas(self) -> Path | None:
+        """The quota file, if there is one."""
+        path = None if self.path is None else self.path / "quotas.yaml"
+        return path if path is not None and path.exists() else None
+
+    def tailers(self) -> list[Path]:
+        """The tailer files, sorted by name."""
+        folder = None if self.path is None else self.path / "tailers"
+        return sorted(folder.glob("*.y*ml")) if folder is not None and folder.is_dir() else []
+
+    def lease_sizes(self, heartbeat: float | None = None) -> LeaseSizes:
+        """The lease sizes: of `heartbeat` when given, else of `leases.yaml`."""
+        if heartbeat is not None:
+            return LeaseSizes.of_heartbeat(heartbeat)
+        return self.read("leases.yaml", LeasesConfig).sizes()
+
+
+def merged(model: M, **changes: Any) -> M:
+    """A copy of settings with the changes that are not None."""
+    return model.model_copy(update={name: value for name, value in changes.items() if value is not None})

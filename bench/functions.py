@@ -1,0 +1,43 @@
+"""The functions that the scenarios run: no-ops, and one that says when it started."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from ..sdk.function import Function, function
+
+#: How many no-op functions there are.
+FUNCTIONS = 200
+
+
+def _noop(number: int) -> Function:
+    async def noop() -> None:
+        return None
+
+    return function(name=f"noop_{number:03}", priority="user_visible")(noop)
+
+
+globals().update({f"noop_{number:03}": _noop(number) for number in range(FUNCTIONS)})
+
+_STARTS = os.environ.get("TAILRACE_BENCH_STARTS", "")
+
+
+@function(name="bench_start", priority="interactive")
+async def bench_start(sent: float) -> None:
+    """Writes how long ago `sent` was, on this machine's monotonic clock, to the file of the run."""
+    late = time.monotonic() - sent
+    descriptor = os.open(_STARTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, f"{late:.6f}\n".encode())
+    finally:
+        os.close(descriptor)
+
+
+def starts(path: Path) -> list[float]:
+    """The latencies written so far, seconds."""
+    return [float(line) for line in path.read_text().split()] if path.exists() else []
+
+
+__all__ = ["FUNCTIONS", "bench_start", "starts"]

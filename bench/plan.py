@@ -1,0 +1,36 @@
+"""What each scenario is held against: the figures asked on two cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A bound on one figure of a scenario."""
+
+    figure: str
+    bound: float
+    unit: str
+    at_least: bool
+    label: str
+
+
+ASKED: dict[str, tuple[Asked, ...]] = {
+    "stream": (Asked("items_per_s", 50_000, "items/s", True, "stream: log → no-op, settled"),),
+    "queue": (Asked("items_per_s", 30_000, "items/s", True, "queue: durable → no-op, acked"),),
+    "latency": (
+        Asked("p50_ms", 2.0, "ms", False, "queue latency p50: submit → start"),
+        Asked("p99_ms", 8.0, "ms", False, "queue latency p99"),
+        Asked("log_p50_ms", 2.0, "ms", False, "log latency p50: append → start"),
+        Asked("log_p99_ms", 8.0, "ms", False, "log latency p99"),
+    ),
+    "memory": (
+        Asked("node_mb", 150, "MB", False, "node, 1,000,000 items waiting"),
+        Asked("scheduler_mb", 150, "MB", False, "scheduler, 1,000,000 items waiting"),
+    ),
+    "idle": (
+        Asked("idle_cpu_percent", 2.0, "% of a core", False, "idle CPU of `tailrace up`"),
+        Asked("import_ms", 100, "ms", False, "`import tailrace`"),
+    ),
+}

@@ -1,0 +1,62 @@
+"""Bars as SVG, drawn by hand: figures against what was asked, readable in a browser and in a diff."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, ROW, LEFT, RIGHT = 760, 34, 250, 150
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One figure. `asked` is the bound it is held against; `at_least` says which side of it is good."""
+
+    label: str
+    value: float
+    asked: float
+    unit: str
+    at_least: bool
+
+    @property
+    def good(self) -> bool:
+        """Whether the bound holds."""
+        return self.value >= self.asked if self.at_least else self.value <= self.asked
+
+
+def bars(title: str, note: str, rows: Sequence[Bar]) -> str:
+    """An SVG picture: each figure as a share of its bound, with the bound as a line at one."""
+    height = 74 + ROW * len(rows)
+    room = WIDTH - LEFT - RIGHT
+    longest = max([2.0, *(min(row.value / row.asked, 4.0) for row in rows)])
+    scale = room / longest
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        'font-family="system-ui, sans-serif" font-size="13">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+        f'<text x="16" y="26" font-size="16" font-weight="600" fill="#16324f">{escape(title)}</text>',
+        f'<text x="16" y="46" fill="#5b6b7a">{escape(note)}</text>',
+    ]
+    for number, row in enumerate(rows):
+        top = 62 + ROW * number
+        length = min(row.value / row.asked, 4.0) * scale
+        colour = "#2a7f62" if row.good else "#b3452c"
+        sign = "≥" if row.at_least else "≤"
+        parts += [
+            f'<text x="{LEFT - 10}" y="{top + 16}" text-anchor="end" fill="#16324f">{escape(row.label)}</text>',
+            f'<rect x="{LEFT}" y="{top}" width="{length:.1f}" height="22" rx="3" fill="{colour}"/>',
+            f'<text x="{LEFT + length + 8:.1f}" y="{top + 16}" fill="#16324f">{_number(row.value)} {escape(row.unit)} '
+            f"({sign} {_number(row.asked)})</text>",
+        ]
+    line = LEFT + scale
+    parts += [
+        f'<line x1="{line:.1f}" y1="56" x2="{line:.1f}" y2="{height - 8}" stroke="#16324f" stroke-dasharray="4 3"/>',
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

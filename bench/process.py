@@ -1,0 +1,42 @@
+"""What the kernel knows of processes: memory and CPU, read from /proc."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(pid: int) -> int:
+    """The resident memory of one process."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of one process so far; 0 when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def descendants(pid: int) -> list[int]:
+    """A process and everything below it."""
+    found = [pid]
+    for parent in found:
+        children = Path(f"/proc/{parent}/task/{parent}/children")
+        try:
+            found.extend(int(child) for child in children.read_text().split())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def cpu_of_tree(pid: int) -> dict[int, float]:
+    """CPU seconds of a process and everything below it, by process."""
+    return {each: cpu_seconds(each) for each in descendants(pid)}
