@@ -1,0 +1,109 @@
+"""What a function may know of the run it is in, given to a parameter annotated `tailrace.Context`.
+
+Made only for functions that ask for it; one that does not pays nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+from .model.errors import InvalidRequest
+from .model.workload import Headers
+
+#: A progress note is cut at this many characters.
+PROGRESS_LENGTH = 1024
+
+_LOGGER = logging.getLogger("tailrace.function")
+
+
+class _RunLogger(logging.LoggerAdapter[logging.Logger]):
+    """Puts the function and the workload's id before each message, and all of the run in the record's `extra`."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        run = self.extra or {}
+        kwargs["extra"] = {**run, **(kwargs.get("extra") or {})}
+        return f"[{run['tailrace_function']} {run['tailrace_id']}] {msg}", kwargs
+
+
+class Context:
+    """One run of one workload. Every field has a default, so that a test can make one: `Context(id="test")`.
+
+    attempt    1 for the first attempt; crashes: processes that died while it ran
+    fence      rises with every hand-out of this workload: pass it to whatever you write to, and refuse older ones
+    deadline   CLOCK_MONOTONIC seconds when the timeout ends the run; None: no timeout
+    cancelled  somebody asked for this run to end (`async def` functions are cancelled anyway)
+    """
+
+    __slots__ = (
+        "_note",
+        "attempt",
+        "cancelled",
+        "collection",
+        "crashes",
+        "deadline",
+        "fence",
+        "function",
+        "headers",
+        "id",
+        "key",
+        "previous_progress",
+        "tenant",
+    )
+
+    def __init__(
+        self,
+        *,
+        id: str = "",
+        function: str = "",
+        attempt: int = 1,
+        crashes: int = 0,
+        fence: int = 0,
+        deadline: float | None = None,
+        headers: Headers = (),
+        key: str = "",
+        collection: str = "",
+        tenant: str = "",
+        previous_progress: str = "",
+        note: Callable[[str], None] | None = None,
+    ) -> None:
+        self.id = id
+        self.function = function
+        self.attempt = attempt
+        self.crashes = crashes
+        self.fence = fence
+        self.deadline = deadline
+        self.headers = headers
+        self.key = key
+        self.collection = collection
+        self.tenant = tenant
+        self.previous_progress = previous_progress
+        self.cancelled = False
+        self._note = note
+
+    def time_left(self) -> float | None:
+        """Seconds until the timeout (0 when it has passed); None without one."""
+        if self.deadline is None:
+            return None
+        return max(0.0, self.deadline - time.monotonic())
+
+    def progress(self, note: str) -> None:
+        """Says how far this run has come: shown by `status`, kept when the run dies, given to the next attempt as
+        `previous_progress`. Cut at 1024 characters; only the latest counts. Safe from any thread."""
+        if not isinstance(note, str):
+            raise InvalidRequest(f"a progress note is text, not {type(note).__name__}")
+        if self._note is not None:
+            self._note(note[:PROGRESS_LENGTH])
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose records carry the function, the id and the attempt."""
+        return _RunLogger(
+            _LOGGER,
+            {"tailrace_function": self.function, "tailrace_id": self.id, "tailrace_attempt": self.attempt},
+        )
+
+    def __repr__(self) -> str:
+        return f"<Context {self.function} {self.id} attempt {self.attempt}>"

@@ -1,0 +1,160 @@
+"""Payloads: JSON bytes ↔ keyword arguments, and return values → JSON bytes.
+
+A payload is a JSON object of keyword arguments; empty means none. A function whose single parameter is annotated
+`bytes` gets the payload as it is.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, NotRequired, Protocol, Required
+
+import pydantic
+import pydantic_core
+from typing_extensions import TypedDict  # pydantic asks for it below Python 3.12, and brings it
+
+from .model.errors import InvalidPayload
+
+#: Bounds of an error message: characters of a value shown, errors listed, characters in all.
+SHOWN_VALUE = 80
+SHOWN_ERRORS = 3
+MESSAGE_LENGTH = 600
+
+_typed_dict: Any = TypedDict  # made from a function's hints, which no type checker can follow
+_EXPECTED = ("Input should be ", "Value error, ", "Assertion failed, ")
+
+
+class Arguments(Protocol):
+    """How the payloads of one function are read and written."""
+
+    def decode(self, payload: bytes) -> dict[str, Any]:
+        """The keyword arguments. Raises InvalidPayload saying which argument, what was expected and what came."""
+
+    def encode(self, arguments: Mapping[str, Any]) -> bytes:
+        """The payload. Raises InvalidPayload for arguments that do not fit."""
+
+
+class Declared(Protocol):
+    """What this module needs of a declared function."""
+
+    @property
+    def arguments(self) -> Arguments: ...
+
+
+class RawArguments:
+    """One parameter that takes the payload's bytes untouched."""
+
+    def __init__(self, function: str, parameter: str, optional: bool) -> None:
+        self._function = function
+        self._parameter = parameter
+        self._optional = optional
+
+    def decode(self, payload: bytes) -> dict[str, Any]:
+        """The payload under its parameter's name."""
+        return {} if self._optional and not payload else {self._parameter: payload}
+
+    def encode(self, arguments: Mapping[str, Any]) -> bytes:
+        """The bytes given for the parameter."""
+        unknown = arguments.keys() - {self._parameter}
+        value = arguments.get(self._parameter, b"" if self._optional else None)
+        if unknown or not isinstance(value, bytes | bytearray | memoryview):
+            raise InvalidPayload(
+                f"{self._function}: expected {self._parameter}=bytes and nothing else, got {_shown(dict(arguments))}"
+            )
+        return bytes(value)
+
+
+class TypedArguments:
+    """Arguments checked against type hints. `fields` maps each name to its hint and whether it is required;
+    `open_ended` allows others (the function takes **kwargs)."""
+
+    def __init__(self, function: str, fields: Mapping[str, tuple[Any, bool]], open_ended: bool) -> None:
+        self._function = function
+        self._names = list(fields)
+        shape = _typed_dict(
+            "Arguments",
+            {name: Required[hint] if required else NotRequired[hint] for name, (hint, required) in fields.items()},
+        )
+        shape.__pydantic_config__ = pydantic.ConfigDict(
+            extra="allow" if open_ended else "forbid", arbitrary_types_allowed=False
+        )
+        adapter: pydantic.TypeAdapter[dict[str, Any]] = pydantic.TypeAdapter(shape)
+        self._validate = adapter.validator.validate_json
+        self._empty = not any(required for _, required in fields.values())
+
+    def decode(self, payload: bytes) -> dict[str, Any]:
+        """The keyword arguments, validated from JSON in one step."""
+        if not payload and self._empty:
+            return {}
+        try:
+            arguments: dict[str, Any] = self._validate(payload or b"{}")
+        except pydantic_core.ValidationError as error:
+            raise InvalidPayload(self._explain(error)) from None
+        return arguments
+
+    def encode(self, arguments: Mapping[str, Any]) -> bytes:
+        """JSON of the arguments, checked the way the worker will check it."""
+        payload = _to_json(dict(arguments), f"{self._function}: the arguments")
+        self.decode(payload)
+        return payload if arguments else b""
+
+    def _explain(self, error: pydantic_core.ValidationError) -> str:
+        problems = error.errors(include_url=False, include_context=False)
+        said = [self._problem(problem) for problem in problems[:SHOWN_ERRORS]]
+        if len(problems) > SHOWN_ERRORS:
+            said.append(f"and {len(problems) - SHOWN_ERRORS} more")
+        return _bounded(f"{self._function}: {'; '.join(said)}")
+
+    def _problem(self, problem: Any) -> str:
+        kind, where, value = problem["type"], problem["loc"], problem["input"]
+        if kind == "json_invalid":
+            return f"the payload is not JSON ({problem['msg'].removeprefix('Invalid JSON: ')})"
+        if not where:
+            return f"the payload must be a JSON object of arguments, got {_shown(value)}"
+        name = ".".join(map(str, where))
+        if kind == "missing":
+            return f"argument {name!r} is missing"
+        if kind == "extra_forbidden":
+            near = difflib.get_close_matches(str(where[0]), self._names, 1) if len(where) == 1 else []
+            known = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(self._names) or 'none'}"
+            return f"unknown argument {name[:SHOWN_VALUE]!r} ({known})"
+        expected = str(problem["msg"])
+        for prefix in _EXPECTED:
+            expected = expected.removeprefix(prefix)
+        return f"argument {name[:SHOWN_VALUE]!r}: expected {expected}, got {_shown(value)}"
+
+
+def encode_arguments(function: Declared | None, arguments: Mapping[str, Any]) -> bytes:
+    """The payload of a submission. With the declared function its type hints are checked here and now; by name only
+    (None), the worker checks. Raises InvalidPayload."""
+    if function is not None:
+        return function.arguments.encode(arguments)
+    return _to_json(dict(arguments), "the arguments") if arguments else b""
+
+
+def encode_result(value: Any) -> bytes:
+    """A return value as JSON; None is no bytes. Raises InvalidPayload when it cannot be written as JSON."""
+    return b"" if value is None else _to_json(value, "the return value")
+
+
+def _to_json(value: Any, what: str) -> bytes:
+    try:
+        return pydantic_core.to_json(value)
+    except Exception as error:
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise InvalidPayload(_bounded(f"{what} cannot be written as JSON: {first}")) from None
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except Exception:
+        text = "…"
+    if len(text) > SHOWN_VALUE:
+        text = f"{text[:SHOWN_VALUE]}…"
+    return f"{text} ({type(value).__name__})"
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= MESSAGE_LENGTH else f"{text[: MESSAGE_LENGTH - 1]}…"
