@@ -15,6 +15,8 @@ TailraceError
 ├── StaleFence                a write about a workload with an older fence; nothing was changed
 ├── SessionLost               the other side does not know this session any more
 ├── AlreadyInUse              a port or a data directory that another process holds
+├── WorkloadFailed            what `result()` raises for a workload that ended without success
+├── PartlySubmitted           a later chunk of a `submit_many` was refused; carries what had been accepted
 └── FunctionSignal            what a function raises to say how it ended (not failures of tailrace)
     ├── RetryLater            try again, after a delay of its choosing
     ├── Fatal                 never try again
@@ -22,6 +24,9 @@ TailraceError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 
 class TailraceError(Exception):
@@ -86,6 +91,27 @@ class SessionLost(TailraceError):
 
 class AlreadyInUse(TailraceError):
     """A port or a data directory is held by another process; the message names both."""
+
+
+class WorkloadFailed(TailraceError):
+    """A workload ended, but not in success. `outcome` is its final state (`fatal_failure`, `cancelled`, `dropped` or
+    `expired`), `reason` what its last run or its owner said, `attempts` how many runs failed."""
+
+    def __init__(self, message: str, *, id: str = "", outcome: str = "", reason: str = "", attempts: int = 0) -> None:
+        super().__init__(message)
+        self.id = id
+        self.outcome = outcome
+        self.reason = reason
+        self.attempts = attempts
+
+
+class PartlySubmitted(TailraceError):
+    """A chunk of a `submit_many` was refused or not answered after others were accepted; its cause is the refusal.
+    `handles` are those of the accepted workloads, which are the first ones in the order given."""
+
+    def __init__(self, message: str, handles: Sequence[Any]) -> None:
+        super().__init__(message)
+        self.handles = list(handles)
 
 
 class FunctionSignal(TailraceError):

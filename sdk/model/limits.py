@@ -1,8 +1,10 @@
-"""What operators set: gates and quotas, by function."""
+"""What operators set, gates and quotas by function, and what watchers get of it: snapshots."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from .function_spec import FunctionSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +28,13 @@ class Quota:
     rate: float = 0.0
     burst: float = 0.0
     weight: float = 0.0
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Gates, quotas and the function registry, whole, at one version."""
+
+    version: int = 0
+    gates: list[Gate] = field(default_factory=list)
+    quotas: list[Quota] = field(default_factory=list)
+    functions: list[FunctionSpec] = field(default_factory=list)

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...sdk.model.function_spec import FunctionSpec
-from ...sdk.model.limits import Gate, Quota
-
-
-@dataclass(slots=True)
-class Snapshot:
-    """Everything, at one version."""
-
-    version: int = 0
-    gates: list[Gate] = field(default_factory=list)
-    quotas: list[Quota] = field(default_factory=list)
-    functions: list[FunctionSpec] = field(default_factory=list)
+from ...sdk.model.limits import Gate, Quota, Snapshot
 
 
 class Control(Protocol):

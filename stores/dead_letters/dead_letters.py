@@ -3,29 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
-from ...sdk.model.workload import Headers, Kind
-
-
-@dataclass(slots=True)
-class DeadLetter:
-    """`outcome` is the Outcome's name in lower case; `tailer` is where it came from; times are wall clock seconds."""
-
-    id: str
-    tailer: str
-    kind: Kind
-    payload: bytes
-    outcome: str
-    reason: str
-    attempts: int
-    crashes: int
-    first_seen: float
-    died_at: float
-    key: str = ""
-    headers: Headers = ()
-    progress: str = ""
+from ...sdk.model.dead_letter import DeadLetter
 
 
 class DeadLetters(Protocol):
@@ -45,3 +25,6 @@ class DeadLetters(Protocol):
 
     async def count(self) -> int:
         """How many there are."""
+
+
+__all__ = ["DeadLetter", "DeadLetters"]

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class NewWorkload(_message.Message):
-    __slots__ = ("function", "payload", "priority", "collection", "tenant", "key", "headers", "delay", "at", "dedupe_key", "expires_after")
+    __slots__ = ("function", "payload", "priority", "collection", "tenant", "key", "headers", "delay", "at", "dedupe_key", "expires_after", "submission_id")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
@@ -20,6 +20,7 @@ class NewWorkload(_message.Message):
     AT_FIELD_NUMBER: _ClassVar[int]
     DEDUPE_KEY_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_AFTER_FIELD_NUMBER: _ClassVar[int]
+    SUBMISSION_ID_FIELD_NUMBER: _ClassVar[int]
     function: str
     payload: bytes
     priority: int
@@ -31,7 +32,8 @@ class NewWorkload(_message.Message):
     at: float
     dedupe_key: str
     expires_after: float
-    def __init__(self, function: _Optional[str] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., delay: _Optional[float] = ..., at: _Optional[float] = ..., dedupe_key: _Optional[str] = ..., expires_after: _Optional[float] = ...) -> None: ...
+    submission_id: str
+    def __init__(self, function: _Optional[str] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., delay: _Optional[float] = ..., at: _Optional[float] = ..., dedupe_key: _Optional[str] = ..., expires_after: _Optional[float] = ..., submission_id: _Optional[str] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
     __slots__ = ("workloads",)
@@ -54,7 +56,7 @@ class StatusRequest(_message.Message):
     def __init__(self, ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WorkloadStatus(_message.Message):
-    __slots__ = ("id", "known", "state", "function", "attempts", "crashes", "created_at", "due_at", "ended_at", "reason", "progress")
+    __slots__ = ("id", "known", "state", "function", "attempts", "crashes", "created_at", "due_at", "ended_at", "reason", "progress", "priority", "collection", "tenant")
     ID_FIELD_NUMBER: _ClassVar[int]
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +68,9 @@ class WorkloadStatus(_message.Message):
     ENDED_AT_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
     id: str
     known: bool
     state: str
@@ -77,7 +82,10 @@ class WorkloadStatus(_message.Message):
     ended_at: float
     reason: str
     progress: str
-    def __init__(self, id: _Optional[str] = ..., known: _Optional[bool] = ..., state: _Optional[str] = ..., function: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., created_at: _Optional[float] = ..., due_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., reason: _Optional[str] = ..., progress: _Optional[str] = ...) -> None: ...
+    priority: int
+    collection: str
+    tenant: str
+    def __init__(self, id: _Optional[str] = ..., known: _Optional[bool] = ..., state: _Optional[str] = ..., function: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., created_at: _Optional[float] = ..., due_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., reason: _Optional[str] = ..., progress: _Optional[str] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ...) -> None: ...
 
 class StatusReply(_message.Message):
     __slots__ = ("statuses",)
@@ -204,17 +212,19 @@ class ControlSnapshot(_message.Message):
     def __init__(self, version: _Optional[int] = ..., gates: _Optional[_Iterable[_Union[Gate, _Mapping]]] = ..., quotas: _Optional[_Iterable[_Union[Quota, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ...) -> None: ...
 
 class ListDeadRequest(_message.Message):
-    __slots__ = ("function", "limit", "id")
+    __slots__ = ("function", "limit", "id", "after")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
     function: str
     limit: int
     id: str
-    def __init__(self, function: _Optional[str] = ..., limit: _Optional[int] = ..., id: _Optional[str] = ...) -> None: ...
+    after: str
+    def __init__(self, function: _Optional[str] = ..., limit: _Optional[int] = ..., id: _Optional[str] = ..., after: _Optional[str] = ...) -> None: ...
 
 class DeadLetter(_message.Message):
-    __slots__ = ("id", "function", "tailer", "outcome", "reason", "attempts", "crashes", "died_at", "payload")
+    __slots__ = ("id", "function", "tailer", "outcome", "reason", "attempts", "crashes", "died_at", "payload", "priority", "collection", "tenant", "first_seen", "key", "headers", "progress")
     ID_FIELD_NUMBER: _ClassVar[int]
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     TAILER_FIELD_NUMBER: _ClassVar[int]
@@ -224,6 +234,13 @@ class DeadLetter(_message.Message):
     CRASHES_FIELD_NUMBER: _ClassVar[int]
     DIED_AT_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SEEN_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
     id: str
     function: str
     tailer: str
@@ -233,7 +250,14 @@ class DeadLetter(_message.Message):
     crashes: int
     died_at: float
     payload: bytes
-    def __init__(self, id: _Optional[str] = ..., function: _Optional[str] = ..., tailer: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., died_at: _Optional[float] = ..., payload: _Optional[bytes] = ...) -> None: ...
+    priority: int
+    collection: str
+    tenant: str
+    first_seen: float
+    key: str
+    headers: _containers.RepeatedCompositeFieldContainer[_common_pb2.Header]
+    progress: str
+    def __init__(self, id: _Optional[str] = ..., function: _Optional[str] = ..., tailer: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., died_at: _Optional[float] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., first_seen: _Optional[float] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., progress: _Optional[str] = ...) -> None: ...
 
 class ListDeadReply(_message.Message):
     __slots__ = ("letters", "total")

@@ -153,7 +153,7 @@ class GatewayServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListDead(self, request, context):
-        """Dead letters, newest last.
+        """Dead letters, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,0 +1,35 @@
+"""What rests where, for live views: the queue's states, the tailers, the delay streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class TailerOverview:
+    """One tailer. Counts are since it started; `lag` is how many items it is behind its source's end, -1: unknown.
+
+    state  starting | running | clogged | paused | draining | disconnected | failed
+    """
+
+    name: str
+    kind: str
+    state: str
+    read: int = 0
+    settled: int = 0
+    parked: int = 0
+    dead: int = 0
+    in_flight: int = 0
+    held: int = 0
+    lag: int = -1
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Overview:
+    """`queue` counts by state, `delay` by delay stream."""
+
+    queue: dict[str, int] = field(default_factory=dict)
+    tailers: list[TailerOverview] = field(default_factory=list)
+    delay: dict[str, int] = field(default_factory=dict)
+    dead_letters: int = 0

@@ -1,0 +1,45 @@
+"""What a user may know of one workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .claim import State
+from .workload import Kind
+
+SUCCESS = State.SUCCESS.label
+#: The names of the states after which nothing happens any more. The live ones are numbered below SUCCESS.
+ENDED = frozenset(state.label for state in State if state >= State.SUCCESS)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadStatus:
+    """Times are wall clock seconds. `due_at` 0: it will not run again; `ended_at` 0: it has not ended.
+
+    state     new | enqueued | claimed | processing | retriable_failure | success | fatal_failure | cancelled |
+              dropped | expired
+    attempts  runs that failed; crashes: runs whose process died
+    reason    of the last failure
+    progress  the function's last progress note
+    """
+
+    id: str
+    state: str
+    kind: Kind
+    attempts: int = 0
+    crashes: int = 0
+    created_at: float = 0.0
+    due_at: float = 0.0
+    ended_at: float = 0.0
+    reason: str = ""
+    progress: str = ""
+
+    @property
+    def function(self) -> str:
+        """The name of its function."""
+        return self.kind.function
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over, well or not."""
+        return self.state in ENDED
