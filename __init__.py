@@ -1,1 +1,124 @@
-"""tailrace"""
+"""tailrace runs functions on work that already rests somewhere: a queue, a stream, a folder.
+
+This is the whole public surface. It is lazy (PEP 562): a name is imported when it is first used, so that
+`import tailrace` alone loads neither gRPC nor pydantic nor YAML.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .sdk.async_client import AsyncClient as AsyncClient
+    from .sdk.call import Call as Call
+    from .sdk.client import Client as Client
+    from .sdk.context import Context as Context
+    from .sdk.function import Function as Function
+    from .sdk.function import function as function
+    from .sdk.handle import AsyncHandle as AsyncHandle
+    from .sdk.handle import Handle as Handle
+    from .sdk.model.errors import AlreadyInUse as AlreadyInUse
+    from .sdk.model.errors import ConfigError as ConfigError
+    from .sdk.model.errors import Conflict as Conflict
+    from .sdk.model.errors import DeclarationError as DeclarationError
+    from .sdk.model.errors import Fatal as Fatal
+    from .sdk.model.errors import InvalidPayload as InvalidPayload
+    from .sdk.model.errors import InvalidRequest as InvalidRequest
+    from .sdk.model.errors import Overloaded as Overloaded
+    from .sdk.model.errors import PartlySubmitted as PartlySubmitted
+    from .sdk.model.errors import RetryLater as RetryLater
+    from .sdk.model.errors import StoreFull as StoreFull
+    from .sdk.model.errors import TailraceError as TailraceError
+    from .sdk.model.errors import Throttled as Throttled
+    from .sdk.model.errors import Unavailable as Unavailable
+    from .sdk.model.errors import UnknownFunction as UnknownFunction
+    from .sdk.model.errors import UserError as UserError
+    from .sdk.model.errors import WorkloadFailed as WorkloadFailed
+    from .sdk.model.outcome import Outcome as Outcome
+    from .sdk.model.priority import Priority as Priority
+    from .sdk.model.retry import Retry as Retry
+    from .sdk.model.status import WorkloadStatus as WorkloadStatus
+
+__version__ = "0.1.0"
+
+#: Where each name lives, by module.
+_HOMES = {
+    "sdk.async_client": ("AsyncClient",),
+    "sdk.call": ("Call",),
+    "sdk.client": ("Client",),
+    "sdk.context": ("Context",),
+    "sdk.function": ("Function", "function"),
+    "sdk.handle": ("AsyncHandle", "Handle"),
+    "sdk.model.errors": (
+        "AlreadyInUse",
+        "ConfigError",
+        "Conflict",
+        "DeclarationError",
+        "Fatal",
+        "InvalidPayload",
+        "InvalidRequest",
+        "Overloaded",
+        "PartlySubmitted",
+        "RetryLater",
+        "StoreFull",
+        "TailraceError",
+        "Throttled",
+        "Unavailable",
+        "UnknownFunction",
+        "UserError",
+        "WorkloadFailed",
+    ),
+    "sdk.model.outcome": ("Outcome",),
+    "sdk.model.priority": ("Priority",),
+    "sdk.model.retry": ("Retry",),
+    "sdk.model.status": ("WorkloadStatus",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AlreadyInUse",
+    "AsyncClient",
+    "AsyncHandle",
+    "Call",
+    "Client",
+    "ConfigError",
+    "Conflict",
+    "Context",
+    "DeclarationError",
+    "Fatal",
+    "Function",
+    "Handle",
+    "InvalidPayload",
+    "InvalidRequest",
+    "Outcome",
+    "Overloaded",
+    "PartlySubmitted",
+    "Priority",
+    "Retry",
+    "RetryLater",
+    "StoreFull",
+    "TailraceError",
+    "Throttled",
+    "Unavailable",
+    "UnknownFunction",
+    "UserError",
+    "WorkloadFailed",
+    "WorkloadStatus",
+    "__version__",
+    "function",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'tailrace' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -63,6 +63,11 @@ def dial(address: str) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(address, options=_OPTIONS)
 
 
+def dial_blocking(address: str) -> grpc.Channel:
+    """The same for blocking calls, which also work in a process forked from one that made some."""
+    return grpc.insecure_channel(address, options=_OPTIONS)
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host name or address stays on this machine."""
     if host == "localhost":
@@ -108,8 +113,8 @@ async def abort(context: Any, error: TailraceError) -> None:
     await context.abort(status, str(error), tuple(metadata))
 
 
-def error_of(error: grpc.aio.AioRpcError, address: str) -> TailraceError:
-    """The error that the other side raised, or that its absence means."""
+def error_of(error: Any, address: str) -> TailraceError:
+    """The error that the other side raised, or that its absence means, of a gRPC error (blocking or asyncio)."""
     trailing = dict(error.trailing_metadata() or ())
     details = error.details() or str(error.code())
     kind = _CLASSES.get(str(trailing.get(ERROR_KEY, "")))

@@ -1,0 +1,151 @@
+"""`AsyncClient`: the asyncio face of the core in `conversation.py`; the twin of `Client`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import grpc
+
+from .call import Call
+from .client import PATIENCE
+from .conversation import Ask, Conversation, Steps
+from .discovery import find_gateway
+from .function import Function
+from .handle import AsyncHandle
+from .identity import whoami
+from .model.errors import InvalidRequest
+from .model.priority import Priority
+from .model.status import WorkloadStatus
+from .model.units import seconds
+from .wire.channel import dial, error_of
+from .wire.v1.gateway_pb2_grpc import GatewayStub
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """The same for asyncio: `Client` with `await`, for the event loop that it is first used in.
+
+    gateway  host:port; default: TAILRACE_GATEWAY, else `gateway` in configs/client.yaml, else 127.0.0.1:8786
+    timeout  how long a call is tried while the gateway does not answer (default 10 s); then Unavailable is raised
+
+    An async context manager; close it before its event loop ends. Not for use in forked children: see `Client`.
+    """
+
+    def __init__(self, gateway: str | None = None, *, timeout: float | str = PATIENCE) -> None:
+        self.gateway = find_gateway(gateway)
+        self._talk = Conversation(self.gateway, seconds(timeout), time.monotonic)
+        self._channel: grpc.aio.Channel | None = None
+        self._stub: Any = None
+        self._closed = False
+
+    async def submit(
+        self,
+        function: Function[..., Any] | str,
+        /,
+        *args: Any,
+        delay: float | str | None = None,
+        at: datetime | float | None = None,
+        priority: str | int | Priority | None = None,
+        collection: str | None = None,
+        tenant: str = "",
+        key: str = "",
+        dedupe_key: str = "",
+        headers: Mapping[str, str] | None = None,
+        expires_after: float | str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> AsyncHandle:
+        """Submits one workload; it is durable when this returns. See `Client.submit`."""
+        call = Call(
+            function,
+            *args,
+            delay=delay,
+            at=at,
+            priority=priority,
+            collection=collection,
+            tenant=tenant,
+            key=key,
+            dedupe_key=dedupe_key,
+            headers=headers,
+            expires_after=expires_after,
+            arguments=arguments,
+            **kwargs,
+        )
+        answer = await self._run(self._talk.submit(call))
+        return AsyncHandle(self, answer.id, call.function, answer.duplicate)
+
+    async def submit_many(self, calls: Iterable[Call], *, resend: bool = True) -> list[AsyncHandle]:
+        """Submits many workloads, chunk by chunk. See `Client.submit_many`."""
+        return await self._run(
+            self._talk.submit_many(
+                calls, resend, lambda call, answer: AsyncHandle(self, answer.id, call.function, answer.duplicate)
+            )
+        )
+
+    async def status(self, id: str) -> WorkloadStatus:
+        """Where a workload is now. Raises InvalidRequest when its id is not known. See `Client`."""
+        return await self._run(self._talk.status_of(id))
+
+    async def status_many(self, ids: Iterable[str]) -> list[WorkloadStatus | None]:
+        """Where each of several workloads is now; None for an unknown id."""
+        return await self._run(self._talk.status(list(ids)))
+
+    async def result(self, id: str, timeout: float | str | None = None) -> Any:
+        """Waits for the end of a workload and returns its value. See `Client.result`."""
+        return await self._run(self._talk.result(id, None if timeout is None else seconds(timeout)))
+
+    async def cancel(self, id: str) -> str:
+        """Asks for the end of a workload: `cancelled` (it had not started), `requested` (its worker will be told),
+        `ended` (it was over) or `unknown`."""
+        return (await self._run(self._talk.cancel([id], whoami())))[0]
+
+    async def cancel_many(self, ids: Iterable[str]) -> list[str]:
+        """The same for several: one word for each."""
+        return await self._run(self._talk.cancel(list(ids), whoami()))
+
+    async def close(self) -> None:
+        """Closes the connection; the client cannot be used any more. Harmless twice."""
+        self._closed = True
+        channel, self._channel, self._stub = self._channel, None, None
+        if channel is not None:
+            await channel.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<AsyncClient of {self.gateway}>"
+
+    async def _run(self, steps: Steps[T]) -> T:
+        """Makes the calls that the core asks for, and waits when it says so."""
+        if self._closed:
+            raise InvalidRequest(f"this client of {self.gateway} is closed: make another one")
+        if self._stub is None:
+            self._channel = dial(self.gateway)
+            self._stub = GatewayStub(self._channel)  # type: ignore[no-untyped-call]
+        answer: Any = None
+        problem: Exception | None = None
+        while True:
+            try:
+                step = steps.send(answer) if problem is None else steps.throw(problem)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            answer = problem = None
+            if isinstance(step, Ask):
+                try:
+                    answer = await getattr(self._stub, step.method)(step.request, timeout=step.timeout)
+                except grpc.aio.AioRpcError as error:
+                    problem = error_of(error, self.gateway)
+            else:
+                await asyncio.sleep(step.seconds)

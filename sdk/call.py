@@ -1,0 +1,152 @@
+"""One submission: a function, its arguments, and when and under which conditions it is to run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from .model.errors import InvalidPayload, InvalidRequest
+from .model.function_spec import NAME_LENGTH
+from .model.priority import Priority
+from .model.units import seconds
+from .model.workload import Headers
+from .payload import encode_arguments
+
+if TYPE_CHECKING:
+    from .function import Function
+
+
+class Call:
+    """A submission, checked and encoded when it is made.
+
+    function       a declared function, or the name of one (then the worker checks the arguments)
+    args, kwargs   its arguments; positional ones only with a declared function
+    delay          seconds or "5m" from now; at: a datetime (naive: local time) or wall clock seconds instead
+    priority       interactive | user_visible | eventual | reporting; default: the function's own
+    collection     a label that gates can name; default: the function's own
+    tenant         whom it is for: fairness and quotas count by it
+    key            at most one workload of a key runs at a time, in order
+    dedupe_key     a second submission with a known one is the first one
+    headers        text pairs that the function finds in its Context
+    expires_after  seconds or "1h" from when it is due; then it is not started any more
+    arguments      arguments by name, for those whose names clash with the ones above
+
+    Raises InvalidPayload naming the argument that does not fit, InvalidRequest naming any other.
+    """
+
+    __slots__ = (
+        "at",
+        "collection",
+        "dedupe_key",
+        "delay",
+        "expires_after",
+        "function",
+        "headers",
+        "key",
+        "payload",
+        "priority",
+        "tenant",
+    )
+
+    def __init__(
+        self,
+        function: Function[..., Any] | str,
+        /,
+        *args: Any,
+        delay: float | str | None = None,
+        at: datetime | float | None = None,
+        priority: str | int | Priority | None = None,
+        collection: str | None = None,
+        tenant: str = "",
+        key: str = "",
+        dedupe_key: str = "",
+        headers: Mapping[str, str] | None = None,
+        expires_after: float | str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        given = _merged(arguments, kwargs) if arguments else kwargs
+        if isinstance(function, str):
+            if args:
+                raise InvalidRequest(
+                    f"{function!r} is submitted by its name, so its arguments need theirs too: name each of them, "
+                    "or submit the declared function"
+                )
+            self.function = function
+            self.collection = collection or ""
+            self.payload = encode_arguments(None, given)
+        elif getattr(function, "spec", None) is not None:
+            self.function = function.spec.name
+            self.collection = function.collection if collection is None else collection
+            self.payload = encode_arguments(function, _by_name(function, args, given) if args else given)
+        else:
+            raise InvalidRequest(
+                f"cannot submit {function!r:.200}: expected a function declared with @tailrace.function, or its name"
+            )
+        if delay is not None and at is not None:
+            raise InvalidRequest(f"{self.function}: give delay or at, not both")
+        self.delay = 0.0 if delay is None else _duration("delay", delay)
+        self.at = None if at is None else _moment(at)
+        self.priority = None if priority is None else int(Priority.parse(priority))
+        self.tenant = _text("tenant", tenant)
+        self.key = _text("key", key)
+        self.dedupe_key = _text("dedupe_key", dedupe_key)
+        self.headers: Headers = () if not headers else _pairs(headers)
+        self.expires_after = None if expires_after is None else _duration("expires_after", expires_after)
+
+    def __repr__(self) -> str:
+        return f"<Call {self.function} of {len(self.payload)} bytes>"
+
+
+def _merged(arguments: Mapping[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    twice = arguments.keys() & kwargs.keys()
+    if twice:
+        raise InvalidPayload(f"argument {min(twice)!r} is given twice: by its name and in arguments")
+    return {**arguments, **kwargs}
+
+
+def _by_name(function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Positional arguments by their names."""
+    names = [
+        name
+        for name, parameter in function.parameters.items()
+        if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    ]
+    if len(args) > len(names):
+        raise InvalidPayload(
+            f"{function.name} takes {len(names)} positional arguments ({', '.join(names) or 'none'}), got {len(args)}"
+        )
+    for name in names[: len(args)]:
+        if name in kwargs:
+            raise InvalidPayload(f"{function.name}: argument {name!r} is given twice: by its place and by its name")
+    return {**dict(zip(names, args, strict=False)), **kwargs}
+
+
+def _duration(name: str, value: float | str) -> float:
+    try:
+        return seconds(value)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{name}: {error}") from None
+
+
+def _moment(value: datetime | float) -> float:
+    if isinstance(value, datetime):
+        return value.timestamp()
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
+        return float(value)
+    raise InvalidRequest(f"at: {value!r} is not a moment: expected a datetime or wall clock seconds since 1970")
+
+
+def _text(name: str, value: str) -> str:
+    if not isinstance(value, str) or len(value) > NAME_LENGTH:
+        raise InvalidRequest(f"{name}: {value!r:.100} is not usable: expected text of at most {NAME_LENGTH} characters")
+    return value
+
+
+def _pairs(headers: Mapping[str, str]) -> Headers:
+    for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidRequest(f"headers: {name!r:.100} is {value!r:.100}: expected text for both")
+    return tuple(headers.items())

@@ -1,0 +1,15 @@
+"""Who somebody is, for the records of who did what."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import socket
+
+
+def whoami() -> str:
+    """user@host; a user without a name is `?`."""
+    user = "?"
+    with contextlib.suppress(KeyError, OSError, ImportError):
+        user = getpass.getuser()
+    return f"{user}@{socket.gethostname()}"

@@ -1,0 +1,239 @@
+"""The gateway's service: the server half that parts implement, the client half that operators' commands, workers and
+schedulers use. (Users' programs use `sdk/client.py`, which also tries again.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import grpc
+
+from ..model.dead_letter import DeadLetter
+from ..model.errors import InvalidRequest, TailraceError
+from ..model.function_spec import FunctionSpec
+from ..model.limits import Gate, Quota, Snapshot
+from ..model.overview import Overview
+from ..model.status import WorkloadStatus
+from .channel import abort, dial, error_of
+from .convert import function_from_wire, function_to_wire
+from .gateway_messages import (
+    dead_letter_from_wire,
+    gate_to_wire,
+    overview_from_wire,
+    quota_to_wire,
+    snapshot_from_wire,
+    status_from_wire,
+)
+from .v1 import gateway_pb2 as pb
+from .v1.gateway_pb2_grpc import GatewayStub, add_GatewayServicer_to_server
+
+SERVICE = "tailrace.v1.Gateway"
+#: Seconds for a call of the client half, and between attempts to watch again: doubling from the first to the last.
+CALL_TIMEOUT = 10.0
+FIRST_PAUSE = 0.05
+LAST_PAUSE = 1.0
+
+_LOG = logging.getLogger("tailrace.wire.gateway")
+_UNARY = {
+    "Submit": "submit",
+    "Status": "status",
+    "Result": "result",
+    "Cancel": "cancel",
+    "RegisterFunctions": "register_functions",
+    "ListFunctions": "list_functions",
+    "SetGate": "set_gate",
+    "SetQuota": "set_quota",
+    "ListDead": "list_dead",
+    "Overview": "overview",
+}
+
+
+class Gateway(Protocol):
+    """What a gateway answers. Every method may raise a TailraceError, which the caller gets as the same error."""
+
+    async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply: ...
+
+    async def status(self, request: pb.StatusRequest) -> pb.StatusReply: ...
+
+    async def result(self, request: pb.ResultRequest) -> pb.ResultReply: ...
+
+    async def cancel(self, request: pb.CancelRequest) -> pb.CancelReply: ...
+
+    async def register_functions(self, request: pb.RegisterFunctionsRequest) -> pb.RegisterFunctionsReply: ...
+
+    async def list_functions(self, request: pb.ListFunctionsRequest) -> pb.ListFunctionsReply: ...
+
+    async def set_gate(self, request: pb.SetGateRequest) -> pb.ControlReply: ...
+
+    async def set_quota(self, request: pb.SetQuotaRequest) -> pb.ControlReply: ...
+
+    async def list_dead(self, request: pb.ListDeadRequest) -> pb.ListDeadReply: ...
+
+    async def overview(self, request: pb.OverviewRequest) -> pb.OverviewReply: ...
+
+    def watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.ControlSnapshot]: ...
+
+
+class _Servicer:
+    """The generated service's names, answered by a Gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        for method, name in _UNARY.items():
+            setattr(self, method, _unary(getattr(gateway, name)))
+
+    async def Watch(self, request: pb.WatchRequest, context: Any) -> AsyncIterator[pb.ControlSnapshot]:
+        try:
+            async for message in self._gateway.watch(request):
+                yield message
+        except TailraceError as error:
+            await abort(context, error)
+
+
+def _unary(answer: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
+    @functools.wraps(answer)
+    async def method(request: Any, context: Any) -> Any:
+        try:
+            return await answer(request)
+        except TailraceError as error:
+            await abort(context, error)
+        except Exception as error:
+            _LOG.exception("the gateway failed at a request")
+            await abort(context, TailraceError(f"the gateway failed: {type(error).__name__}: {error}; see its log"))
+
+    return method
+
+
+def register(gateway: Gateway) -> Callable[[grpc.aio.Server], None]:
+    """What `channel.serve` takes to serve this gateway."""
+    return lambda server: add_GatewayServicer_to_server(_Servicer(gateway), server)  # type: ignore[no-untyped-call]
+
+
+class GatewayClient:
+    """The client half: one call, one answer or error, no second try. An async context manager."""
+
+    def __init__(self, address: str, timeout: float = CALL_TIMEOUT) -> None:
+        self.address = address
+        self._timeout = timeout
+        self._channel = dial(address)
+        self._stub: Any = GatewayStub(self._channel)  # type: ignore[no-untyped-call]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the channel."""
+        await self._channel.close()
+
+    async def call(self, method: str, request: Any, timeout: float | None = None) -> Any:
+        """One call of the generated service by its name. Raises what the gateway raised, or Unavailable."""
+        try:
+            return await getattr(self._stub, method)(request, timeout=timeout or self._timeout)
+        except grpc.aio.AioRpcError as error:
+            raise error_of(error, self.address) from None
+
+    async def register_functions(self, worker: str, functions: Sequence[FunctionSpec]) -> None:
+        """Announces what a worker can run."""
+        messages = [function_to_wire(spec) for spec in functions]
+        await self.call("RegisterFunctions", pb.RegisterFunctionsRequest(worker=worker, functions=messages))
+
+    async def functions(self) -> list[FunctionSpec]:
+        """The registered functions, by name."""
+        reply = await self.call("ListFunctions", pb.ListFunctionsRequest())
+        return [function_from_wire(function) for function in reply.functions]
+
+    async def set_gate(self, gate: Gate) -> int:
+        """Sets a gate; action `resume` removes it. Returns the version of the control store."""
+        return int((await self.call("SetGate", pb.SetGateRequest(gate=gate_to_wire(gate)))).version)
+
+    async def set_quota(self, quota: Quota) -> int:
+        """Sets a function's limits; all zero removes them. Returns the version of the control store."""
+        return int((await self.call("SetQuota", pb.SetQuotaRequest(quota=quota_to_wire(quota)))).version)
+
+    async def limits(self) -> Snapshot:
+        """Gates, quotas and functions as they are now."""
+        stream = self._stub.Watch(pb.WatchRequest(), timeout=self._timeout)
+        try:
+            async for message in stream:
+                return snapshot_from_wire(message)
+        except grpc.aio.AioRpcError as error:
+            raise error_of(error, self.address) from None
+        finally:
+            stream.cancel()
+        raise TailraceError(f"{self.address} ended a watch without a snapshot")
+
+    async def status(self, ids: Sequence[str]) -> list[WorkloadStatus | None]:
+        """The status of each id; None for unknown ones."""
+        reply = await self.call("Status", pb.StatusRequest(ids=ids))
+        return [status_from_wire(message) for message in reply.statuses]
+
+    async def dead_letters(self, function: str = "", limit: int = 100, after: str = "") -> tuple[list[DeadLetter], int]:
+        """Dead letters without payloads, oldest first, and how many there are in all."""
+        reply = await self.call("ListDead", pb.ListDeadRequest(function=function, limit=limit, after=after))
+        return [dead_letter_from_wire(letter) for letter in reply.letters], int(reply.total)
+
+    async def dead_letter(self, id: str) -> DeadLetter:
+        """One dead letter with its payload. Raises InvalidRequest when there is none of this id."""
+        reply = await self.call("ListDead", pb.ListDeadRequest(id=id))
+        if not reply.letters:
+            raise InvalidRequest(f"there is no dead letter {id!r}; `tailrace dead list` shows those there are")
+        return dead_letter_from_wire(reply.letters[0])
+
+    async def overview(self) -> Overview:
+        """What rests where."""
+        return overview_from_wire(await self.call("Overview", pb.OverviewRequest()))
+
+
+async def watch(
+    address: str,
+    on_snapshot: Callable[[Snapshot], None],
+    *,
+    unreachable: Callable[[str], None] | None = None,
+) -> None:
+    """Calls `on_snapshot` with the control store's content, now and after each change, for ever.
+
+    A gateway that dies or is cut off is called again with back-off; meanwhile nothing is said to `on_snapshot`, so that
+    whoever watches keeps the last version. `unreachable` gets the reason, once per outage. Ends by being cancelled.
+    """
+    pause, said = FIRST_PAUSE, False
+    channel = dial(address)
+    try:
+        stub: Any = GatewayStub(channel)  # type: ignore[no-untyped-call]
+        while True:
+            reason = "it ended the watch"
+            stream = stub.Watch(pb.WatchRequest())
+            with contextlib.closing(_Cancelled(stream)):
+                try:
+                    async for message in stream:
+                        on_snapshot(snapshot_from_wire(message))
+                        pause, said = FIRST_PAUSE, False
+                except grpc.aio.AioRpcError as error:
+                    reason = str(error_of(error, address))
+            if not said and unreachable is not None:
+                unreachable(reason)
+            said = True
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LAST_PAUSE)
+    finally:
+        await channel.close()
+
+
+class _Cancelled:
+    """A call that is cancelled when it is closed."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def close(self) -> None:
+        self._call.cancel()

@@ -1,0 +1,218 @@
+"""The gateway's messages ↔ the model, both ways. Nothing here waits or decides."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..model.dead_letter import DeadLetter
+from ..model.limits import Gate, Quota, Snapshot
+from ..model.overview import Overview, TailerOverview
+from ..model.status import WorkloadStatus
+from ..model.workload import Headers, Kind
+from .convert import function_from_wire, function_to_wire, headers_from_wire, headers_to_wire
+from .v1 import gateway_pb2 as pb
+
+_TAILER_FIELDS = TailerOverview.__slots__
+
+
+class Accepted(NamedTuple):
+    """What a submission's answer says of one workload: its id, and whether its dedupe key was known already."""
+
+    id: str
+    duplicate: bool
+
+
+def new_workload(
+    function: str,
+    payload: bytes,
+    *,
+    priority: int | None = None,
+    collection: str = "",
+    tenant: str = "",
+    key: str = "",
+    headers: Headers = (),
+    delay: float = 0.0,
+    at: float | None = None,
+    dedupe_key: str = "",
+    expires_after: float | None = None,
+) -> pb.NewWorkload:
+    """One workload to submit. `delay` and `expires_after` in seconds, `at` in wall clock seconds."""
+    return pb.NewWorkload(
+        function=function,
+        payload=payload,
+        priority=priority,
+        collection=collection,
+        tenant=tenant,
+        key=key,
+        headers=headers_to_wire(headers) if headers else None,
+        delay=delay,
+        at=at,
+        dedupe_key=dedupe_key,
+        expires_after=expires_after,
+    )
+
+
+def accepted(reply: pb.SubmitReply) -> list[Accepted]:
+    """The answer, in the order of the request."""
+    duplicates = set(reply.duplicates)
+    return [Accepted(id, index in duplicates) for index, id in enumerate(reply.ids)]
+
+
+def status_to_wire(id: str, status: WorkloadStatus | None) -> pb.WorkloadStatus:
+    """A status, or that the id is not known."""
+    if status is None:
+        return pb.WorkloadStatus(id=id)
+    kind = status.kind
+    return pb.WorkloadStatus(
+        id=id,
+        known=True,
+        state=status.state,
+        function=kind.function,
+        priority=kind.priority,
+        collection=kind.collection,
+        tenant=kind.tenant,
+        attempts=status.attempts,
+        crashes=status.crashes,
+        created_at=status.created_at,
+        due_at=status.due_at,
+        ended_at=status.ended_at,
+        reason=status.reason,
+        progress=status.progress,
+    )
+
+
+def status_from_wire(message: pb.WorkloadStatus) -> WorkloadStatus | None:
+    """The status; None when the id is not known."""
+    if not message.known:
+        return None
+    return WorkloadStatus(
+        id=message.id,
+        state=message.state,
+        kind=Kind(message.function, message.priority, message.collection, message.tenant),
+        attempts=message.attempts,
+        crashes=message.crashes,
+        created_at=message.created_at,
+        due_at=message.due_at,
+        ended_at=message.ended_at,
+        reason=message.reason,
+        progress=message.progress,
+    )
+
+
+def gate_to_wire(gate: Gate) -> pb.Gate:
+    """A gate as a message."""
+    return pb.Gate(
+        function=gate.function,
+        collection=gate.collection,
+        action=gate.action,
+        who=gate.who,
+        why=gate.why,
+        since=gate.since,
+    )
+
+
+def gate_from_wire(message: pb.Gate) -> Gate:
+    """The inverse of `gate_to_wire`."""
+    return Gate(message.function, message.collection, message.action, message.who, message.why, message.since)
+
+
+def quota_to_wire(quota: Quota) -> pb.Quota:
+    """A quota as a message."""
+    return pb.Quota(
+        function=quota.function,
+        concurrency=quota.concurrency,
+        rate=quota.rate,
+        burst=quota.burst,
+        weight=quota.weight,
+    )
+
+
+def quota_from_wire(message: pb.Quota) -> Quota:
+    """The inverse of `quota_to_wire`."""
+    return Quota(message.function, message.concurrency, message.rate, message.burst, message.weight)
+
+
+def snapshot_to_wire(snapshot: Snapshot) -> pb.ControlSnapshot:
+    """A snapshot as a message."""
+    return pb.ControlSnapshot(
+        version=snapshot.version,
+        gates=[gate_to_wire(gate) for gate in snapshot.gates],
+        quotas=[quota_to_wire(quota) for quota in snapshot.quotas],
+        functions=[function_to_wire(spec) for spec in snapshot.functions],
+    )
+
+
+def snapshot_from_wire(message: pb.ControlSnapshot) -> Snapshot:
+    """The inverse of `snapshot_to_wire`."""
+    return Snapshot(
+        version=message.version,
+        gates=[gate_from_wire(gate) for gate in message.gates],
+        quotas=[quota_from_wire(quota) for quota in message.quotas],
+        functions=[function_from_wire(function) for function in message.functions],
+    )
+
+
+def dead_letter_to_wire(letter: DeadLetter) -> pb.DeadLetter:
+    """A dead letter as a message."""
+    kind = letter.kind
+    return pb.DeadLetter(
+        id=letter.id,
+        function=kind.function,
+        priority=kind.priority,
+        collection=kind.collection,
+        tenant=kind.tenant,
+        tailer=letter.tailer,
+        outcome=letter.outcome,
+        reason=letter.reason,
+        attempts=letter.attempts,
+        crashes=letter.crashes,
+        first_seen=letter.first_seen,
+        died_at=letter.died_at,
+        payload=letter.payload,
+        key=letter.key,
+        headers=headers_to_wire(letter.headers),
+        progress=letter.progress,
+    )
+
+
+def dead_letter_from_wire(message: pb.DeadLetter) -> DeadLetter:
+    """The inverse of `dead_letter_to_wire`."""
+    return DeadLetter(
+        id=message.id,
+        tailer=message.tailer,
+        kind=Kind(message.function, message.priority, message.collection, message.tenant),
+        payload=message.payload,
+        outcome=message.outcome,
+        reason=message.reason,
+        attempts=message.attempts,
+        crashes=message.crashes,
+        first_seen=message.first_seen,
+        died_at=message.died_at,
+        key=message.key,
+        headers=headers_from_wire(message.headers),
+        progress=message.progress,
+    )
+
+
+def overview_to_wire(overview: Overview) -> pb.OverviewReply:
+    """An overview as a message."""
+    return pb.OverviewReply(
+        queue=[pb.CountByName(name=name, count=count) for name, count in overview.queue.items()],
+        tailers=[
+            pb.TailerOverview(**{name: getattr(tailer, name) for name in _TAILER_FIELDS}) for tailer in overview.tailers
+        ],
+        delay=[pb.CountByName(name=name, count=count) for name, count in overview.delay.items()],
+        dead_letters=overview.dead_letters,
+    )
+
+
+def overview_from_wire(message: pb.OverviewReply) -> Overview:
+    """The inverse of `overview_to_wire`."""
+    return Overview(
+        queue={entry.name: entry.count for entry in message.queue},
+        tailers=[
+            TailerOverview(**{name: getattr(tailer, name) for name in _TAILER_FIELDS}) for tailer in message.tailers
+        ],
+        delay={entry.name: entry.count for entry in message.delay},
+        dead_letters=message.dead_letters,
+    )
