@@ -8,7 +8,7 @@ cost a quarter of the throughput.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ..model.workload import Ended, Extra, Flight, Headers, Kind, Outcomes
@@ -81,7 +81,7 @@ def headers_from_wire(headers: Iterable[pb.Header]) -> Headers:
 def write_items(
     items: pb.Items,
     kinds: KindWriter,
-    columns: tuple[list[Kind], list[str], list[bytes], list[int]],
+    columns: tuple[Sequence[Kind], Sequence[str], Sequence[bytes], Sequence[int]],
     extras: dict[int, Extra],
 ) -> None:
     """Fills an Items message from parallel lists of kinds, ids, payloads and attempts, and sparse extras."""

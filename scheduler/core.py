@@ -1,0 +1,406 @@
+"""The scheduler's core: events in, decisions out. Pure: no clock, no socket; time is an argument
+(`now` is monotonic, `wall` is wall clock; seconds).
+
+Decisions are put into the outboxes of sessions (sessions.py), and `speaking` names the sessions that have something to
+say. The way of an item: `push` (intake.py: gate, lane) → `turn` (dispatch.py: limits, fair pick, placement) → a
+worker's `report` → its tailer (returns.py). An item is handed to a worker at most once, and ends exactly once (L9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from ..sdk.model.demand import Cell
+from ..sdk.model.function_spec import FunctionSpec
+from ..sdk.model.lease import LeaseSizes, grant_to_worker
+from ..sdk.model.limits import Gate, Quota
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import INDEX_BITS, Flight, Outcomes
+from .config import SchedulerConfig
+from .dispatch import Dispatch, wake
+from .intake import Intake
+from .returns import HELD, Returns, ended
+from .roster import Roster
+from .rules.credit import too_much
+from .rules.explain import Reason
+from .rules.gate import Gates
+from .rules.lanes import KIND, REF, SESSION, Item, expired
+from .rules.placement import Pool
+from .sessions import Assignment, Tailer, Worker
+
+#: A pool as a worker announces it: name, functions, slots, limit.
+PoolLimits = tuple[str, Collection[str], int, int]
+
+
+class Core:
+    """One scheduler's state. Invariant: each open item of a session is in one lane or in one worker's `open`."""
+
+    def __init__(self, config: SchedulerConfig, sizes: LeaseSizes, *, ready: bool) -> None:
+        self.config = config
+        self.sizes = sizes
+        self.ready = ready  # False: admits nothing until the first snapshot of gates and quotas
+        self.draining = False
+        self.version = 0
+        self.tailers: dict[str, Tailer] = {}
+        self.workers: dict[str, Worker] = {}
+        self.roster = Roster(config.lane_items)
+        self.returns = Returns()
+        self.intake = Intake(self.roster, self.returns)
+        self.speaking = self.returns.speaking
+        self._dispatch = Dispatch(config.low_share, self._expire)
+        self._cells: dict[Cell, int] = {}
+        self._total = 0
+        self._groups = 0
+
+    # ---- sessions come and go
+
+    def attach_tailer(self, session: str, name: str, now: float, *, patient: bool = False) -> Tailer:
+        """A new session that pushes; `now` is when it was welcomed. A patient one waits for workers without end."""
+        self._groups += 1
+        tailer = self.tailers[session] = Tailer(session, name, self._groups, now, patient)
+        tailer.functions = dict(self.roster.specs)
+        tailer.closed = self.intake.gates.closed
+        self._recredit(now)
+        tailer.cells = dict(self._cells)
+        tailer.total = self._total
+        return tailer
+
+    def tailer_connected(self, tailer: Tailer) -> None:
+        """A connection of the session is up: its leases are renewed at once (L3)."""
+        tailer.connected = True
+        tailer.request_due = True
+        self.speaking.add(tailer)
+
+    def tailer_away(self, tailer: Tailer, now: float) -> None:
+        """Its connection is gone; it may come back until its leases are over."""
+        tailer.connected = False
+        tailer.away_since = now
+
+    def forget_tailer(self, tailer: Tailer, now: float) -> None:
+        """A session is over for good: what waits is dropped, what runs is cancelled, late outcomes are discarded."""
+        if self.tailers.get(tailer.session) is tailer:
+            del self.tailers[tailer.session]
+            tailer.held.flights.clear()
+            self._revoke(lambda item: item[SESSION] is tailer)
+            self._recredit(now)
+
+    def attach_worker(self, session: str, name: str, now: float) -> Worker:
+        """A new session that runs, whose hello came now."""
+        worker = self.workers[session] = Worker(session, name, now)
+        return worker
+
+    def worker_connected(
+        self, worker: Worker, specs: Sequence[FunctionSpec], pools: Iterable[PoolLimits], now: float
+    ) -> None:
+        """A connection is up; the hello said what the worker can run."""
+        if worker.greeted:
+            worker.granted.reconnected()
+        worker.greeted = worker.connected = True
+        worker.specs = {spec.name: spec for spec in specs}
+        worker.pools = {pool[0]: self._pool(worker, pool, now) for pool in pools}
+        self._announce(specs, now)
+        self._reroster(now)
+        self.speaking.add(worker)
+
+    def worker_pools(self, worker: Worker, pools: Iterable[PoolLimits], now: float) -> None:
+        """A worker changed limits; no functions means the same ones as before."""
+        for pool in pools:
+            worker.pools[pool[0]] = self._pool(worker, pool, now)
+        self._reroster(now)
+
+    def worker_away(self, worker: Worker, now: float) -> None:
+        """Its connection is gone. What was not sent yet waits again; what was sent waits for it, or for its lease."""
+        worker.connected = False
+        worker.away_since = now
+        self._take_back(worker)
+        self._reroster(now)
+
+    def worker_draining(self, worker: Worker, now: float) -> None:
+        """It takes nothing new; what it has it finishes or hands back."""
+        if not worker.draining:
+            worker.draining = True
+            self._take_back(worker)
+            self._reroster(now)
+
+    def forget_worker(self, worker: Worker, now: float) -> None:
+        """A session is over for good: whether its items ran is not known."""
+        if self.workers.get(worker.session) is worker:
+            worker.connected = False
+            self._take_back(worker)
+            del self.workers[worker.session]
+            _, items = self.returns.release(worker, list(worker.open))
+            self.returns.end(items, ended(Outcome.LOST, Reason.WORKER_LOST))
+            self._reroster(now)
+
+    # ---- what tailers say
+
+    def push(self, tailer: Tailer, flight: Flight, lease_request: int, lease: float, now: float) -> None:
+        """A flight: its items go into lanes, or back at once with the reason. A flight seen before is ignored (L5)."""
+        sent_at = tailer.requests.sent_at(lease_request)
+        until = 0.0 if sent_at is None else sent_at + lease
+        if not tailer.held.add(flight.number, until, len(flight)):
+            return
+        tailer.wants_result = tailer.wants_result or flight.wants_result
+        items = self.intake.items(tailer, flight)
+        refusal = self._refusal(tailer, until - now)
+        if refusal is not None:
+            self.returns.end(items, HELD[refusal])
+            return
+        self.intake.admit(items, flight)
+        if sum([other.held.items for other in self.tailers.values()]) > self.config.lane_items:
+            self.intake.check_bounds(flight.kinds)
+
+    def granted(self, tailer: Tailer, request: int, lease: float, flights: Iterable[int]) -> None:
+        """The tailer's answer to a lease request. Items of flights it does not list are nobody's any more."""
+        sent_at = tailer.requests.sent_at(request)
+        self._abandon(tailer, tailer.held.renew(0.0 if sent_at is None else sent_at + lease, flights))
+
+    def abandon(self, tailer: Tailer, flight: int) -> None:
+        """Nobody waits for this flight any more: what waits is dropped, what runs is cancelled and not renewed."""
+        if tailer.held.forget(flight):
+            self._abandon(tailer, [flight])
+
+    def cancel(self, tailer: Tailer, refs: Iterable[int]) -> None:
+        """Waiting items end at once; running ones are cancelled where they run."""
+        wanted = set(refs)
+
+        def named(item: Item) -> bool:
+            return item[SESSION] is tailer and item[REF] in wanted
+
+        self.returns.end(self._remove(named), ended(Outcome.CANCELLED, Reason.CANCELLED))
+        self._cancel_running(named)
+
+    def heartbeat(self) -> None:
+        """Every session with a connection is asked to renew."""
+        for tailer in self.tailers.values():
+            if tailer.connected and not tailer.patient:
+                tailer.request_due = True
+                self.speaking.add(tailer)
+
+    # ---- what workers say, and what is said to them
+
+    def report(self, worker: Worker, outcomes: Outcomes) -> None:
+        """How items ended there."""
+        self.returns.report(worker, outcomes)
+
+    def lease_requested(self, worker: Worker, number: int, now: float) -> None:
+        """A worker wants its leases renewed; its next frame answers."""
+        worker.granted.requested(number, now)
+        worker.grants_due = True
+        self.speaking.add(worker)
+        self._see_freshness(worker, now)
+
+    def grants(self, worker: Worker, now: float) -> list[tuple[int, float]]:
+        """(group, seconds) for each session whose items it has and that still holds them."""
+        found = []
+        for tailer in {flight.tailer for flight in worker.flights.values()}:
+            until = tailer.held.until()
+            if until > now and (lease := worker.granted.grant(self.sizes, until)) > 0:
+                found.append((tailer.group, lease))
+        return found
+
+    def assignment(self, worker: Worker, now: float) -> tuple[Assignment, float] | None:
+        """The next assignment to send, and its lease in seconds; items whose lease is over go back instead."""
+        while worker.assignments:
+            made = worker.assignments.popleft()
+            until = made.tailer.held.until({item[REF] >> INDEX_BITS for item in made.items})
+            if grant_to_worker(self.sizes, until - now) > 0 and (lease := worker.granted.grant(self.sizes, until)) > 0:
+                return made, lease
+            self.returns.end(self._unsend(worker, made), HELD[Reason.LEASE_OVER])
+        return None
+
+    # ---- time and control
+
+    def turn(self, now: float, wall: float) -> None:
+        """Starts all that may start: once per loop turn, after events."""
+        if self.ready and not self.draining:
+            self.speaking |= self._dispatch.turn(self.roster.ables, now, wall)
+
+    @property
+    def next_at(self) -> float | None:
+        """When `turn` can start something more without any event."""
+        return self._dispatch.next_at
+
+    def tick(self, now: float, wall: float) -> None:
+        """Time has passed: leases end, sessions are given up, graces run out, items expire."""
+        for worker in list(self.workers.values()):
+            if not worker.connected and now >= max(worker.granted.over, worker.away_since + self.sizes.heartbeat):
+                self.forget_worker(worker, now)
+            else:
+                self._see_freshness(worker, now)
+        for tailer in list(self.tailers.values()):
+            self._lapse(tailer, now)
+            if not tailer.connected and not tailer.patient:
+                over = max(tailer.held.ends(), tailer.away_since + self.sizes.scheduler)
+                if now >= over:
+                    self.forget_tailer(tailer, now)
+        grace = self._grace
+        stranded = False
+        for function in self.roster.functions.values():
+            if function.gone_since is not None and now - function.gone_since >= grace:
+                stranded = stranded or function.capacity > 0
+                for lane in function.lanes:
+                    left = lane.remove(lambda item: not item[SESSION].patient) if lane.items else []
+                    self.returns.end(left, HELD[Reason.NO_WORKER])
+            for lane in function.lanes:
+                if lane.dated:
+                    self._expire(lane.remove(lambda item: expired(item, wall)))
+        if stranded:
+            self._recredit(now)
+
+    def apply(
+        self,
+        gates: Iterable[Gate],
+        quotas: Iterable[Quota],
+        functions: Sequence[FunctionSpec],
+        version: int,
+        now: float,
+    ) -> None:
+        """A snapshot of control: replaces all gates and quotas, adds functions, and makes the scheduler ready."""
+        self.version = version
+        self.ready = True
+        self._announce(functions, now)
+        self._limit({quota.function: quota for quota in quotas}, now)
+        self.intake.shut(Gates(gates))
+        for tailer in self.tailers.values():
+            tailer.closed = self.intake.gates.closed
+            self.speaking.add(tailer)
+        self._recredit(now)
+
+    def drain(self, now: float) -> None:
+        """Takes nothing more: credit ends, what waits goes back, what runs may finish."""
+        self.draining = True
+        for worker in self.workers.values():
+            self._take_back(worker)
+        self.returns.end(self._remove(lambda item: True), HELD[Reason.DRAINING])
+        self._recredit(now)
+
+    @property
+    def running(self) -> int:
+        """Items that workers have."""
+        return sum([len(worker.open) for worker in self.workers.values()])
+
+    # ---- steps
+
+    @property
+    def _grace(self) -> float:
+        return self.config.grace_heartbeats * self.sizes.heartbeat
+
+    def _refusal(self, tailer: Tailer, left: float) -> Reason | None:
+        """Why a whole push goes back at once; None: it does not. `left` seconds of its lease are left."""
+        if self.draining:
+            return Reason.DRAINING
+        if not self.ready:
+            return Reason.NOT_READY
+        if grant_to_worker(self.sizes, left) <= 0:
+            return Reason.LEASE_OVER
+        if too_much(tailer.held.items, self.config.calls if tailer.patient else self._total):
+            return Reason.NO_CREDIT
+        return None
+
+    def _expire(self, items: list[Item]) -> None:
+        self.returns.end(items, ended(Outcome.EXPIRED, Reason.EXPIRED))
+
+    def _abandon(self, tailer: Tailer, flights: Collection[int]) -> None:
+        gone = set(flights)
+        if gone:
+            self._revoke(lambda item: item[SESSION] is tailer and item[REF] >> INDEX_BITS in gone)
+
+    def _lapse(self, tailer: Tailer, now: float) -> None:
+        """Flights whose lease is over: what waits goes back, what runs is not renewed any more and is cancelled."""
+        over = set(tailer.held.lapse(now))
+        if over:
+
+            def lapsed(item: Item) -> bool:
+                return item[SESSION] is tailer and item[REF] >> INDEX_BITS in over
+
+            self.returns.end(self._remove(lapsed), HELD[Reason.LEASE_OVER])
+            self._revoke(lapsed)
+
+    def _remove(self, gone: Callable[[Item], bool]) -> list[Item]:
+        """Takes items out of all lanes."""
+        lanes = [lane for function in self.roster.functions.values() for lane in function.lanes if lane.items]
+        return [item for lane in lanes for item in lane.remove(gone)]
+
+    def _revoke(self, gone: Callable[[Item], bool]) -> None:
+        """Items that are not ours any more: dropped where they wait, not renewed and cancelled where they run."""
+        self._remove(gone)
+        for worker, refs in self._cancel_running(gone):
+            worker.revoked.update(refs)
+
+    def _cancel_running(self, named: Callable[[Item], bool]) -> list[tuple[Worker, list[int]]]:
+        found = []
+        for worker in self.workers.values():
+            refs = [ref for ref, item in worker.open.items() if named(item)]
+            if refs:
+                worker.cancel += refs
+                self.speaking.add(worker)
+                found.append((worker, refs))
+        return found
+
+    def _unsend(self, worker: Worker, made: Assignment) -> list[Item]:
+        """The items of an assignment that was made and not sent: the worker never heard of them."""
+        base = made.flight << INDEX_BITS
+        return self.returns.release(worker, range(base, base + len(made.items)))[1]
+
+    def _take_back(self, worker: Worker) -> None:
+        made = list(worker.assignments)
+        worker.assignments.clear()
+        for each in reversed(made):
+            self.intake.put_back(self._unsend(worker, each))
+
+    def _pool(self, worker: Worker, limits: PoolLimits, now: float) -> Pool:
+        name, functions, slots, limit = limits
+        pool = worker.pools.get(name) or Pool(worker, name, frozenset(), slots, limit)
+        pool.functions = frozenset(functions) or pool.functions
+        pool.slots, pool.limit = slots, limit
+        pool.shut = not worker.granted.fresh(self.sizes, now)
+        return pool
+
+    def _see_freshness(self, worker: Worker, now: float) -> None:
+        for pool in worker.pools.values():
+            pool.shut = not worker.granted.fresh(self.sizes, now)
+
+    def _announce(self, specs: Sequence[FunctionSpec], now: float) -> None:
+        fresh = self.roster.announce(specs, now)
+        for tailer in self.tailers.values() if fresh else ():
+            tailer.functions.update(fresh)
+            self.speaking.add(tailer)
+
+    def _limit(self, quotas: dict[str, Quota], now: float) -> None:
+        """Sets the limits of every function; those without a quota have none."""
+        changed = [self.roster.function(name, now) for name in quotas]
+        changed += [function for name, function in self.roster.functions.items() if name not in quotas]
+        for function in changed:
+            quota = quotas.get(function.name)
+            if function.quota == quota:
+                continue
+            items = [item for worker in self.workers.values() for item in worker.open.values()]
+            running = sum(1 for item in items if item[KIND].function == function.name)
+            function.limit(quota, running, now)
+            if function.waiting:
+                wake(function)
+        functions = self.roster.functions
+        self.returns.limited = {name: each for name, each in functions.items() if each.concurrency is not None}
+
+    def _reroster(self, now: float) -> None:
+        self.roster.rebuild(self.workers.values(), now)
+        self._recredit(now)
+
+    def _recredit(self, now: float) -> None:
+        """Works out every limit anew; sessions hear what changed."""
+        cells: dict[Cell, int] = {}
+        total = 0
+        if self.ready and not self.draining:
+            sessions = sum([not tailer.patient for tailer in self.tailers.values()])
+            bound = self.config.session_items
+            cells, total = self.roster.credit(self.workers.values(), sessions, bound, self._grace, now)
+        before = self._cells
+        changed = {cell: limit for cell, limit in cells.items() if before.get(cell) != limit}
+        changed.update({cell: 0 for cell in before if cell not in cells})
+        if changed or total != self._total:
+            self._cells, self._total = cells, total
+            for tailer in self.tailers.values():
+                tailer.cells.update(changed)
+                tailer.total = total
+                self.speaking.add(tailer)

@@ -1,0 +1,187 @@
+"""Dispatch: what waits goes to whoever can run it. Once per loop turn, in chunks; charges are per ⟨function, n⟩.
+
+The steps, in order: rate and concurrency limits, fair turn between functions, priority within one, placement, and the
+making of assignments, at most a flight's worth of items or about a mebibyte each.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from ..sdk.model.workload import FLIGHT_ITEMS, INDEX_BITS
+from .roster import Able, Function
+from .rules.lanes import PAYLOAD, SESSION, Item, expired
+from .rules.placement import Pool, place, room_of
+from .rules.priority import split
+from .sessions import Assignment, Tailer, Worker, WorkerFlight
+
+#: An assignment is cut when its payloads come to this many bytes.
+CUT_BYTES = 1 << 20
+
+
+class Dispatch:
+    """The state of the pick beyond the rules' own: who sleeps until a token comes, and whose turn the sets are.
+
+    `over` is called with items whose time to start had passed when they were picked.
+    """
+
+    def __init__(self, low_share: float, over: Callable[[list[Item]], None]) -> None:
+        self._low_share = low_share
+        self._over = over
+        self._sleeping: dict[Function, float] = {}
+        self._first = 0
+        self._now = 0.0
+        self._wall = 0.0
+        self._pools: list[Pool] = []
+        self._from: Able | None = None
+
+    @property
+    def next_at(self) -> float | None:
+        """When the next sleeping function can start something."""
+        return min(self._sleeping.values(), default=None)
+
+    def turn(self, ables: list[Able], now: float, wall: float) -> set[Worker]:
+        """Starts all that may start. Returns the workers that have new assignments."""
+        self._now, self._wall = now, wall
+        if self._sleeping:
+            for function in [function for function, at in self._sleeping.items() if at <= now]:
+                del self._sleeping[function]
+                wake(function)
+        if not ables:
+            return set()
+        self._first = (self._first + 1) % len(ables)
+        turns = [able for able in ables[self._first :] + ables[: self._first] if len(able.ring)]
+        while turns:
+            rooms = [(able, room) for able in turns if (room := room_of(able.pools)) and len(able.ring)]
+            if not rooms:
+                break
+            weight = sum([able.ring.weight for able, _ in rooms])
+            for able, _ in rooms:
+                # Asked again: pools may be shared with the set that was just served.
+                room = room_of(able.pools)
+                if room:
+                    self._from = able
+                    able.ring.round(room, max(1.0, room / weight), self._take)
+        return self._assign()
+
+    def _take(self, function: Function, offer: int) -> int:
+        """One function's turn: at most `offer` items of it are picked and placed."""
+        if function.limited:
+            offer = self._within_limits(function, offer)
+            if not offer:
+                return 0
+        items = self._pick(function, offer)
+        count = len(items)
+        if not count:
+            return 0
+        if function.limited:
+            if function.concurrency is not None:
+                function.concurrency.start(count)
+            if function.bucket is not None:
+                function.bucket.take(count)
+        assert self._from is not None
+        pools = self._from.pools
+        if len(pools) == 1:
+            parts = [(pools[0], count)]
+        else:
+            parts = place(pools, count)
+        start = 0
+        for pool, number in parts:
+            if not pool.taken:
+                self._pools.append(pool)
+            pool.taken.extend(items if number == count else items[start : start + number])
+            pool.assigned += number
+            start += number
+        return count
+
+    def _within_limits(self, function: Function, offer: int) -> int:
+        """How many of the offer the function's limits allow; at 0 it leaves the ring until they change."""
+        if function.concurrency is not None:
+            offer = min(offer, function.concurrency.room)
+        if offer and function.bucket is not None:
+            offer = min(offer, function.bucket.available(self._now))
+            if not offer:
+                self._sleeping[function] = function.bucket.next_at()
+        if not offer:
+            function.waits = False
+        return offer
+
+    def _pick(self, function: Function, count: int) -> list[Item]:
+        """The next items of one function by priority. Items past their expiry end on the way."""
+        picked: list[Item] = []
+        lanes = function.lanes
+        while count:
+            filled = [lane for lane in lanes if lane.items]
+            if not filled:
+                break
+            if len(filled) == 1:
+                function.owed = 0.0
+                lane = filled[0]
+                dated = lane.dated
+                items = lane.take(count)
+            else:
+                waiting = [len(lane.items) for lane in lanes]
+                numbers, function.owed = split(waiting, min(count, sum(waiting)), function.owed, self._low_share)
+                dated = any(lane.dated for lane in filled)
+                items = []
+                for lane, number in zip(lanes, numbers, strict=True):
+                    if number:
+                        items += lane.take(number)
+            if dated:
+                over = [item for item in items if expired(item, self._wall)]
+                if over:
+                    self._over(over)
+                    items = [item for item in items if not expired(item, self._wall)]
+            picked += items
+            count -= len(items)
+        function.waits = bool(lanes[0].items or lanes[1].items or lanes[2].items or lanes[3].items)
+        return picked
+
+    def _assign(self) -> set[Worker]:
+        """Makes assignments of what was placed in each pool."""
+        pools, self._pools = self._pools, []
+        for pool in pools:
+            taken, pool.taken = pool.taken, []
+            tailer = taken[0][SESSION]
+            mine = [item for item in taken if item[SESSION] is tailer]
+            if len(mine) == len(taken):
+                _hand_out(pool, tailer, taken)
+                continue
+            by_tailer: defaultdict[Tailer, list[Item]] = defaultdict(list)
+            for item in taken:
+                by_tailer[item[SESSION]].append(item)
+            for tailer, items in by_tailer.items():
+                _hand_out(pool, tailer, items)
+        return {pool.worker for pool in pools}
+
+
+def wake(function: Function) -> None:
+    """A function may have something to start: it joins the ring of those who can run it."""
+    if function.able is not None and not function.waits:
+        function.able.ring.join(function)
+
+
+def _hand_out(pool: Pool, tailer: Tailer, items: list[Item]) -> None:
+    """Cuts items of one session into assignments of one pool, and registers them with the worker."""
+    worker: Worker = pool.worker
+    sizes = [len(item[PAYLOAD]) for item in items]
+    size = sum(sizes)
+    if size <= CUT_BYTES and len(items) <= FLIGHT_ITEMS:
+        cuts = [(items, size)]
+    else:
+        cuts = []
+        start = size = 0
+        for index, length in enumerate(sizes):
+            if index > start and (size + length > CUT_BYTES or index - start == FLIGHT_ITEMS):
+                cuts.append((items[start:index], size))
+                start, size = index, 0
+            size += length
+        cuts.append((items[start:], size))
+    for part, length in cuts:
+        worker.last_flight += 1
+        number = worker.last_flight
+        base = number << INDEX_BITS
+        worker.open.update(zip(range(base, base + len(part)), part, strict=False))
+        worker.flights[number] = WorkerFlight(tailer, pool, len(part))
+        worker.assignments.append(Assignment(number, tailer, pool, part, length))

@@ -1,0 +1,133 @@
+"""Intake: a pushed flight becomes items, each in the lane of its kind or on its way back with the reason.
+
+The lane of a kind is looked up once and remembered, with what its gate says; so an item costs one look-up.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import repeat
+
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import INDEX_BITS, Flight, Kind
+from .dispatch import wake
+from .returns import HELD, Returns, ended
+from .roster import Function, Roster
+from .rules.explain import Reason
+from .rules.gate import DROP, Gates, sentence
+from .rules.lanes import KIND, Item
+from .sessions import Tailer
+
+#: Kinds whose lane is remembered; beyond it all are looked up anew.
+ROUTES = 1 << 17
+
+
+class Intake:
+    """Invariant: a remembered route leads to a lane whose gate is open."""
+
+    def __init__(self, roster: Roster, returns: Returns) -> None:
+        self._roster = roster
+        self._returns = returns
+        self._routes: dict[Kind, tuple[Callable[[Item], None], Function]] = {}
+        self._turned_away: list[Item] = []
+        self.gates = Gates()
+
+    def items(self, tailer: Tailer, flight: Flight) -> list[Item]:
+        """A flight's columns as items."""
+        size = len(flight.ids)
+        base = flight.number << INDEX_BITS
+        return list(
+            zip(
+                repeat(tailer, size),
+                range(base, base + size),
+                flight.ids,
+                flight.payloads,
+                flight.kinds,
+                flight.attempts,
+                repeat(flight.fence, size),
+                map(flight.extras.get, range(size)) if flight.extras else repeat(None, size),
+                strict=True,
+            )
+        )
+
+    def admit(self, items: list[Item], flight: Flight) -> None:
+        """Puts items into their lanes; those that meet a gate or that no function is known for go back."""
+        routes = self._routes
+        for item, kind in zip(items, flight.kinds, strict=True):
+            try:
+                put, function = routes[kind]
+            except KeyError:
+                route = self._route(kind)
+                if route is None:
+                    self._turned_away.append(item)
+                    continue
+                put, function = route
+            put(item)
+            if not function.waits:
+                wake(function)
+        for index, extra in flight.extras.items():
+            if extra.expires_at:
+                kind = flight.kinds[index]
+                known = self._roster.functions.get(kind.function)
+                if known is not None and kind in routes:
+                    known.lanes[kind.priority].dated = True
+        self._turn_away()
+
+    def check_bounds(self, kinds: Iterable[Kind]) -> None:
+        """What does not fit into the lanes of these kinds goes back."""
+        for name, priority in {(kind.function, kind.priority) for kind in kinds}:
+            function = self._roster.functions.get(name)
+            if function is not None and 0 <= priority < len(function.lanes):
+                self._returns.end(function.lanes[priority].overflow(), HELD[Reason.LANE_FULL])
+
+    def put_back(self, items: list[Item]) -> None:
+        """Items that were picked but never sent are first in their lanes again, in their order."""
+        lanes: defaultdict[tuple[str, int], list[Item]] = defaultdict(list)
+        for item in items:
+            kind = item[KIND]
+            if self.gates.of(kind) is not None:
+                self._turned_away.append(item)
+            else:
+                lanes[kind.function, kind.priority].append(item)
+        for (name, priority), group in lanes.items():
+            function = self._roster.functions[name]
+            function.lanes[priority].put_back(group)
+            wake(function)
+        self._turn_away()
+
+    def shut(self, gates: Gates) -> None:
+        """Other gates from now on: items that wait behind a closed one go back."""
+        self.gates = gates
+        self._routes.clear()
+        for function in self._roster.functions.values():
+            for lane in function.lanes:
+                self._turned_away += lane.remove(lambda item: gates.of(item[KIND]) is not None)
+        self._turn_away()
+
+    def _route(self, kind: Kind) -> tuple[Callable[[Item], None], Function] | None:
+        """Where items of a kind go; None: not into a lane."""
+        function = self._roster.functions.get(kind.function)
+        if function is None or not 0 <= kind.priority < len(function.lanes) or self.gates.of(kind) is not None:
+            return None
+        if len(self._routes) >= ROUTES:
+            self._routes.clear()
+        route = self._routes[kind] = (function.lanes[kind.priority].items.append, function)
+        return route
+
+    def _turn_away(self) -> None:
+        """Items that met a gate end as it says; those that no function is known for go back."""
+        if not self._turned_away:
+            return
+        away, self._turned_away = self._turned_away, []
+        kinds: defaultdict[Kind, list[Item]] = defaultdict(list)
+        for item in away:
+            kinds[item[KIND]].append(item)
+        for kind, items in kinds.items():
+            gate = self.gates.of(kind)
+            if gate is None:
+                self._returns.end(items, HELD[Reason.NO_WORKER])
+            elif gate.action == DROP:
+                self._returns.end(items, ended(Outcome.DROPPED, Reason.DROPPED, sentence(gate)))
+            else:
+                self._returns.end(items, HELD[Reason.PAUSED])

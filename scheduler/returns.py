@@ -1,0 +1,115 @@
+"""The way back: items end, their outcomes go to the session that pushed them, and what they used becomes free."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import INDEX_BITS, Ended, Outcomes
+from .dispatch import wake
+from .roster import Function
+from .rules.explain import SENTENCES, Reason
+from .rules.lanes import KIND, REF, SESSION, Item
+from .sessions import Tailer, Worker
+
+#: Items that were never started go back like this: nothing is charged.
+HELD = {reason: Ended(Outcome.HELD, reason.value) for reason in Reason}
+
+
+def ended(outcome: Outcome, reason: Reason, detail: str = "") -> Ended:
+    """An end that the scheduler itself gives, with its code and a sentence for people."""
+    return Ended(outcome, f"{reason.value}: {detail or SENTENCES[reason]}")
+
+
+class Returns:
+    """Invariant: every item that was admitted passes here exactly once, unless nobody wants to know any more."""
+
+    def __init__(self) -> None:
+        self.speaking: set[Tailer | Worker] = set()  # sessions with something in their outbox
+        self.outcomes: Counter[int] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.limited: dict[str, Function] = {}  # functions with a concurrency limit: only these are counted
+
+    def end(self, items: Iterable[Item], end: Ended) -> None:
+        """Items end in the scheduler, all alike."""
+        count = 0
+        for item in items:
+            count += 1
+            tailer: Tailer = item[SESSION]
+            if tailer.held.end(item[REF] >> INDEX_BITS, 1):
+                tailer.ended[item[REF]] = end
+                self.speaking.add(tailer)
+        if count:
+            self.outcomes[end.outcome] += count
+            self.reasons[end.reason.partition(":")[0]] += count
+
+    def report(self, worker: Worker, outcomes: Outcomes) -> None:
+        """How items ended at a worker. Refs that are not open there (any more) are ignored: their end was said."""
+        if outcomes.succeeded:
+            for tailer, refs, _ in self._by_tailer(*self.release(worker, outcomes.succeeded)):
+                self.outcomes[Outcome.SUCCESS] += len(refs)
+                unwanted = self._unwanted(tailer, refs)
+                if unwanted:
+                    refs = [ref for ref in refs if ref >> INDEX_BITS not in unwanted]
+                tailer.succeeded += refs
+        if outcomes.ended:
+            for tailer, refs, theirs in self._by_tailer(*self.release(worker, list(outcomes.ended))):
+                ends = [outcomes.ended[ref] for ref in theirs]
+                self.outcomes.update([end.outcome for end in ends])
+                unwanted = self._unwanted(tailer, refs)
+                for ref, end in zip(refs, ends, strict=True):
+                    if ref >> INDEX_BITS not in unwanted:
+                        tailer.ended[ref] = end
+
+    def release(self, worker: Worker, refs: Sequence[int]) -> tuple[Sequence[int], list[Item]]:
+        """Takes open items from a worker and frees what they used. Returns the refs that were open, and their items."""
+        pop = worker.open.pop
+        before = len(worker.open)
+        found = [pop(ref, None) for ref in refs]
+        if before - len(worker.open) == len(refs):
+            items: list[Item] = found  # type: ignore[assignment]  # every ref was open
+        else:
+            known = [(ref, item) for ref, item in zip(refs, found, strict=True) if item is not None]
+            refs = [ref for ref, _ in known]
+            items = [item for _, item in known]
+        if worker.revoked:
+            worker.revoked.difference_update(refs)
+        for number, count in Counter([ref >> INDEX_BITS for ref in refs]).items():
+            flight = worker.flights[number]
+            flight.pool.assigned -= count
+            flight.open -= count
+            if not flight.open:
+                del worker.flights[number]
+        limited = self.limited
+        if limited:
+            for item in items:
+                function = limited.get(item[KIND].function)
+                if function is not None and function.concurrency is not None:
+                    function.concurrency.end(1)
+                    if not function.waits:
+                        wake(function)
+        return refs, items
+
+    def _by_tailer(self, refs: Sequence[int], items: list[Item]) -> Iterable[tuple[Tailer, list[int], Sequence[int]]]:
+        """Groups ended items: (session, its refs, the worker's refs)."""
+        if not items:
+            return ()
+        tailer: Tailer = items[0][SESSION]
+        mine = [item[REF] for item in items if item[SESSION] is tailer]
+        self.speaking.add(tailer)
+        if len(mine) == len(items):
+            return ((tailer, mine, refs),)
+        groups: defaultdict[Tailer, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+        for ref, item in zip(refs, items, strict=True):
+            ours, theirs = groups[item[SESSION]]
+            ours.append(item[REF])
+            theirs.append(ref)
+        self.speaking.update(groups)
+        return [(tailer, ours, theirs) for tailer, (ours, theirs) in groups.items()]
+
+    def _unwanted(self, tailer: Tailer, refs: Sequence[int]) -> Collection[int]:
+        """Counts ended items in their flights; returns the flights that the session does not hold any more."""
+        end = tailer.held.end
+        counts = Counter([ref >> INDEX_BITS for ref in refs])
+        return [flight for flight, count in counts.items() if not end(flight, count)]

@@ -1,0 +1,150 @@
+"""The roster: which functions there are, which pools can run each, and the credit that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..sdk.model.demand import Cell
+from ..sdk.model.function_spec import FunctionSpec
+from ..sdk.model.limits import Quota
+from ..sdk.model.priority import Priority
+from .rules.credit import cell_limit, session_total, steady
+from .rules.fairness import Ring, Turn, clamp_weight
+from .rules.lanes import Lane
+from .rules.placement import Pool
+from .rules.quota import Concurrency
+from .rules.rate_limit import TokenBucket
+from .sessions import Worker
+
+LEVELS = len(Priority)
+
+
+class Function(Turn):
+    """One function: its lanes by priority, its limits, and who can run it."""
+
+    __slots__ = (
+        "able",
+        "bucket",
+        "capacity",
+        "concurrency",
+        "gone_since",
+        "lanes",
+        "limited",
+        "name",
+        "owed",
+        "quota",
+    )
+
+    def __init__(self, name: str, lane_items: int, now: float) -> None:
+        super().__init__()
+        self.name = name
+        self.lanes = [Lane(lane_items) for _ in range(LEVELS)]
+        self.able: Able | None = None
+        self.quota: Quota | None = None
+        self.bucket: TokenBucket | None = None
+        self.concurrency: Concurrency | None = None
+        self.limited = False
+        self.owed = 0.0
+        self.gone_since: float | None = now  # when its last worker went; None: it has one
+        self.capacity = 0  # what its pools can hold, or could when it last had any
+
+    @property
+    def waiting(self) -> int:
+        """Items in its lanes."""
+        return sum([len(lane.items) for lane in self.lanes])
+
+    def limit(self, quota: Quota | None, running: int, now: float) -> None:
+        """Other limits from now on; `running` is how many of it are out. No quota: no limits."""
+        self.quota = quota
+        self.weight = clamp_weight(quota.weight if quota else 0.0)
+        if quota is None or not quota.concurrency:
+            self.concurrency = None
+        else:
+            self.concurrency = Concurrency(quota.concurrency, running)
+        if quota is None or not quota.rate:
+            self.bucket = None
+        elif self.bucket is None:
+            self.bucket = TokenBucket(quota.rate, quota.burst, now)
+        else:
+            self.bucket.change(quota.rate, quota.burst, now)
+        self.limited = self.concurrency is not None or self.bucket is not None
+
+
+class Able:
+    """The pools that can run some functions alike, and the turns of those functions."""
+
+    __slots__ = ("pools", "ring")
+
+    def __init__(self, pools: tuple[Pool, ...]) -> None:
+        self.pools = pools
+        self.ring: Ring[Function] = Ring()
+
+
+class Roster:
+    """Invariant after `rebuild`: a function's `able` names exactly the pools of able workers that can run it, and is
+    None when there is none; functions with the same pools share one Able."""
+
+    def __init__(self, lane_items: int) -> None:
+        self._lane_items = lane_items
+        self.functions: dict[str, Function] = {}
+        self.specs: dict[str, FunctionSpec] = {}
+        self.ables: list[Able] = []
+
+    def function(self, name: str, now: float) -> Function:
+        """The function of that name; it is made when it was never heard of."""
+        found = self.functions.get(name)
+        if found is None:
+            found = self.functions[name] = Function(name, self._lane_items, now)
+        return found
+
+    def announce(self, specs: Iterable[FunctionSpec], now: float) -> dict[str, FunctionSpec]:
+        """Takes note of functions; returns those that are new or changed."""
+        fresh = {spec.name: spec for spec in specs if self.specs.get(spec.name) != spec}
+        self.specs.update(fresh)
+        for name in fresh:
+            self.function(name, now)
+        return fresh
+
+    def rebuild(self, workers: Iterable[Worker], now: float) -> None:
+        """Workers came, went or changed their pools."""
+        able: dict[str, list[Pool]] = {}
+        for worker in workers:
+            for pool in worker.pools.values() if worker.able else ():
+                for name in pool.functions:
+                    able.setdefault(name, []).append(pool)
+        for former in self.ables:
+            former.ring.clear()
+        sets: dict[tuple[Pool, ...], Able] = {}
+        for name in able:
+            self.function(name, now)
+        for name, function in self.functions.items():
+            pools = tuple(able.get(name, ()))
+            if pools:
+                function.able = sets.setdefault(pools, Able(pools))
+                function.gone_since = None
+                function.capacity = sum(pool.limit for pool in pools)
+                if function.waiting:
+                    function.able.ring.join(function)
+            else:
+                function.able = None
+                function.gone_since = now if function.gone_since is None else function.gone_since
+        self.ables = list(sets.values())
+
+    def credit(
+        self, workers: Iterable[Worker], sessions: int, bound: int, grace: float, now: float
+    ) -> tuple[dict[Cell, int], int]:
+        """Every cell's limit for one session, and its total. A function keeps its cells for `grace` seconds after its
+        last worker went."""
+        capacity = sum(pool.limit for worker in workers if worker.able for pool in worker.pools.values())
+        total = session_total(capacity, bound)
+        share = steady(sessions)
+        cells = {}
+        for name, function in self.functions.items():
+            gone = function.gone_since
+            if gone is not None and now - gone >= grace:
+                function.capacity = 0
+            limit = cell_limit(function.capacity, total, self._lane_items, share, function.quota)
+            if limit:
+                for level in range(LEVELS):
+                    cells[Cell(name, level)] = limit
+        return cells, total

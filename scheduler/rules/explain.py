@@ -1,0 +1,49 @@
+"""Explain: the closed set of reasons why an item is where it is, with a sentence for people.
+
+Every step of the way gives one of these; nothing is refused, held or kept waiting without a name for it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """The codes. They appear in outcomes, in Inspect and in Explain, and never change meaning."""
+
+    NOT_READY = "not_ready"
+    DRAINING = "draining"
+    PAUSED = "paused"
+    DROPPED = "dropped"
+    NO_WORKER = "no_worker"
+    NO_CREDIT = "no_credit"
+    LANE_FULL = "lane_full"
+    LEASE_OVER = "lease_over"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    CONCURRENCY = "concurrency"
+    RATE = "rate"
+    WORKERS_FULL = "workers_full"
+    TURN = "turn"
+    RUNNING = "running"
+    WORKER_LOST = "worker_lost"
+
+
+SENTENCES: dict[Reason, str] = {
+    Reason.NOT_READY: "this scheduler has not received its gates and quotas yet",
+    Reason.DRAINING: "this scheduler is shutting down and starts nothing more",
+    Reason.PAUSED: "an operator's gate pauses it",
+    Reason.DROPPED: "an operator's gate drops it",
+    Reason.NO_WORKER: "no worker that can run this function is connected",
+    Reason.NO_CREDIT: "more was pushed than the session was granted",
+    Reason.LANE_FULL: "the lane of this function and priority is full",
+    Reason.LEASE_OVER: "the lease on it ended before it could start",
+    Reason.EXPIRED: "its deadline passed before it started",
+    Reason.CANCELLED: "it was cancelled before it started",
+    Reason.CONCURRENCY: "as many of this function are running as its quota allows",
+    Reason.RATE: "the function's rate limit has no token left",
+    Reason.WORKERS_FULL: "every worker that can run this function is full",
+    Reason.TURN: "it is waiting its turn in its lane",
+    Reason.RUNNING: "it was handed to a worker",
+    Reason.WORKER_LOST: "its worker disappeared and its lease there is over; whether it ran is not known",
+}

@@ -1,0 +1,159 @@
+"""Leases as the scheduler keeps them: what it holds of each tailer session, and what it granted to each worker.
+
+The arithmetic is in sdk/model/lease.py (L1, L2); here is the bookkeeping. Of its own lease requests the scheduler
+remembers when it *sent* them, since a grant counts from then (L4, L5). A flight is the lease: nothing is kept per item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from ...sdk.model.lease import LeaseSizes, grant_to_worker, wait_for_worker
+
+#: Lease requests remembered per session; an answer to an older one is worth nothing any more.
+REMEMBERED = 64
+
+
+class Requests:
+    """The lease requests sent on one session. Number 0 stands for the welcome, before any request was seen."""
+
+    __slots__ = ("_number", "_sent")
+
+    def __init__(self, welcomed_at: float) -> None:
+        self._number = 0
+        self._sent = {0: welcomed_at}
+
+    def send(self, now: float) -> int:
+        """Numbers a request that is being sent now."""
+        self._number += 1
+        self._sent[self._number] = now
+        self._sent.pop(self._number - REMEMBERED, None)
+        return self._number
+
+    def sent_at(self, number: int) -> float | None:
+        """When a request was sent; None: never, or too long ago to matter."""
+        return self._sent.get(number)
+
+
+class FlightLease:
+    """One pushed flight: until when its items are ours (monotonic), and how many of them have not ended.
+
+    Invariant: a lapsed flight stays lapsed, whatever is granted later (L10).
+    """
+
+    __slots__ = ("lapsed", "open", "until")
+
+    def __init__(self, until: float, items: int) -> None:
+        self.until = until
+        self.open = items
+        self.lapsed = False
+
+
+class Held:
+    """Everything held of one tailer session. Invariant: a flight is listed while at least one of its items is open."""
+
+    __slots__ = ("flights", "items", "last_flight")
+
+    def __init__(self) -> None:
+        self.flights: dict[int, FlightLease] = {}
+        self.items = 0
+        self.last_flight = 0
+
+    def add(self, flight: int, until: float, items: int) -> bool:
+        """A flight was pushed. False: its number was seen before, or is out of order (L5)."""
+        if flight <= self.last_flight:
+            return False
+        self.last_flight = flight
+        if items:
+            self.flights[flight] = FlightLease(until, items)
+            self.items += items
+        return True
+
+    def renew(self, until: float, listed: Iterable[int]) -> list[int]:
+        """The tailer granted until then for the flights it lists. Returns those it does not hold any more; they are
+        forgotten here."""
+        listed = set(listed)
+        for number in listed:
+            flight = self.flights.get(number)
+            if flight is not None and not flight.lapsed:
+                flight.until = max(flight.until, until)
+        gone = [number for number in self.flights if number not in listed]
+        for number in gone:
+            self.forget(number)
+        return gone
+
+    def forget(self, flight: int) -> bool:
+        """The tailer does not hold this flight any more. False: it was not held here either."""
+        held = self.flights.pop(flight, None)
+        if held is not None:
+            self.items -= held.open
+        return held is not None
+
+    def end(self, flight: int, items: int) -> bool:
+        """Items of a flight ended. False: the tailer does not hold that flight any more; nobody wants to know."""
+        held = self.flights.get(flight)
+        if held is None:
+            return False
+        held.open -= items
+        self.items -= items
+        assert held.open >= 0
+        if not held.open:
+            del self.flights[flight]
+        return True
+
+    def lapse(self, now: float) -> list[int]:
+        """Marks and returns the flights whose lease is over."""
+        over = [number for number, flight in self.flights.items() if not flight.lapsed and flight.until <= now]
+        for number in over:
+            self.flights[number].lapsed = True
+        return over
+
+    def until(self, flights: Collection[int] | None = None) -> float:
+        """Until when all of these flights (None: all that have not lapsed) are held; 0.0: one of them is not."""
+        if flights is None:
+            return min((flight.until for flight in self.flights.values() if not flight.lapsed), default=0.0)
+        held = [self.flights.get(number) for number in flights]
+        return min([0.0 if flight is None or flight.lapsed else flight.until for flight in held], default=0.0)
+
+    def ends(self) -> float:
+        """When the last of them is over; 0.0: there is none."""
+        return max((flight.until for flight in self.flights.values()), default=0.0)
+
+
+class Granted:
+    """What one worker was granted. A grant counts from when the worker sent its request, hence for us at the latest
+    from when we received it (`since`): granting and waiting both start there.
+
+    Invariant: `over` is not before the end of any lease the worker may still hold.
+    """
+
+    __slots__ = ("number", "over", "since")
+
+    def __init__(self, hello_at: float) -> None:
+        self.number = 0
+        self.since: float | None = hello_at
+        self.over = hello_at
+
+    def requested(self, number: int, now: float) -> None:
+        """The worker asked for renewal."""
+        if number > self.number:
+            self.number = number
+            self.since = now
+
+    def reconnected(self) -> None:
+        """A second hello: until a request was seen, which hello a lease would count from is not certain."""
+        if self.number == 0:
+            self.since = None
+
+    def fresh(self, sizes: LeaseSizes, now: float) -> bool:
+        """Whether the worker asked recently enough that a new lease is worth giving."""
+        return self.since is not None and now - self.since < 2 * sizes.heartbeat + sizes.round_trip
+
+    def grant(self, sizes: LeaseSizes, until: float) -> float:
+        """Seconds of lease, counted by the worker from its last request, for items that we hold until `until`."""
+        if self.since is None:
+            return 0.0
+        lease = grant_to_worker(sizes, until - self.since)
+        if lease > 0:
+            self.over = max(self.over, self.since + wait_for_worker(sizes, lease))
+        return lease

@@ -1,0 +1,60 @@
+"""Placement: the least loaded of the able pools, never beyond the limit a worker gave for it.
+
+A pool is a set of executors of one worker that runs some functions. Functions that the same pools can run share one
+`Able`, and wait in its ring; so a full pool costs one look, not one look per function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class Pool:
+    """Invariant: 0 ≤ assigned; the scheduler assigns only while assigned < limit. `limit` counts the worker's local
+    buffer too. A shut pool (its worker is away, silent or draining) has no room; its items stay assigned."""
+
+    __slots__ = ("assigned", "functions", "limit", "name", "shut", "slots", "taken", "worker")
+
+    def __init__(self, worker: Any, name: str, functions: frozenset[str], slots: int, limit: int) -> None:
+        self.worker = worker
+        self.name = name
+        self.functions = functions
+        self.slots = slots
+        self.limit = limit
+        self.assigned = 0
+        self.shut = False
+        self.taken: list[Any] = []  # picked in this turn, not yet made into assignments
+
+    @property
+    def room(self) -> int:
+        """How many more items it can be given."""
+        return 0 if self.shut else max(0, self.limit - self.assigned)
+
+    @property
+    def load(self) -> float:
+        """Assigned items by limit: comparable between pools of different size."""
+        return self.assigned / self.limit if self.limit else 1.0
+
+
+def room_of(pools: Sequence[Pool]) -> int:
+    """How many items all of them together can be given."""
+    return sum([pool.room for pool in pools])
+
+
+def place(pools: Sequence[Pool], count: int) -> list[tuple[Pool, int]]:
+    """Divides `count` items (at most `room_of(pools)`) so that the least loaded get them first, in even parts."""
+    if len(pools) == 1:
+        return [(pools[0], count)]
+    part = -(-count // len(pools))
+    placed = dict.fromkeys(pools, 0)
+    left = count
+    while left:
+        able = [pool for pool in pools if not pool.shut and pool.limit > pool.assigned + placed[pool]]
+        if not able:
+            break
+        pool = min(able, key=lambda pool: (pool.assigned + placed[pool]) / pool.limit)
+        here = min(part, left, pool.limit - pool.assigned - placed[pool])
+        placed[pool] += here
+        left -= here
+    return [(pool, number) for pool, number in placed.items() if number]

@@ -1,0 +1,93 @@
+"""What the scheduler keeps of each session: state, and the outbox that its next frame is made of. No behaviour that
+decides anything; the rules do that, and core.py applies them."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ..sdk.model.demand import Cell, Closed
+from ..sdk.model.function_spec import FunctionSpec
+from ..sdk.model.workload import Ended
+from .rules.lanes import Item
+from .rules.leases import Granted, Held, Requests
+from .rules.placement import Pool
+
+
+class Tailer:
+    """A session that pushes. `group` is its number towards workers, which renew its items together.
+
+    Invariant: every open item of `held` is in exactly one place: a lane, an assignment, or a worker's `open`.
+    """
+
+    def __init__(self, session: str, name: str, group: int, welcomed_at: float, patient: bool = False) -> None:
+        self.session = session
+        self.name = name
+        self.group = group
+        self.held = Held()
+        self.requests = Requests(welcomed_at)
+        self.connected = False
+        self.away_since = welcomed_at
+        self.draining = False
+        self.wants_result = False
+        self.patient = patient  # its items wait for a worker however long: a call that waits until its own deadline
+        # The outbox.
+        self.succeeded: list[int] = []
+        self.ended: dict[int, Ended] = {}
+        self.cells: dict[Cell, int] = {}
+        self.closed: frozenset[Closed] | None = None
+        self.functions: dict[str, FunctionSpec] = {}
+        self.total = 0
+        self.request_due = True
+
+
+class Assignment:
+    """Items on their way to one pool, all of one tailer session. They are in the worker's `open` already."""
+
+    __slots__ = ("bytes", "flight", "items", "pool", "tailer")
+
+    def __init__(self, flight: int, tailer: Tailer, pool: Pool, items: list[Item], size: int) -> None:
+        self.flight = flight
+        self.tailer = tailer
+        self.pool = pool
+        self.items = items
+        self.bytes = size
+
+
+class WorkerFlight:
+    """What was assigned together: for counting per flight, never per item."""
+
+    __slots__ = ("open", "pool", "tailer")
+
+    def __init__(self, tailer: Tailer, pool: Pool, items: int) -> None:
+        self.tailer = tailer
+        self.pool = pool
+        self.open = items
+
+
+class Worker:
+    """A session that runs. Invariants: `open` holds every item assigned and not reported, by this session's refs;
+    `flights` counts them by flight; a ref in `revoked` is in `open`; a flight number is used once."""
+
+    def __init__(self, session: str, name: str, hello_at: float) -> None:
+        self.session = session
+        self.name = name
+        self.granted = Granted(hello_at)
+        self.specs: dict[str, FunctionSpec] = {}
+        self.pools: dict[str, Pool] = {}
+        self.open: dict[int, Item] = {}
+        self.flights: dict[int, WorkerFlight] = {}
+        self.last_flight = 0
+        self.greeted = False  # had a first connection
+        self.connected = False
+        self.away_since = hello_at
+        self.draining = False
+        self.revoked: set[int] = set()
+        # The outbox.
+        self.assignments: deque[Assignment] = deque()
+        self.grants_due = False
+        self.cancel: list[int] = []
+
+    @property
+    def able(self) -> bool:
+        """Whether it takes new items at all."""
+        return self.connected and not self.draining
