@@ -1,0 +1,269 @@
+"""One SQLite file: one writer thread with group commit, one reader thread, one owner process.
+
+The writer takes everything that waits, runs it in one transaction, commits once and answers everybody: at FULL
+durability a lone row costs an fsync, a thousand rows cost the same one. *Standing* writes (`write_when`) wait inside the
+writer for something to do and are asked again after other writes, in the same transaction: a submission and the lease
+that waits for it share one commit.
+
+Python's sqlite3 gives up the interpreter lock at every step of a statement and may wait a whole switch interval to get
+it back from a busy event loop, so statements over batches are written to take one step (json_each, multi-row VALUES,
+json_group_array).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from ..sdk.model.errors import NotConnected, Overloaded, StoreFull, TailraceError
+
+T = TypeVar("T")
+
+#: Writes that may wait for the writer; beyond it callers are refused (Overloaded).
+MAX_PENDING = 20_000
+#: Writes that share one transaction.
+MAX_GROUP = 512
+#: Seconds between looks at standing writes that gave no time of their own.
+STANDING_LOOK = 1.0
+
+_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC}
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What a standing write returns when there is nothing to do yet: ask again after so many seconds at the latest."""
+
+    after: float
+
+
+class _Write(Generic[T]):
+    """One write and the future that waits for it. `deadline` is monotonic; None: not a standing write."""
+
+    __slots__ = ("deadline", "fn", "future", "look")
+
+    def __init__(
+        self, fn: Callable[[sqlite3.Connection], Any], future: asyncio.Future[Any], deadline: float | None
+    ) -> None:
+        self.fn = fn
+        self.future = future
+        self.deadline = deadline
+        self.look = 0.0
+
+
+class SqliteFile:
+    """An open database file. `schema` is a script that makes what is missing, and does nothing to what is there.
+
+    `synchronous` is FULL (every answered write survives a power cut) or NORMAL (survives a crash of the process).
+    """
+
+    def __init__(self, path: Path, schema: str, *, name: str, synchronous: str = "FULL") -> None:
+        self.path = path
+        self.name = name
+        self._schema = schema
+        self._synchronous = synchronous
+        self._pending: deque[_Write[Any]] = deque()
+        self._condition = threading.Condition()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._reader_lock = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Opens the file, makes its tables and starts the writer. Raises StoreFull or TailraceError with what to do."""
+        self._loop = asyncio.get_running_loop()
+        writer = await asyncio.to_thread(self._connect)
+        self._reader = await asyncio.to_thread(self._connect)
+        self._reader.execute("PRAGMA query_only=1")
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, args=(writer,), name=f"sqlite-{self.name}", daemon=True)
+        self._thread.start()
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(
+                self.path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=5.0
+            )
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute(f"PRAGMA synchronous={self._synchronous}")
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute("PRAGMA temp_store=MEMORY")
+            connection.execute("PRAGMA cache_size=-16384")
+            connection.execute("PRAGMA wal_autocheckpoint=4000")
+            connection.executescript(self._schema)
+        except sqlite3.Error as error:
+            raise self._explain(error) from None
+        return connection
+
+    def _explain(self, error: Exception) -> Exception:
+        """A SQLite error in the words of the error tree."""
+        code = getattr(error, "sqlite_errorcode", None)
+        text = f"{self.name} store at {self.path}: {error}"
+        if code is not None and (code in _FULL_CODES or code & 0xFF == sqlite3.SQLITE_FULL):
+            return StoreFull(f"{text}. Free some space; nothing of this write was kept")
+        if code is not None and code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            return TailraceError(f"{text}. The folder must exist and be writable by this user")
+        if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return TailraceError(f"{text}. The file is damaged or is no tailrace store; restore it from a backup")
+        if code is not None and code & 0xFF == sqlite3.SQLITE_BUSY:
+            return TailraceError(f"{text}. Another process writes this file; stop it")
+        return error
+
+    async def write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs `fn` in the writer and returns its value once the transaction is committed.
+
+        What `fn` raises undoes `fn` alone and is raised here. Raises Overloaded, StoreFull.
+        """
+        return cast(T, await self._queue(fn, None))
+
+    async def write_when(self, fn: Callable[[sqlite3.Connection], T | Again], timeout: float) -> T | None:
+        """Runs `fn` now, after each later group of writes and when it asked to be, until it returns something other
+        than Again; None after `timeout` seconds."""
+        return cast("T | None", await self._queue(fn, time.monotonic() + timeout))
+
+    async def _queue(self, fn: Callable[[sqlite3.Connection], Any], deadline: float | None) -> Any:
+        if self._loop is None or self._closing:
+            raise NotConnected(f"the {self.name} store is closed")
+        if len(self._pending) >= MAX_PENDING:
+            raise Overloaded(f"the {self.name} store has {MAX_PENDING} writes waiting; try again", 0.5)
+        future: asyncio.Future[Any] = self._loop.create_future()
+        with self._condition:
+            self._pending.append(_Write(fn, future, deadline))
+            self._condition.notify()
+        return await future
+
+    async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs `fn` on the reading connection, in another thread; it sees everything committed so far."""
+        async with self._reader_lock:
+            reader = self._reader
+            if reader is None:
+                raise NotConnected(f"the {self.name} store is closed")
+            try:
+                return await asyncio.to_thread(fn, reader)
+            except sqlite3.Error as error:
+                raise self._explain(error) from None
+
+    async def close(self) -> None:
+        """Commits what waits, ends the threads and closes the file. Harmless when closed."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            with self._condition:
+                self._closing = True
+                self._condition.notify()
+            await asyncio.to_thread(thread.join)
+        async with self._reader_lock:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
+    # The writer thread.
+
+    def _run(self, connection: sqlite3.Connection) -> None:
+        standing: list[_Write[Any]] = []
+        while True:
+            group, closing = self._take(standing)
+            if group or standing:
+                self._commit(connection, group, standing)
+            if closing and not group:
+                break
+        self._answer([(each, None, NotConnected(f"the {self.name} store was closed")) for each in standing])
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+
+    def _take(self, standing: list[_Write[Any]]) -> tuple[list[_Write[Any]], bool]:
+        """Waits for writes, or for the moment that a standing one asked for."""
+        with self._condition:
+            if not self._pending and not self._closing:
+                now = time.monotonic()
+                moments = [min(each.look, each.deadline or each.look) for each in standing]
+                self._condition.wait(max(0.0, min(moments) - now) if moments else None)
+            group = []
+            while self._pending and len(group) < MAX_GROUP:
+                group.append(self._pending.popleft())
+            return group, self._closing
+
+    def _commit(self, connection: sqlite3.Connection, group: list[_Write[Any]], standing: list[_Write[Any]]) -> None:
+        """One transaction: the group, then the standing writes. Answers after the commit."""
+        answers: list[tuple[_Write[Any], Any, Exception | None]] = []
+        standing.extend(each for each in group if each.deadline is not None)
+        plain = [each for each in group if each.deadline is None]
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for each in plain:
+                answers.append(self._attempt(connection, each, alone=len(group) + len(standing) == 1))
+            answers.extend(self._attend(connection, standing))
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            failure = self._explain(error)
+            answers = [(each, None, failure) for each in {*plain, *(answer[0] for answer in answers)}]
+        gone = {id(answer[0]) for answer in answers}
+        standing[:] = [each for each in standing if id(each) not in gone]
+        self._answer(answers)
+
+    def _attempt(
+        self, connection: sqlite3.Connection, write: _Write[Any], *, alone: bool
+    ) -> tuple[_Write[Any], Any, Exception | None]:
+        if write.future.cancelled():
+            return write, None, None
+        if not alone:
+            connection.execute("SAVEPOINT one")
+        try:
+            value = write.fn(connection)
+        except Exception as error:
+            if isinstance(error, sqlite3.OperationalError) and isinstance(self._explain(error), StoreFull):
+                raise  # the whole transaction is lost
+            if alone:
+                connection.execute("ROLLBACK")
+                connection.execute("BEGIN IMMEDIATE")
+            else:
+                connection.execute("ROLLBACK TO one")
+                connection.execute("RELEASE one")
+            return write, None, self._explain(error) if isinstance(error, sqlite3.Error) else error
+        if not alone:
+            connection.execute("RELEASE one")
+        return write, value, None
+
+    def _attend(
+        self, connection: sqlite3.Connection, standing: list[_Write[Any]]
+    ) -> list[tuple[_Write[Any], Any, Exception | None]]:
+        """Asks each standing write; returns those that are over."""
+        over: list[tuple[_Write[Any], Any, Exception | None]] = []
+        now = time.monotonic()
+        for each in standing:
+            answer = self._attempt(connection, each, alone=False)
+            if isinstance(answer[1], Again) and answer[2] is None and not each.future.cancelled():
+                if each.deadline is not None and now >= each.deadline:
+                    over.append((each, None, None))
+                else:
+                    each.look = now + min(STANDING_LOOK, max(0.0, answer[1].after))
+            else:
+                over.append(answer)
+        return over
+
+    def _answer(self, answers: list[tuple[_Write[Any], Any, Exception | None]]) -> None:
+        """Resolves all futures in one visit to the event loop."""
+        loop = self._loop
+        if answers and loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_resolve, answers)
+
+
+def _resolve(answers: list[tuple[_Write[Any], Any, Exception | None]]) -> None:
+    for write, value, error in answers:
+        if write.future.done():
+            continue
+        if error is None:
+            write.future.set_result(value)
+        else:
+            write.future.set_exception(error)
