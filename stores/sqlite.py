@@ -1,9 +1,9 @@
 """One SQLite file: one writer thread with group commit, one reader thread, one owner process.
 
 The writer takes everything that waits, runs it in one transaction, commits once and answers everybody: at FULL
-durability a lone row costs an fsync, a thousand rows cost the same one. *Standing* writes (`write_when`) wait inside the
-writer for something to do and are asked again after other writes, in the same transaction: a submission and the lease
-that waits for it share one commit.
+durability a lone row costs an fsync, a thousand rows cost the same one. *Standing* writes (`write_when`) wait inside
+the writer for something to do and are asked again after other writes, in the same transaction: a submission and the
+lease that waits for it share one commit.
 
 Python's sqlite3 gives up the interpreter lock at every step of a statement and may wait a whole switch interval to get
 it back from a busy event loop, so statements over batches are written to take one step (json_each, multi-row VALUES,
@@ -186,7 +186,7 @@ class SqliteFile:
                 now = time.monotonic()
                 moments = [min(each.look, each.deadline or each.look) for each in standing]
                 self._condition.wait(max(0.0, min(moments) - now) if moments else None)
-            group = []
+            group: list[_Write[Any]] = []
             while self._pending and len(group) < MAX_GROUP:
                 group.append(self._pending.popleft())
             return group, self._closing
