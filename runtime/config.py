@@ -1,0 +1,36 @@
+"""What an operator may set of a worker. Every number has a default somebody can justify."""
+
+from __future__ import annotations
+
+import os
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class WorkerConfig(BaseModel):
+    """A worker: its supervisor and its executor processes.
+
+    executors         processes of each shared pool; default: one per processor
+    slots             `async def` runs at once in one executor: waiting costs memory only
+    threads           `def` runs at once in one executor: more threads only fight over the interpreter lock
+    isolated          processes of each `isolation="process"` pool; default: one per processor
+    max_runs          runs after which an isolated process is replaced, so that leaks stay small
+    grace             seconds that running functions get when the worker drains
+    timeout_grace     seconds between a timeout's cancellation and the end of the process that ignores it
+    loop_block_limit  seconds a function may block its event loop before its process is ended
+    result_bytes      largest return value kept, as JSON
+    name              shown to people; default: host and process id
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    executors: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
+    slots: int = Field(200, ge=1, le=10_000)
+    threads: int = Field(32, ge=1, le=1_000)
+    isolated: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
+    max_runs: int = Field(100, ge=1)
+    grace: float = Field(30.0, ge=0, le=86_400)
+    timeout_grace: float = Field(5.0, gt=0, le=600)
+    loop_block_limit: float = Field(30.0, gt=0, le=86_400)
+    result_bytes: int = Field(1 << 20, ge=0, le=8 << 20)
+    name: str = ""

@@ -1,0 +1,97 @@
+"""The kernel timer that enforces the stop (L7): a process frozen past its lease dies on waking, before another write.
+
+ITIMER_REAL with SIGALRM at its default action, set to the earliest deadline of the items in the process. Deadlines are
+absolute CLOCK_MONOTONIC times (L6). After arming the clock is read again: had the process been frozen between
+computing and arming, the timer would ring too late, so it is shortened.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+#: Arming may take this long before the timer counts as set too late, in seconds.
+LATE = 0.001
+#: The shortest timer: zero would disarm it.
+AT_ONCE = 1e-6
+
+
+def set_timer(delay: float) -> None:
+    """The process dies in `delay` seconds; 0: it does not."""
+    signal.setitimer(signal.ITIMER_REAL, delay)
+
+
+class Deadman:
+    """Keeps the timer at the earliest deadline. Safe from several threads.
+
+    A supervisor's `Timer` covers every assignment up to its number; those that came later are kept apart with their own
+    deadlines, since control and work travel on different sockets.
+    Invariants: while anything is in the process the timer is armed, at or before the earliest deadline; when nothing
+    is, it is off.
+    """
+
+    def __init__(self, arm: Callable[[float], None] = set_timer, clock: Callable[[], float] = time.monotonic) -> None:
+        self._arm = arm
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._covered = 0  # the last assignment that `_known` speaks for
+        self._known: float | None = None
+        self._later: dict[int, float] = {}  # assignment → deadline, numbers above `_covered`
+        self._armed: float | None = None
+
+    def admit(self, number: int, deadline: float, count: int) -> bool:
+        """`count` items came in by assignment `number`; none may start before this returned True. False: their lease
+        is already over, nothing was admitted (L5)."""
+        with self._lock:
+            if deadline <= self._clock():
+                return False
+            self._inside += count
+            if number > self._covered:
+                self._later[number] = deadline
+            elif self._known is None or deadline < self._known:
+                self._known = deadline
+            self._set()
+            return True
+
+    def renewed(self, number: int, deadline: float) -> None:
+        """The earliest deadline of everything sent up to assignment `number` (0: none of it is left)."""
+        with self._lock:
+            self._covered = max(self._covered, number)
+            self._known = deadline or None
+            for covered in [known for known in self._later if known <= self._covered]:
+                del self._later[covered]
+            self._set()
+
+    def left(self, count: int) -> None:
+        """`count` items ended."""
+        with self._lock:
+            self._inside -= count
+            if self._inside <= 0:
+                self._inside = 0
+                self._known = None
+                self._later.clear()
+                self._set()
+
+    def _set(self) -> None:
+        deadlines = [*self._later.values()]
+        if self._known is not None:
+            deadlines.append(self._known)
+        if not self._inside or not deadlines:
+            if self._armed is not None and not self._inside:
+                self._arm(0.0)
+                self._armed = None
+            return
+        deadline = min(deadlines)
+        if deadline == self._armed:
+            return
+        now = self._clock()
+        while True:
+            self._arm(max(AT_ONCE, deadline - now))
+            again = self._clock()
+            if again - now <= LATE:
+                break
+            now = again
+        self._armed = deadline

@@ -1,0 +1,98 @@
+"""What the engine keeps of a kind of item, of an item, and of a runner."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from ..sdk.context import Context
+from ..sdk.function import Function
+from .frames import Assign
+from .rules.attempt import Stop
+
+
+class Entry:
+    """One kind of item, made once: all that a run needs without another lookup."""
+
+    __slots__ = ("call", "collection", "context", "decode", "is_async", "name", "priority", "tenant", "timeout")
+
+    def __init__(self, function: Function[..., Any], priority: int, collection: str, tenant: str) -> None:
+        self.call: Callable[..., Any] = function.call
+        self.decode = function.arguments.decode
+        self.context = function.context_parameter
+        self.is_async = function.is_async
+        self.timeout = function.spec.timeout
+        self.name = function.spec.name
+        self.priority = priority
+        self.collection = collection
+        self.tenant = tenant
+
+
+#: key, kind, payload, and the batch it came in, which holds the rest by index (key - first).
+Item = tuple[int, Entry, bytes, Assign]
+
+
+def make_context(item: Item, deadline: float | None, note: Callable[[int, str], None]) -> Context:
+    """The Context of a run; made only for functions that ask for it."""
+    key, entry, _, frame = item
+    index = key - frame.first
+    ordering_key, headers, crashes, _, progress = frame.extras.get(index, ("", (), 0, 0.0, ""))
+    return Context(
+        id=frame.ids[index],
+        function=entry.name,
+        attempt=frame.attempts[index],
+        crashes=crashes,
+        fence=frame.fences[index],
+        deadline=deadline,
+        headers=tuple((name, value) for name, value in headers),
+        key=ordering_key,
+        collection=entry.collection,
+        tenant=entry.tenant,
+        previous_progress=progress,
+        note=lambda text: note(key, text),
+    )
+
+
+class Runner:
+    """A long-lived task that runs one item after the other. Invariant: `key` is 0 when it runs nothing."""
+
+    __slots__ = ("cell", "context", "deadline", "key", "stop", "task", "waker")
+
+    def __init__(self, cell: int) -> None:
+        self.cell = cell
+        self.key = 0
+        self.stop = Stop.NONE
+        self.deadline: float | None = None
+        self.context: Context | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.waker: asyncio.Future[None] | None = None
+
+    async def rest(self, idle: list[Runner], loop: asyncio.AbstractEventLoop) -> None:
+        """Waits in `idle` until it is woken."""
+        self.waker = loop.create_future()
+        idle.append(self)
+        try:
+            await self.waker
+        finally:
+            if self in idle:  # a cancellation that a function left behind
+                idle.remove(self)
+
+    def wake(self) -> None:
+        """Ends its rest; it has left `idle`."""
+        if self.waker is not None and not self.waker.done():
+            self.waker.set_result(None)
+
+    def cancel(self, why: Stop) -> None:
+        """Asks the run to end."""
+        self.stop = why
+        if self.context is not None:
+            self.context.cancelled = True
+        if self.task is not None:
+            self.task.cancel()
+
+    def forgive(self) -> None:
+        """Takes back the cancellations that we asked for."""
+        if self.stop is not Stop.NONE and self.task is not None:
+            self.stop = Stop.NONE
+            self.task.uncancel()

@@ -1,0 +1,170 @@
+"""A supervisor's hold on one executor process: starting it, talking to it, reaping it.
+
+Only a process that was reaped here is ever reported dead (L8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..sdk.model.workload import Ended, Kind
+from .board import Board
+from .frames import Done, Dying, Failed, Frames, Notes, Quit, Ready, Setup, Timer, encode, ended_of
+from .rules.suspicion import Death
+
+#: Kinds named at once to one executor; beyond it numbering starts again.
+KIND_TABLE = 65_536
+
+
+class _Pipe(asyncio.Protocol):
+    """One of the two sockets to an executor."""
+
+    def __init__(self, kind: Any, accept: Callable[[Any], None]) -> None:
+        self._frames = Frames(kind)
+        self._accept = accept
+
+    def data_received(self, data: bytes) -> None:
+        for frame in self._frames.feed(data):
+            self._accept(frame)
+
+
+class ExecutorProcess:
+    """One process. `live` are the keys in it; `covered` is the number of the last assignment sent.
+
+    on_frame  Ready, Failed, Done or Notes from it
+    on_death  it was reaped: everything it had said was handed to on_frame before
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        on_frame: Callable[[ExecutorProcess, Any], None],
+        on_death: Callable[[ExecutorProcess, Death], None],
+    ) -> None:
+        self.setup = setup
+        self.live: set[int] = set()
+        self.notes: dict[int, str] = {}
+        self.ready = False
+        self.retiring = False  # gets nothing more; ends when it is empty
+        self.runs = 0
+        self.covered = 0
+        self.timer = 0.0  # the last deadline sent to its kernel timer
+        self.why = ""  # set before it is ended on purpose
+        self.culprits: dict[int, Ended] = {}
+        self.kinds: dict[Kind, int] = {}
+        self.started = 0.0
+        self.dead = asyncio.Event()
+        self.board = Board.create(setup.slots + setup.threads)
+        self._on_frame = on_frame
+        self._on_death = on_death
+        self._loop = asyncio.get_running_loop()
+        self._transports: list[Any] = []
+        self._sockets: list[socket.socket] = []
+        self._pipes: list[_Pipe] = []
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process id; 0 before it was started."""
+        return self._process.pid if self._process else 0
+
+    async def start(self) -> None:
+        """Starts the process; it is ready when it said so. It writes to this process's standard error."""
+        ours, theirs = zip(socket.socketpair(), socket.socketpair(), strict=True)
+        fds = [end.fileno() for end in theirs]
+        cells = self.setup.slots + self.setup.threads
+        self._process = subprocess.Popen(  # noqa: ASYNC220 - a few ms, rarely; what waits for it is a thread
+            [sys.executable, "-m", "tailrace.runtime.executor_main", *map(str, [*fds, self.board.fd, cells])],
+            pass_fds=[*fds, self.board.fd],
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            start_new_session=True,
+        )
+        for end in theirs:
+            end.close()
+        self.started = self._loop.time()
+        threading.Thread(target=self._reap, args=(self._process,), name="tailrace-reap", daemon=True).start()
+        self._sockets = list(ours)
+        for end, kind in zip(ours, (Ready | Failed | Done | Notes, Dying), strict=True):
+            end.setblocking(False)
+            pipe = _Pipe(kind, self._accept)
+            transport, _ = await self._loop.create_unix_connection(lambda pipe=pipe: pipe, sock=end)
+            self._pipes.append(pipe)
+            self._transports.append(transport)
+        self.send(self.setup)
+
+    def send(self, frame: Any) -> None:
+        """A frame on the work socket."""
+        if self._transports:
+            self._transports[0].write(encode(frame))
+
+    def set_timer(self, deadline: float) -> None:
+        """Tells its kernel timer the earliest deadline of all that was sent (0: nothing is left)."""
+        self.timer = deadline
+        if len(self._transports) > 1:
+            self._transports[1].write(encode(Timer(self.covered, deadline)))
+
+    def quit(self) -> None:
+        """Asks it to end; nothing is in it."""
+        self.retiring = True
+        self.why = self.why or "it was replaced"
+        self.send(Quit())
+
+    def kill(self, why: str) -> None:
+        """Ends it now, with everything it started."""
+        self.why = self.why or why
+        if self._process is not None and not self.dead.is_set():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _accept(self, frame: Any) -> None:
+        if isinstance(frame, Dying):
+            self.why = self.why or frame.why
+            self._on_frame(self, Done(frame.succeeded, frame.ended))
+            if frame.culprit is not None:
+                self.culprits[frame.culprit[0]] = ended_of(frame.culprit)
+        else:
+            self._on_frame(self, frame)
+
+    def _reap(self, process: subprocess.Popen[bytes]) -> None:
+        code = process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop has ended: nobody is left to tell
+            self._loop.call_soon_threadsafe(self._reaped, code)
+
+    def _reaped(self, code: int) -> None:
+        for end, pipe, transport in zip(self._sockets, self._pipes, self._transports, strict=False):
+            transport.pause_reading()
+            with contextlib.suppress(OSError):  # would block: that was all
+                while data := end.recv(1 << 20):
+                    pipe.data_received(data)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)  # what it started must not outlive it
+        running = self.board.running()
+        self.close()
+        self.ready = False
+        death = Death(code, self.why, self.culprits or None, alone=self.setup.slots + self.setup.threads <= 2)
+        self._running = running
+        self._on_death(self, death)
+        self.dead.set()
+
+    @property
+    def was_running(self) -> set[int]:
+        """What ran in it when it died."""
+        return self._running
+
+    def close(self) -> None:
+        """Closes this side's descriptors."""
+        for transport in self._transports:
+            transport.abort()
+        self._transports = []
+        self.board.close()

@@ -1,0 +1,163 @@
+"""What a supervisor and its executors say to each other: msgpack columns behind a four-byte length.
+
+Two sockets join them. *Work* is read by the executor's event loop; *control* by a thread of its own, so that code which
+blocks the loop does not stop renewals. Items are named by keys: session << 56 | ref, unique within a worker.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ..sdk.model.workload import Ended, Extra
+
+SESSION_BITS = 56
+REF_MASK = (1 << SESSION_BITS) - 1
+
+_LENGTH = struct.Struct("<I")
+#: A frame holds at most one flight (1 MiB of small payloads, or one large one) or one turn's outcomes.
+MAX_FRAME = 256 << 20
+
+#: key, outcome, reason, after, result, progress
+EndRow = tuple[int, int, str, float | None, bytes | None, str]
+#: key, headers, crashes, expires_at, progress
+ExtraRow = tuple[str, tuple[tuple[str, str], ...], int, float, str]
+
+
+class Setup(msgspec.Struct, array_like=True, tag="setup"):
+    """The first frame to an executor: what to load and its bounds."""
+
+    modules: list[str]
+    path: list[str]
+    functions: list[str]
+    slots: int
+    threads: int
+    result_bytes: int
+    timeout_grace: float
+    block_limit: float
+
+
+class Assign(msgspec.Struct, array_like=True, tag="assign"):
+    """Items for an executor, named first, first + 1, …; `deadline` is absolute CLOCK_MONOTONIC (L6)."""
+
+    number: int
+    deadline: float
+    first: int
+    new_kinds: list[tuple[int, str, int, str, str]]
+    kinds: list[int]
+    ids: list[str]
+    payloads: list[bytes]
+    attempts: list[int]
+    fences: list[int]
+    extras: dict[int, ExtraRow]
+    wants_result: bool
+
+
+class StopItems(msgspec.Struct, array_like=True, tag="stop"):
+    """End these items now, for the reason `why` (rules/attempt.Stop)."""
+
+    keys: list[int]
+    why: int
+
+
+class Release(msgspec.Struct, array_like=True, tag="release"):
+    """Hand back everything that has not started."""
+
+
+class Quit(msgspec.Struct, array_like=True, tag="quit"):
+    """End the process; nothing is in it."""
+
+
+class Timer(msgspec.Struct, array_like=True, tag="timer"):
+    """On control: the earliest deadline of all items sent up to Assign `number`; 0: there are none."""
+
+    number: int
+    deadline: float
+
+
+class Ready(msgspec.Struct, array_like=True, tag="ready"):
+    """The functions are loaded."""
+
+
+class Failed(msgspec.Struct, array_like=True, tag="failed"):
+    """The functions cannot be loaded."""
+
+    message: str
+
+
+class Done(msgspec.Struct, array_like=True, tag="done"):
+    """Ends of one turn of the loop."""
+
+    succeeded: list[int]
+    ended: list[EndRow]
+
+
+class Notes(msgspec.Struct, array_like=True, tag="notes"):
+    """The latest progress note of some items."""
+
+    notes: list[tuple[int, str]]
+
+
+class Dying(msgspec.Struct, array_like=True, tag="dying"):
+    """On control, the last words of a process that ends itself: why, whose doing it was (0: unknown), and what had
+    ended but was not yet reported."""
+
+    why: str
+    culprit: EndRow | None
+    succeeded: list[int]
+    ended: list[EndRow]
+
+
+ToExecutor = Setup | Assign | StopItems | Release | Quit | Timer
+ToSupervisor = Ready | Failed | Done | Notes | Dying
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(frame: ToExecutor | ToSupervisor) -> bytes:
+    """A frame with its length."""
+    body = _encoder.encode(frame)
+    return _LENGTH.pack(len(body)) + body
+
+
+class Frames:
+    """Bytes as they come → frames. Invariant: `_buffer` holds less than one whole frame between calls."""
+
+    def __init__(self, kind: Any) -> None:
+        self._decode = msgspec.msgpack.Decoder(kind).decode
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Any]:
+        """The frames that are complete now."""
+        buffer = self._buffer
+        buffer += data
+        start = 0
+        try:
+            while len(buffer) - start >= 4:
+                (length,) = _LENGTH.unpack_from(buffer, start)
+                end = start + 4 + length
+                if end > len(buffer):
+                    break
+                body = bytes(buffer[start + 4 : end])
+                start = end
+                yield self._decode(body)
+        finally:
+            del buffer[:start]
+
+
+def row_of(key: int, ended: Ended) -> EndRow:
+    """An end as it travels."""
+    return (key, int(ended.outcome), ended.reason, ended.after, ended.result, ended.progress)
+
+
+def ended_of(row: EndRow) -> Ended:
+    """The inverse of `row_of`."""
+    return Ended(row[1], row[2], row[3], row[4], False, row[5])
+
+
+def extra_row(extra: Extra) -> ExtraRow:
+    """An item's extra as it travels: what scheduling needed (alone) stays behind."""
+    return (extra.key, extra.headers, extra.crashes, extra.expires_at, extra.progress)

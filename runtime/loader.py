@@ -1,0 +1,166 @@
+"""From what a person names (`pkg.module`, `path/to/file.py`, `module:name`) to the functions declared there.
+
+There is no registry: a function belongs to the worker whose modules show it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+from ..sdk.function import Function
+from ..sdk.model.errors import DeclarationError, TailraceError, UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a worker runs. Executors load `modules` again in their own process.
+
+    Invariant: names are unique, and all functions of a pool have one isolation.
+    """
+
+    modules: tuple[str, ...]
+    functions: dict[str, Function[..., Any]]
+
+
+def load_functions(modules: Sequence[str]) -> Loaded:
+    """Imports and collects. Raises UserError naming module and line for one that cannot be imported, shows no
+    functions, or declares a name twice."""
+    if not modules:
+        raise UserError("no modules: name at least one that declares functions, such as my_app.tasks or tasks.py")
+    found: dict[str, Function[..., Any]] = {}
+    for spec in modules:
+        for declared in _functions(spec):
+            other = found.setdefault(declared.name, declared)
+            if other is not declared:
+                raise DeclarationError(
+                    f"two functions are called {declared.name!r}: {other.where} and {declared.where}. "
+                    "Give one of them another name: @tailrace.function(name=…)"
+                )
+            declared.prepared()
+    _check_pools(found)
+    return Loaded(tuple(_absolute(spec) for spec in modules), found)
+
+
+def _functions(spec: str) -> Iterator[Function[..., Any]]:
+    module, name = _load(spec)
+    shown = vars(module)
+    if name:
+        one = shown.get(name)
+        if not isinstance(one, Function):
+            names = [key for key, value in shown.items() if isinstance(value, Function)]
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"functions there: {', '.join(names) or 'none'}"
+            raise UserError(f"{spec!r}: {module.__name__} has no function {name!r} ({hint})")
+        yield one
+        return
+    functions = list({id(value): value for value in shown.values() if isinstance(value, Function)}.values())
+    if not functions:
+        raise UserError(f"{spec!r} declares no functions: put @tailrace.function above an async def or a def")
+    yield from functions
+
+
+def _load(spec: str) -> tuple[ModuleType, str]:
+    target, name = _split(spec)
+    is_file = target.endswith(".py") or os.sep in target
+    _see(str(Path(target).resolve().parent) if is_file else str(Path.cwd()))
+    try:
+        return (_import_file(spec, Path(target)) if is_file else importlib.import_module(target)), name
+    except UserError:
+        raise
+    except ModuleNotFoundError as error:
+        if not is_file and error.name is not None and (target == error.name or target.startswith(f"{error.name}.")):
+            raise UserError(
+                f"there is no module {target!r} (looked in {Path.cwd()} and on sys.path); "
+                "name a module as import does, or a file as path/to/file.py"
+            ) from None
+        raise _failed(spec, error) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _failed(spec, error) from error
+
+
+def _import_file(spec: str, path: Path) -> ModuleType:
+    path = path.resolve()
+    if not path.is_file():
+        raise UserError(f"{spec!r}: there is no file {path}")
+    name = path.stem
+    known = sys.modules.get(name)
+    if known is not None:
+        if getattr(known, "__file__", None) == str(path):
+            return known
+        name = f"tailrace_file_{abs(hash(str(path)))}"  # the plain name belongs to another module
+        if name in sys.modules:
+            return sys.modules[name]
+    found = importlib.util.spec_from_file_location(name, path)
+    if found is None or found.loader is None:
+        raise UserError(f"{spec!r}: {path} cannot be loaded as Python")
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    try:
+        found.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _failed(spec: str, error: BaseException) -> TailraceError:
+    if isinstance(error, SyntaxError):
+        where = f"{error.filename}:{error.lineno}"
+        return UserError(f"{spec!r} cannot be imported: {where}: {type(error).__name__}: {error.msg}")
+    text = str(error).strip().partition("\n")[0][:300]
+    kind = DeclarationError if isinstance(error, DeclarationError) else UserError
+    return kind(f"{spec!r} cannot be imported: {_line(error.__traceback__)}{type(error).__name__}: {text}")
+
+
+def _line(trace: TracebackType | None) -> str:
+    """The innermost line of the user's own code: neither the import system's nor this package's."""
+    ours = str(Path(__file__).resolve().parents[1])
+    where = ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        mine = file.startswith((f"{ours}{os.sep}sdk", f"{ours}{os.sep}runtime"))
+        if not file.startswith("<") and not mine and f"{os.sep}importlib{os.sep}" not in file:
+            where = f"{file}:{trace.tb_lineno}: "
+        trace = trace.tb_next
+    return where
+
+
+def _see(folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
+def _split(spec: str) -> tuple[str, str]:
+    target, colon, name = spec.rpartition(":")
+    return (target, name) if colon and name.isidentifier() else (spec, "")
+
+
+def _absolute(spec: str) -> str:
+    """The spec as another process with another directory would find it."""
+    target, name = _split(spec)
+    if not (target.endswith(".py") or os.sep in target):
+        return spec
+    path = str(Path(target).resolve())
+    return f"{path}:{name}" if name else path
+
+
+def _check_pools(functions: dict[str, Function[..., Any]]) -> None:
+    first: dict[str, Function[..., Any]] = {}
+    for declared in functions.values():
+        other = first.setdefault(declared.spec.pool, declared)
+        if other.spec.isolation != declared.spec.isolation:
+            raise DeclarationError(
+                f"pool {declared.spec.pool!r} has functions of both isolations: {other.name!r} is "
+                f"{other.spec.isolation}, {declared.name!r} is {declared.spec.isolation}; give one another pool"
+            )

@@ -1,0 +1,49 @@
+"""How many items a pool may hold at once: its slots, and about 50 ms of work more, so that it never waits for the
+scheduler and never hoards what another worker could run (ATF's local buffer per priority, R58)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Seconds of recent completions that are buffered beside the slots, and the most items that may be.
+AHEAD = 0.05
+MOST_AHEAD = 1024
+#: Seconds over which completions are averaged.
+SPAN = 0.25
+#: A new limit is announced when it moves by more than this share.
+STEP = 0.2
+
+
+def limit(slots: int, rate: float) -> int:
+    """Items that may be assigned at once at `rate` completions a second: within [slots, slots + 1024]."""
+    return slots + min(MOST_AHEAD, max(0, round(rate * AHEAD)))
+
+
+@dataclass(slots=True)
+class Depth:
+    """One pool's depth. Invariant: slots ≤ announced ≤ slots + MOST_AHEAD."""
+
+    slots: int
+    announced: int = 0
+    rate: float = 0.0
+    _count: int = 0
+    _since: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.announced = self.slots
+
+    def completed(self, count: int, now: float) -> bool:
+        """`count` items ended at `now`. True: `announced` has changed."""
+        self._count += count
+        span = now - self._since
+        if span < SPAN:
+            return False
+        measured = self._count / span
+        # Up at once, down by halves: a pause between two batches must not starve the second.
+        self.rate = measured if measured > self.rate else (self.rate + measured) / 2
+        self._count, self._since = 0, now
+        wanted = limit(self.slots, self.rate)
+        if abs(wanted - self.announced) <= STEP * self.announced:
+            return False
+        self.announced = wanted
+        return True
