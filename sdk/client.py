@@ -1,8 +1,8 @@
 """`Client`: the blocking face of the core in `conversation.py`, which alone knows what to say and when to try again.
 It finds the gateway by itself and never touches a store (R8).
 
-It makes blocking gRPC calls rather than run the asyncio twin's event loop in a thread: gRPC's asyncio cannot be used in a
-process forked from one that used it, its blocking calls can (tried, 1.85).
+It makes blocking gRPC calls rather than run the asyncio twin's event loop in a thread: gRPC's asyncio cannot be used in
+a process forked from one that used it, its blocking calls can (tried, 1.85).
 """
 
 from __future__ import annotations

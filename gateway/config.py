@@ -1,0 +1,37 @@
+"""The gateway's configuration (`gateway.yaml`): where it listens, and every bound on what it takes."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..sdk.config import Seconds, Size
+from ..sdk.discovery import DEFAULT_GATEWAY
+
+
+class GatewayConfig(BaseModel):
+    """Each default in its own words.
+
+    listen               host:port; loopback only (default 127.0.0.1:8786)
+    max_batch            workloads of one Submit, ids of one Status or Cancel (1000, what one commit stores in a few ms)
+    max_payload          bytes of one payload (1 MiB; larger data belongs in an object store, its key in the payload)
+    max_delay            how far ahead a workload may be due (30 days)
+    max_headers          bytes of one workload's header names and values (8 KiB)
+    submitting_items     workloads being stored at once; beyond it Overloaded (20,000)
+    submitting_bytes     their payload bytes (64 MiB)
+    waiting_results      Result calls that wait at once; beyond it Overloaded (10,000)
+    longest_wait         seconds that one Result call may wait (60 s); clients ask again
+    watchers             Watch calls at once; beyond it Overloaded (256)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    listen: str = DEFAULT_GATEWAY
+    max_batch: int = Field(1000, ge=1, le=10_000)
+    max_payload: Size = Field(1 << 20, ge=1, le=4 << 20)
+    max_delay: Seconds = Field(30 * 86400.0, ge=0)
+    max_headers: Size = Field(8 << 10, ge=0, le=1 << 20)
+    submitting_items: int = Field(20_000, ge=1)
+    submitting_bytes: Size = Field(64 << 20, ge=1)
+    waiting_results: int = Field(10_000, ge=1)
+    longest_wait: Seconds = Field(60.0, gt=0)
+    watchers: int = Field(256, ge=1)

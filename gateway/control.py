@@ -1,0 +1,170 @@
+"""What operators and workers change, gates, quotas and the function registry, and who watches it.
+
+The gateway alone writes the control store. Watchers get everything at once and then again after each change; changes
+that come faster than a watcher reads are one to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+from ..sdk.clock import Clock
+from ..sdk.model.errors import InvalidRequest, Overloaded, Unavailable
+from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN, FunctionSpec
+from ..sdk.model.limits import Quota, Snapshot
+from ..sdk.wire.convert import function_from_wire, function_to_wire
+from ..sdk.wire.gateway_messages import gate_from_wire, quota_from_wire, snapshot_to_wire
+from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..stores.control.control import Control
+from .known_functions import KnownFunctions
+
+ACTIONS = ("pause", "drop", "resume")
+#: Bounds: functions of one registration, characters of a gate's reason, a quota's numbers.
+FUNCTIONS_AT_ONCE = 10_000
+REASON_LENGTH = 500
+HIGHEST_LIMIT = 1e9
+#: Seconds of one wait for a change; and before the store is asked again after it failed.
+WAIT = 30.0
+PAUSE = 0.5
+
+_NAME = re.compile(NAME_PATTERN)
+_LOG = logging.getLogger("tailrace.gateway")
+
+
+class ControlDesk:
+    """Answers RegisterFunctions, ListFunctions, SetGate, SetQuota and Watch, and keeps the known functions fresh."""
+
+    def __init__(self, control: Control, functions: KnownFunctions, clock: Clock, watchers: int) -> None:
+        self._control = control
+        self._functions = functions
+        self._clock = clock
+        self._free = watchers
+        self._snapshot = Snapshot()
+        self._changed = asyncio.Event()
+        self._follower: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def start(self, quotas: Sequence[Quota] = ()) -> None:
+        """Applies the configured quotas, reads everything, and follows it from then on."""
+        for quota in quotas:
+            await self._control.put_quota(_checked_quota(quota))
+        self._take(await self._control.snapshot())
+        self._follower = asyncio.create_task(self._follow(), name="gateway: following the control store")
+
+    def close(self) -> None:
+        """Ends every watch."""
+        self._closed = True
+        self._changed.set()
+
+    async def stop(self) -> None:
+        """Ends every watch and stops following."""
+        self.close()
+        if self._follower is not None:
+            self._follower.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._follower
+            self._follower = None
+
+    async def register_functions(self, request: pb.RegisterFunctionsRequest) -> pb.RegisterFunctionsReply:
+        """Keeps what a worker can run, so that submissions are accepted while no worker is there."""
+        if len(request.functions) > FUNCTIONS_AT_ONCE:
+            raise InvalidRequest(f"{len(request.functions)} functions at once: at most {FUNCTIONS_AT_ONCE} are taken")
+        specs: list[FunctionSpec] = []
+        for message in request.functions:
+            try:
+                spec = function_from_wire(message)
+            except (ValueError, KeyError, TypeError) as error:
+                raise InvalidRequest(
+                    f"function {message.name!r:.200}: its description cannot be read: {error}"
+                ) from None
+            _check_name("function", spec.name)
+            specs.append(spec)
+        await self._control.register(specs)
+        self._functions.add(specs)
+        return pb.RegisterFunctionsReply()
+
+    async def list_functions(self, request: pb.ListFunctionsRequest) -> pb.ListFunctionsReply:
+        """Every function that was ever registered."""
+        return pb.ListFunctionsReply(functions=[function_to_wire(spec) for spec in self._functions.all()])
+
+    async def set_gate(self, request: pb.SetGateRequest) -> pb.ControlReply:
+        """Pauses, drops or resumes a function or one collection of it. Resuming what is not gated is harmless."""
+        gate = gate_from_wire(request.gate)
+        if gate.action not in ACTIONS:
+            raise InvalidRequest(f"action is {gate.action!r:.50}: expected one of {', '.join(ACTIONS)}")
+        if gate.action != "resume":
+            self._functions.check(gate.function)
+        if gate.collection:
+            _check_name("collection", gate.collection)
+        for what, text in (("who", gate.who), ("why", gate.why)):
+            if len(text) > REASON_LENGTH:
+                raise InvalidRequest(f"{what} has {len(text)} characters: at most {REASON_LENGTH} are taken")
+        return pb.ControlReply(version=await self._control.put_gate(replace(gate, since=self._clock.wall())))
+
+    async def set_quota(self, request: pb.SetQuotaRequest) -> pb.ControlReply:
+        """Sets the limits of one function; all zero removes them."""
+        quota = _checked_quota(quota_from_wire(request.quota))
+        if quota != Quota(quota.function):
+            self._functions.check(quota.function)
+        return pb.ControlReply(version=await self._control.put_quota(quota))
+
+    async def watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.ControlSnapshot]:
+        """Everything now, and again after each change."""
+        if not self._free:
+            raise Overloaded("too many watch the control store already; close some, or raise `watchers` of the gateway")
+        self._free -= 1
+        try:
+            sent: Snapshot | None = None
+            while not self._closed:
+                changed = self._changed
+                if self._snapshot is not sent:
+                    sent = self._snapshot
+                    yield snapshot_to_wire(sent)
+                else:
+                    await changed.wait()
+            raise Unavailable("the gateway is shutting down")
+        finally:
+            self._free += 1
+
+    def _take(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._functions.replace(snapshot.functions)
+        if not self._closed:
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                snapshot = await self._control.wait(self._snapshot.version, WAIT)
+            except Exception:
+                _LOG.exception("reading the control store failed; trying again")
+                await asyncio.sleep(PAUSE)
+                continue
+            if snapshot is not None:
+                self._take(snapshot)
+
+
+def _checked_quota(quota: Quota) -> Quota:
+    _check_name("function", quota.function)
+    for what in ("concurrency", "rate", "burst", "weight"):
+        value = getattr(quota, what)
+        if not (math.isfinite(value) and 0 <= value <= HIGHEST_LIMIT):
+            raise InvalidRequest(f"{quota.function}: {what} is {value}: expected 0 (no limit) to {HIGHEST_LIMIT:g}")
+    if quota.burst and not quota.rate:
+        raise InvalidRequest(f"{quota.function}: burst is {quota.burst:g} but there is no rate: give both or neither")
+    return quota
+
+
+def _check_name(what: str, name: str) -> None:
+    if not name or len(name) > NAME_LENGTH or not _NAME.fullmatch(name):
+        raise InvalidRequest(
+            f"{what} {name[:NAME_LENGTH]!r} is not a name: expected 1 to {NAME_LENGTH} letters, digits or _ . - / : "
+            "that start with a letter, digit or _"
+        )

@@ -1,0 +1,60 @@
+"""Which functions there are, and what to say of one that there is not: the nearest names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from ..sdk.model.errors import UnknownFunction
+from ..sdk.model.function_spec import FunctionSpec
+
+#: Names listed when none is near.
+LISTED = 5
+SHOWN_NAME = 100
+
+
+class KnownFunctions:
+    """The registry as the gateway last saw it."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, FunctionSpec] = {}
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    def replace(self, specs: Iterable[FunctionSpec]) -> None:
+        """Takes the whole registry."""
+        self._specs = {spec.name: spec for spec in specs}
+
+    def add(self, specs: Iterable[FunctionSpec]) -> None:
+        """Takes functions that were just registered."""
+        self._specs |= {spec.name: spec for spec in specs}
+
+    def all(self) -> list[FunctionSpec]:
+        """Every function, by name."""
+        return [self._specs[name] for name in sorted(self._specs)]
+
+    def get(self, name: str) -> FunctionSpec | None:
+        """The function of this name, if there is one."""
+        return self._specs.get(name)
+
+    def check(self, name: str) -> FunctionSpec:
+        """The function of this name. Raises UnknownFunction with the nearest names and what to do."""
+        spec = self._specs.get(name)
+        if spec is None:
+            raise UnknownFunction(self.unknown(name))
+        return spec
+
+    def unknown(self, name: str) -> str:
+        """What to say of a name that nobody registered."""
+        said = f"no function {name[:SHOWN_NAME]!r} is registered"
+        if not self._specs:
+            return f"{said}: none is yet. Start a worker that has it: `tailrace worker MODULE`"
+        near = difflib.get_close_matches(name[:SHOWN_NAME], self._specs, 3, 0.6)
+        if near:
+            return f"{said}: did you mean {' or '.join(map(repr, near))}? (`tailrace function list` shows all)"
+        names = sorted(self._specs)
+        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+        return (
+            f"{said}: there are {', '.join(names[:LISTED])}{more}. Start a worker that has it: `tailrace worker MODULE`"
+        )

@@ -1,0 +1,63 @@
+"""When to look again for a workload that somebody waits for: after 1 ms, then 2, 5, 10, 20, 50 ms, and every 50.
+
+Quick functions answer quickly, slow ones cost little, and all who wait share each look.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+W = TypeVar("W", bound=Hashable)
+
+PAUSES = (0.001, 0.002, 0.005, 0.010, 0.020, 0.050)
+#: Looks closer together than this are made as one (seconds).
+TOGETHER = 0.0005
+
+
+class Polling(Generic[W]):
+    """Who is waiting and when each is next looked for. Times are monotonic seconds.
+
+    Invariant: every waiter in `_looks` has exactly one live entry in `_heap`; entries of others are passed over.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, W]] = []
+        self._looks: dict[W, tuple[int, int]] = {}  # waiter → number of its entry, looks so far
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._looks)
+
+    def add(self, waiter: W, now: float) -> None:
+        """Starts looking for a waiter."""
+        self._plan(waiter, 0, now)
+
+    def remove(self, waiter: W) -> None:
+        """Stops; harmless for one that is not there."""
+        self._looks.pop(waiter, None)
+
+    def next(self) -> float | None:
+        """When somebody is to be looked for next; None when nobody waits."""
+        while self._heap and self._looks.get(self._heap[0][2], (-1, 0))[0] != self._heap[0][1]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def take(self, now: float, limit: int) -> list[W]:
+        """Up to `limit` waiters to look for now; each is planned again."""
+        taken: list[W] = []
+        while len(taken) < limit:
+            due = self.next()
+            if due is None or due > now + TOGETHER:
+                break
+            taken.append(heapq.heappop(self._heap)[2])
+            self._looks[taken[-1]] = (-1, self._looks[taken[-1]][1])
+        for waiter in taken:
+            self._plan(waiter, self._looks[waiter][1] + 1, now)
+        return taken
+
+    def _plan(self, waiter: W, looks: int, now: float) -> None:
+        self._number += 1
+        self._looks[waiter] = (self._number, looks)
+        heapq.heappush(self._heap, (now + PAUSES[min(looks, len(PAUSES) - 1)], self._number, waiter))

@@ -1,0 +1,51 @@
+"""`quotas.yaml`: the limits of functions, applied when the gateway starts.
+
+    functions:
+      send_email: {concurrency: 50, rate: 100, burst: 200, weight: 2}
+
+A function named here gets exactly these limits at each start; the others keep what `tailrace quota set` gave them.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ..sdk.model.limits import Quota
+from .control import HIGHEST_LIMIT
+
+
+class FunctionQuota(BaseModel):
+    """Limits of one function; what is left out is not limited.
+
+    concurrency  runs at once
+    rate         starts per second; burst: how many of them at once after a quiet time (default: the rate, at least 1)
+    weight       its share when functions compete (default 1)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    concurrency: int = Field(0, ge=0, le=int(HIGHEST_LIMIT))
+    rate: float = Field(0.0, ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)
+    burst: float = Field(0.0, ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)
+    weight: float = Field(0.0, ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _burst_needs_rate(self) -> FunctionQuota:
+        if self.burst and not self.rate:
+            raise ValueError("burst is given without a rate: give both or neither")
+        return self
+
+
+class QuotasConfig(BaseModel):
+    """The whole file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    functions: dict[str, FunctionQuota] = Field(default_factory=dict)
+
+    def quotas(self) -> list[Quota]:
+        """The limits, by function."""
+        return [
+            Quota(name, limits.concurrency, limits.rate, limits.burst, limits.weight)
+            for name, limits in sorted(self.functions.items())
+        ]

@@ -1,0 +1,107 @@
+"""The gateway as a part that runs: its desks behind one listener."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import grpc
+
+from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.model.limits import Quota
+from ..sdk.model.overview import Overview
+from ..sdk.wire import gateway as wire
+from ..sdk.wire.channel import serve
+from ..sdk.wire.health import Health
+from ..stores.control.control import Control
+from ..stores.dead_letters.dead_letters import DeadLetters
+from ..stores.queue.queue import Queue
+from ..stores.results.results import Results
+from .config import GatewayConfig
+from .control import ControlDesk
+from .known_functions import KnownFunctions
+from .overview import OverviewDesk
+from .status import StatusDesk
+from .submitter import Submitter
+
+#: Seconds that calls which are being answered get when the gateway is stopped.
+GRACE = 0.5
+#: How often a drain looks whether everything inside was stored (seconds).
+DRAIN_LOOK = 0.01
+
+
+class _Front:
+    """Each call of the service at the desk that answers it."""
+
+    def __init__(self, submitter: Submitter, desk: StatusDesk, control: ControlDesk, overview: OverviewDesk) -> None:
+        self.submit = submitter.submit
+        self.status = desk.status
+        self.result = desk.result
+        self.cancel = desk.cancel
+        self.register_functions = control.register_functions
+        self.list_functions = control.list_functions
+        self.set_gate = control.set_gate
+        self.set_quota = control.set_quota
+        self.watch = control.watch
+        self.list_dead = overview.list_dead
+        self.overview = overview.overview
+
+
+class GatewayServer:
+    """The front door. A Part.
+
+    overview  tells of tailers and delay streams (the gateway counts the queue and the dead letters itself)
+    quotas    limits to set at start (`quotas.yaml`)
+
+    The stores are the caller's: open before `start`, closed after `stop`.
+    """
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        queue: Queue,
+        results: Results,
+        dead_letters: DeadLetters,
+        control: Control,
+        overview: Callable[[], Overview] = Overview,
+        clock: Clock = SYSTEM_CLOCK,
+        quotas: Sequence[Quota] = (),
+    ) -> None:
+        self._config = config
+        self._quotas = quotas
+        functions = KnownFunctions()
+        self._submitter = Submitter(config, queue, functions, clock)
+        self._status = StatusDesk(config, queue, results, clock)
+        self._control = ControlDesk(control, functions, clock, config.watchers)
+        self._overview = OverviewDesk(queue, dead_letters, overview)
+        self._health = Health(wire.SERVICE)
+        self._server: grpc.aio.Server | None = None
+        self.address = config.listen
+
+    async def start(self) -> None:
+        """Applies the quotas, listens, answers. `address` is the actual one from then on."""
+        await self._control.start(self._quotas)
+        self._status.start()
+        front = _Front(self._submitter, self._status, self._control, self._overview)
+        self._server, self.address = await serve(self._config.listen, [wire.register(front), self._health.register])
+        await self._health.set(True)
+
+    async def drain(self, timeout: float) -> None:
+        """Takes nothing new and answers what is inside, for at most `timeout` seconds."""
+        await self._health.set(False)
+        self._submitter.close()
+        self._status.close()
+        self._control.close()
+        looks = max(1, int(timeout / DRAIN_LOOK))
+        while self._submitter.inside and looks:
+            looks -= 1
+            await asyncio.sleep(DRAIN_LOOK)
+
+    async def stop(self) -> None:
+        """Closes the listener. Harmless twice, and after a failed start."""
+        self._submitter.close()
+        await self._control.stop()
+        await self._status.stop()
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(GRACE)

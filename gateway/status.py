@@ -1,0 +1,178 @@
+"""Where workloads are, how they ended, and the end of those that somebody asks to end.
+
+All who wait for a result share one loop that reads statuses in batches; nobody who waits costs a task of the queue's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+
+from ..sdk.clock import Clock
+from ..sdk.model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
+from ..sdk.model.status import SUCCESS, WorkloadStatus
+from ..sdk.wire.gateway_messages import status_to_wire
+from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..stores.queue.queue import Queue
+from ..stores.queue.queue import Status as StoredStatus
+from ..stores.results.results import Results
+from .config import GatewayConfig
+from .polling import Polling
+
+_LOG = logging.getLogger("tailrace.gateway")
+
+
+class StatusDesk:
+    """Answers Status, Result and Cancel."""
+
+    def __init__(self, config: GatewayConfig, queue: Queue, results: Results, clock: Clock) -> None:
+        self._config = config
+        self._queue = queue
+        self._results = results
+        self._clock = clock
+        self._polling: Polling[str] = Polling()
+        self._waiting: dict[str, set[asyncio.Future[WorkloadStatus]]] = {}
+        self._count = 0
+        self._came = asyncio.Event()
+        self._loop: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def start(self) -> None:
+        """Starts the shared loop."""
+        self._loop = asyncio.create_task(self._poll(), name="gateway: waiting for results")
+
+    def close(self) -> None:
+        """Answers everybody who waits with what is known now, and nobody waits any more."""
+        self._closed = True
+        for futures in self._waiting.values():
+            for future in futures:
+                if not future.done():
+                    future.set_exception(Unavailable("the gateway is shutting down; ask again in a moment"))
+
+    async def stop(self) -> None:
+        """Ends the loop."""
+        self.close()
+        if self._loop is not None:
+            self._loop.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._loop
+            self._loop = None
+
+    async def status(self, request: pb.StatusRequest) -> pb.StatusReply:
+        """What is known of each id."""
+        ids = self._bounded(list(request.ids))
+        found = await self._queue.status(ids)
+        return pb.StatusReply(
+            statuses=[
+                status_to_wire(id, None if each is None else _seen(each)) for id, each in zip(ids, found, strict=True)
+            ]
+        )
+
+    async def cancel(self, request: pb.CancelRequest) -> pb.CancelReply:
+        """Ends what has not started, and has the others' workers told."""
+        return pb.CancelReply(outcomes=await self._queue.cancel(self._bounded(list(request.ids))))
+
+    async def result(self, request: pb.ResultRequest) -> pb.ResultReply:
+        """Waits until a workload has ended, up to `wait` seconds, and answers with its status and value."""
+        id, wait = request.id, request.wait
+        if not 0 <= wait < math.inf:
+            raise InvalidRequest(f"wait is {wait}: expected zero or more seconds")
+        [found] = await self._queue.status([id])
+        status = None if found is None else _seen(found)
+        if status is not None and not status.ended and wait > 0:
+            status = await self._ended(id, status, min(wait, self._config.longest_wait))
+        reply = pb.ResultReply(status=status_to_wire(id, status))
+        if status is not None and status.state == SUCCESS:
+            value = await self._results.get(id)
+            if value is not None:
+                reply.has_result = True
+                reply.result = value
+        return reply
+
+    async def _ended(self, id: str, status: WorkloadStatus, wait: float) -> WorkloadStatus:
+        """The status at its end, or the present one after `wait` seconds."""
+        if self._closed:
+            raise Unavailable("the gateway is shutting down; ask again in a moment")
+        if self._count >= self._config.waiting_results:
+            raise Overloaded(
+                f"{self._count} results are being waited for, which is all the gateway allows: "
+                "ask for the status now and then instead"
+            )
+        future: asyncio.Future[WorkloadStatus] = asyncio.get_running_loop().create_future()
+        futures = self._waiting.setdefault(id, set())
+        if not futures:
+            self._polling.add(id, self._clock.monotonic())
+            self._came.set()
+        futures.add(future)
+        self._count += 1
+        try:
+            async with asyncio.timeout(wait):
+                return await future
+        except TimeoutError:
+            [found] = await self._queue.status([id])
+            return status if found is None else _seen(found)
+        finally:
+            self._count -= 1
+            futures.discard(future)
+            if not futures and self._waiting.get(id) is futures:
+                del self._waiting[id]
+                self._polling.remove(id)
+
+    async def _poll(self) -> None:
+        """Looks for what is waited for, together, each at its own pace."""
+        while True:
+            due = self._polling.next()
+            if due is None:
+                self._came.clear()
+                await self._came.wait()
+                continue
+            now = self._clock.monotonic()
+            if due > now:
+                self._came.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(due - now):
+                        await self._came.wait()
+                continue
+            ids = self._polling.take(now, self._config.max_batch)
+            try:
+                found = await self._queue.status(ids)
+            except Exception as error:  # the next look may succeed, and those who wait have their own bound
+                if not isinstance(error, TailraceError):
+                    _LOG.exception("reading statuses failed")
+                continue
+            for id, each in zip(ids, found, strict=True):
+                if each is None or _seen(each).ended:
+                    self._tell(id, each)
+
+    def _tell(self, id: str, found: StoredStatus | None) -> None:
+        self._polling.remove(id)
+        for future in self._waiting.pop(id, ()):
+            if future.done():
+                continue
+            if found is None:
+                future.set_exception(InvalidRequest(f"workload {id} was forgotten while its result was waited for"))
+            else:
+                future.set_result(_seen(found))
+
+    def _bounded(self, ids: list[str]) -> list[str]:
+        if len(ids) > self._config.max_batch:
+            raise InvalidRequest(f"{len(ids)} ids in one request: at most {self._config.max_batch} are taken")
+        return ids
+
+
+def _seen(status: StoredStatus) -> WorkloadStatus:
+    """What users see of what is stored."""
+    return WorkloadStatus(
+        id=status.id,
+        state=status.state.label,
+        kind=status.kind,
+        attempts=status.attempts,
+        crashes=status.crashes,
+        created_at=status.created_at,
+        due_at=status.due,
+        ended_at=status.ended_at,
+        reason=status.reason,
+        progress=status.progress,
+    )

@@ -1,0 +1,152 @@
+"""What may be submitted: THE rule. A request is taken whole or refused whole, naming the workload and what is wrong.
+
+Payloads stay opaque: whether one fits its function is the worker's to say (and the client's, when it has the function).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from ..sdk.model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
+from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
+from ..sdk.model.priority import Priority
+from ..sdk.model.units import duration_text
+from ..sdk.model.workload import Kind
+from ..sdk.wire.convert import headers_from_wire
+from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..stores.queue.queue import NewItem
+from .config import GatewayConfig
+from .known_functions import KnownFunctions
+
+#: What a client's submission id is kept as. Users' dedupe keys may not begin with it.
+SUBMISSION_PREFIX = "submission:"
+#: Kinds whose names were checked and found good; forgotten all at once when there are more.
+KINDS_KEPT = 10_000
+
+_NAME = re.compile(NAME_PATTERN)
+_SUBMISSION = re.compile(r"[0-9a-f]{16,64}")
+_HIGHEST_PRIORITY = max(Priority)
+_PLAIN = ("", "", (), "")
+
+
+class SubmissionRule:
+    """Turns workloads of a request into items of the queue, or raises the UserError that refuses them all."""
+
+    def __init__(self, config: GatewayConfig, functions: KnownFunctions) -> None:
+        self._config = config
+        self._functions = functions
+        self._kinds: dict[tuple[str, int, str, str], Kind] = {}
+
+    def items(self, workloads: Sequence[pb.NewWorkload], now: float) -> list[NewItem]:
+        """The items, in order. `now` is wall clock seconds."""
+        if len(workloads) > self._config.max_batch:
+            raise InvalidRequest(
+                f"{len(workloads)} workloads in one request: at most {self._config.max_batch} are taken; send several"
+            )
+        items: list[NewItem] = []
+        try:
+            for workload in workloads:
+                items.append(self._item(workload, now))
+        except UserError as error:
+            if len(workloads) == 1:
+                raise
+            raise type(error)(f"workload {len(items)} of {len(workloads)}: {error}; none was accepted") from None
+        return items
+
+    def _item(self, workload: pb.NewWorkload, now: float) -> NewItem:
+        payload = workload.payload
+        if len(payload) > self._config.max_payload:
+            raise InvalidPayload(
+                f"{workload.function}: the payload has {len(payload)} bytes, at most {self._config.max_payload} are "
+                "taken: store the data elsewhere and submit where it is"
+            )
+        due = self._due(workload, now)
+        expires_at = 0.0
+        if workload.HasField("expires_after"):
+            if not 0 <= workload.expires_after < math.inf:
+                raise InvalidRequest(f"expires_after is {workload.expires_after}: expected zero or more seconds")
+            expires_at = (due or now) + workload.expires_after
+        return NewItem(
+            kind=self._kind(workload),
+            payload=payload,
+            due=due,
+            key=_short("key", workload.key),
+            headers=self._headers(workload),
+            dedupe_key=_dedupe_key(workload),
+            expires_at=expires_at,
+        )
+
+    def _kind(self, workload: pb.NewWorkload) -> Kind:
+        function = workload.function
+        spec = self._functions.get(function)
+        if spec is None:
+            raise UnknownFunction(self._functions.unknown(function))
+        rank = workload.priority if workload.HasField("priority") else int(spec.priority)
+        named = (function, rank, workload.collection, workload.tenant)
+        kind = self._kinds.get(named)
+        if kind is None:
+            if rank > _HIGHEST_PRIORITY:
+                raise InvalidRequest(f"priority is {rank}: expected 0 (interactive) to {int(_HIGHEST_PRIORITY)}")
+            _label("collection", workload.collection)
+            _label("tenant", workload.tenant)
+            if len(self._kinds) >= KINDS_KEPT:
+                self._kinds.clear()
+            kind = self._kinds[named] = Kind(*named)
+        return kind
+
+    def _due(self, workload: pb.NewWorkload, now: float) -> float:
+        """Wall clock seconds; 0: now."""
+        delay = workload.delay
+        if workload.HasField("at"):
+            if delay:
+                raise InvalidRequest("delay and at are both given: expected one of them")
+            if not 0 <= workload.at < math.inf:
+                raise InvalidRequest(f"at is {workload.at}: expected wall clock seconds since 1970")
+            delay = max(0.0, workload.at - now)
+        if not 0 <= delay < math.inf:
+            raise InvalidRequest(f"the delay is {delay:g} seconds: expected zero or more")
+        if delay > self._config.max_delay:
+            raise InvalidRequest(
+                f"the delay is {duration_text(min(delay, 1e12))}: at most {duration_text(self._config.max_delay)} is "
+                "taken (`max_delay` of the gateway)"
+            )
+        return now + delay if delay else 0.0
+
+    def _headers(self, workload: pb.NewWorkload) -> tuple[tuple[str, str], ...]:
+        if not workload.headers:
+            return ()
+        headers = headers_from_wire(workload.headers)
+        size = sum(len(name.encode()) + len(value.encode()) for name, value in headers)
+        if size > self._config.max_headers:
+            raise InvalidRequest(f"the headers have {size} bytes: at most {self._config.max_headers} are taken")
+        return headers
+
+
+def _label(what: str, value: str) -> None:
+    if value and (len(value) > NAME_LENGTH or not _NAME.fullmatch(value)):
+        raise InvalidRequest(
+            f"{what} is {value[:NAME_LENGTH]!r}: expected at most {NAME_LENGTH} letters, digits or _ . - / : "
+            "that start with a letter, digit or _"
+        )
+
+
+def _short(what: str, value: str) -> str:
+    if len(value) > NAME_LENGTH:
+        raise InvalidRequest(f"{what} has {len(value)} characters: at most {NAME_LENGTH} are taken")
+    return value
+
+
+def _dedupe_key(workload: pb.NewWorkload) -> str:
+    key = workload.dedupe_key
+    if key:
+        if key.startswith(SUBMISSION_PREFIX):
+            raise InvalidRequest(f"dedupe_key may not begin with {SUBMISSION_PREFIX!r}: the platform's own do")
+        return _short("dedupe_key", key)
+    token = workload.submission_id
+    if not token:
+        return ""
+    if not _SUBMISSION.fullmatch(token):
+        raise InvalidRequest("submission_id must be 16 to 64 hexadecimal digits")
+    return SUBMISSION_PREFIX + token

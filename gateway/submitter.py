@@ -1,0 +1,54 @@
+"""The Submitter: checks, lets in, stores, and answers only then (ATF's submission path in front of the store, R8)."""
+
+from __future__ import annotations
+
+from ..sdk.clock import Clock
+from ..sdk.model.errors import Unavailable
+from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..stores.queue.queue import Queue
+from .admission import Admission
+from .config import GatewayConfig
+from .known_functions import KnownFunctions
+from .submission import SubmissionRule
+
+
+class Submitter:
+    """Answers Submit. After `close` it refuses, so that what is inside can finish."""
+
+    def __init__(self, config: GatewayConfig, queue: Queue, functions: KnownFunctions, clock: Clock) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._rule = SubmissionRule(config, functions)
+        self._admission = Admission(config.submitting_items, config.submitting_bytes)
+        self._closed = False
+
+    @property
+    def inside(self) -> int:
+        """Workloads that are being stored."""
+        return self._admission.inside[0]
+
+    def close(self) -> None:
+        """Refuses what comes from now on."""
+        self._closed = True
+
+    async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply:
+        """Stores all workloads durably, or none."""
+        if self._closed:
+            raise Unavailable("the gateway is shutting down; try again in a moment")
+        workloads = request.workloads
+        if not workloads:
+            return pb.SubmitReply()
+        items = self._rule.items(workloads, self._clock.wall())
+        count, size = len(items), sum([len(item.payload) for item in items])
+        self._admission.enter(count, size)
+        started = self._clock.monotonic()
+        try:
+            stored = await self._queue.submit(items)
+        finally:
+            self._admission.leave(count, size, self._clock.monotonic() - started)
+        reply = pb.SubmitReply(ids=[each.id for each in stored])
+        # A submission id that was known means that this very call was heard before: nobody's duplicate.
+        for index, each in enumerate(stored):
+            if each.duplicate and workloads[index].dedupe_key:
+                reply.duplicates.append(index)
+        return reply

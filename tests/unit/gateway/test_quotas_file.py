@@ -1,0 +1,35 @@
+"""`quotas.yaml`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tailrace.gateway.quotas import QuotasConfig
+from tailrace.sdk.config import load
+from tailrace.sdk.model.errors import ConfigError
+from tailrace.sdk.model.limits import Quota
+
+
+def test_a_file_gives_the_limits_by_function(tmp_path: Path) -> None:
+    path = tmp_path / "quotas.yaml"
+    path.write_text(
+        "functions:\n  send_email: {concurrency: 50, rate: 100, burst: 200, weight: 2}\n  index: {rate: 0.5}\n"
+    )
+    assert load(path, QuotasConfig).quotas() == [Quota("index", rate=0.5), Quota("send_email", 50, 100.0, 200.0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("functions: {a: {concurency: 1}}", "concurrency"),
+        ("functions: {a: {rate: -1}}", "rate"),
+        ("functions: {a: {burst: 5}}", "burst"),
+        ("functions: {a: {rate: .inf}}", "rate"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_name(tmp_path: Path, text: str, word: str) -> None:
+    path = tmp_path / "quotas.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=word):
+        load(path, QuotasConfig)

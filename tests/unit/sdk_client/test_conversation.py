@@ -1,0 +1,224 @@
+"""The core under both clients: what it asks, when it tries again, and what it makes of the answers. No network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tailrace.sdk.call import Call
+from tailrace.sdk.conversation import CHUNK_ITEMS, Ask, Conversation, Pause, Steps
+from tailrace.sdk.model.errors import (
+    InvalidRequest,
+    Overloaded,
+    PartlySubmitted,
+    StoreFull,
+    Unavailable,
+    UnknownFunction,
+    WorkloadFailed,
+)
+from tailrace.sdk.model.workload import Kind
+from tailrace.sdk.wire.gateway_messages import Accepted, WorkloadStatus, status_to_wire
+from tailrace.sdk.wire.v1 import gateway_pb2 as pb
+
+ADDRESS = "127.0.0.1:8786"
+
+
+class World:
+    """A clock, and a gateway that answers by a script: each entry a reply, an error, or a function of the request."""
+
+    def __init__(self, *script: Any, again: Any = None) -> None:
+        self.now = 0.0
+        self.asked: list[Ask] = []
+        self._script = list(script)
+        self._again = again
+        self.talk = Conversation(ADDRESS, 10.0, lambda: self.now)
+
+    def run(self, steps: Steps[Any]) -> Any:
+        send: Callable[[], Any] = lambda: next(steps)  # noqa: E731
+        while True:
+            try:
+                step = send()
+            except StopIteration as end:
+                return end.value
+            if isinstance(step, Pause):
+                self.now += step.seconds
+                send = lambda: next(steps)  # noqa: E731
+                continue
+            self.asked.append(step)
+            self.now += 0.001
+            answer = self._script.pop(0) if self._script else self._again
+            if callable(answer):
+                answer = answer(step.request)
+            if isinstance(answer, Exception):
+                send = lambda problem=answer: steps.throw(problem)  # type: ignore[misc]  # noqa: E731
+            else:
+                send = lambda reply=answer: steps.send(reply)  # type: ignore[misc]  # noqa: E731
+
+
+def ids_for(request: pb.SubmitRequest) -> pb.SubmitReply:
+    return pb.SubmitReply(ids=[f"id-{index}" for index in range(len(request.workloads))])
+
+
+def answer(state: str, result: bytes | None = None, **facts: Any) -> pb.ResultReply:
+    status = WorkloadStatus("id", state, Kind("index"), **facts)
+    return pb.ResultReply(status=status_to_wire("id", status), has_result=result is not None, result=result or b"")
+
+
+def test_a_submission_that_was_not_answered_is_sent_again_under_the_same_token() -> None:
+    # Given a gateway that does not answer twice
+    world = World(Unavailable("gone; is it running?"), Unavailable("gone"), again=ids_for)
+    # When a call is submitted
+    assert world.run(world.talk.submit(Call("index"))) == Accepted("id-0", False)
+    # Then the same request was sent three times, with one token
+    tokens = {ask.request.workloads[0].submission_id for ask in world.asked}
+    assert (len(world.asked), len(tokens)) == (3, 1)
+    assert len(tokens.pop()) == 32
+
+
+def test_a_dedupe_key_is_token_enough() -> None:
+    world = World(again=ids_for)
+    world.run(world.talk.submit(Call("index", dedupe_key="mine")))
+    [workload] = world.asked[0].request.workloads
+    assert (workload.dedupe_key, workload.submission_id) == ("mine", "")
+
+
+def test_patience_ends_with_a_message_that_says_what_to_do() -> None:
+    world = World(again=Unavailable(f"{ADDRESS} does not answer (refused); is it running?"))
+    with pytest.raises(Unavailable) as caught:
+        world.run(world.talk.submit(Call("index")))
+    for word in (ADDRESS, "10 seconds", "refused", "tailrace up", "TAILRACE_GATEWAY"):
+        assert word in str(caught.value)
+    assert str(caught.value).count("running?") == 1
+    assert 8.0 <= world.now <= 10.0
+    assert all(0 < ask.timeout <= 10.0 for ask in world.asked)
+
+
+def test_an_overloaded_gateway_is_asked_again_when_it_said() -> None:
+    world = World(Overloaded("busy", 2.0), again=ids_for)
+    world.run(world.talk.submit(Call("index")))
+    assert 2.0 <= world.now <= 3.1
+
+
+def test_overload_beyond_patience_is_raised_as_it_is() -> None:
+    world = World(again=Overloaded("busy", 3.0))
+    with pytest.raises(Overloaded, match="busy"):
+        world.run(world.talk.submit(Call("index")))
+
+
+@pytest.mark.parametrize("error", [UnknownFunction("no such"), StoreFull("the disk is full")])
+def test_what_trying_again_cannot_help_is_raised_at_once(error: Exception) -> None:
+    world = World(again=error)
+    with pytest.raises(type(error)):
+        world.run(world.talk.submit(Call("index")))
+    assert len(world.asked) == 1
+
+
+def test_many_go_in_chunks_of_a_thousand_each_with_tokens_of_its_own() -> None:
+    world = World(again=ids_for)
+    done = world.run(
+        world.talk.submit_many((Call("index") for _ in range(2 * CHUNK_ITEMS + 1)), True, lambda _, each: each.id)
+    )
+    assert len(done) == 2 * CHUNK_ITEMS + 1
+    assert [len(ask.request.workloads) for ask in world.asked] == [CHUNK_ITEMS, CHUNK_ITEMS, 1]
+    tokens = [each.submission_id for ask in world.asked for each in ask.request.workloads]
+    assert len(set(tokens)) == len(tokens) and {len(token) for token in tokens} == {32}
+
+
+def test_large_payloads_make_smaller_chunks() -> None:
+    world = World(again=ids_for)
+    calls = [Call("index", data="x" * 600_000) for _ in range(3)]
+    world.run(world.talk.submit_many(calls, True, lambda _, each: each.id))
+    assert [len(ask.request.workloads) for ask in world.asked] == [1, 1, 1]
+
+
+def test_nothing_to_submit_asks_nothing() -> None:
+    world = World()
+    assert world.run(world.talk.submit_many([], True, lambda _, each: each)) == []
+    assert world.asked == []
+
+
+def test_a_first_chunk_that_is_refused_is_raised_as_it_is() -> None:
+    world = World(UnknownFunction("no such"))
+    with pytest.raises(UnknownFunction):
+        world.run(world.talk.submit_many([Call("index")], True, lambda _, each: each))
+
+
+def test_a_later_chunk_that_is_refused_says_what_was_accepted() -> None:
+    world = World(ids_for, InvalidRequest("workload 3 of 5: bad"))
+    calls = [Call("index") for _ in range(CHUNK_ITEMS + 5)]
+    with pytest.raises(PartlySubmitted, match=r"the first 1000 workloads were accepted.*workload 3 of 5") as caught:
+        world.run(world.talk.submit_many(calls, True, lambda _, each: each.id))
+    assert len(caught.value.handles) == CHUNK_ITEMS
+    assert isinstance(caught.value.__cause__, InvalidRequest)
+
+
+def test_without_tokens_nothing_is_sent_twice() -> None:
+    world = World(again=Unavailable("gone"))
+    with pytest.raises(Unavailable):
+        world.run(world.talk.submit_many([Call("index")], False, lambda _, each: each))
+    assert len(world.asked) == 1
+    assert world.asked[0].request.workloads[0].submission_id == ""
+
+
+def test_something_else_than_a_call_is_refused_by_name() -> None:
+    world = World()
+    with pytest.raises(InvalidRequest, match=r"tailrace\.Call.*dict"):
+        world.run(world.talk.submit_many([{"function": "index"}], True, lambda _, each: each))  # type: ignore[list-item]
+
+
+def test_a_result_is_waited_for_call_after_call() -> None:
+    world = World(answer("processing"), answer("processing"), answer("success", b'{"a": [1, 2.5, null]}'))
+    assert world.run(world.talk.result("id", None)) == {"a": [1, 2.5, None]}
+    assert all(ask.request.wait <= 30 < ask.timeout for ask in world.asked)
+
+
+def test_a_success_without_a_value_is_none() -> None:
+    world = World(answer("success"))
+    assert world.run(world.talk.result("id", 1.0)) is None
+
+
+@pytest.mark.parametrize("state", ["fatal_failure", "cancelled", "dropped", "expired"])
+def test_a_workload_that_did_not_succeed_raises_with_its_reason(state: str) -> None:
+    world = World(answer(state, reason="no such address", attempts=3))
+    with pytest.raises(WorkloadFailed, match=f"index id ended as {state} after 3 failed.*no such address") as caught:
+        world.run(world.talk.result("id", 1.0))
+    assert (caught.value.outcome, caught.value.reason, caught.value.attempts) == (state, "no such address", 3)
+
+
+def test_time_that_runs_out_says_where_the_workload_is() -> None:
+    world = World(again=answer("retriable_failure", attempts=2, reason="refused"))
+
+    def wait(request: pb.ResultRequest) -> pb.ResultReply:
+        world.now += request.wait
+        return answer("retriable_failure", attempts=2, reason="refused")
+
+    world = World(again=wait)
+    with pytest.raises(
+        TimeoutError, match=r"index id has not ended within 45 seconds: it is retriable_failure after 2"
+    ):
+        world.run(world.talk.result("id", 45.0))
+    assert [ask.request.wait for ask in world.asked][:1] == [30.0]
+    assert 45.0 <= world.now < 46.0
+
+
+def test_a_timeout_of_zero_asks_once() -> None:
+    world = World(again=answer("processing"))
+    with pytest.raises(TimeoutError):
+        world.run(world.talk.result("id", 0.0))
+    assert len(world.asked) == 1
+
+
+def test_an_unknown_id_is_the_user_s_error() -> None:
+    world = World(again=pb.ResultReply(status=pb.WorkloadStatus(id="nope")))
+    with pytest.raises(InvalidRequest, match="nope"):
+        world.run(world.talk.result("nope", 1.0))
+
+
+def test_statuses_are_asked_for_in_batches() -> None:
+    def statuses(request: pb.StatusRequest) -> pb.StatusReply:
+        return pb.StatusReply(statuses=[pb.WorkloadStatus(id=id) for id in request.ids])
+
+    world = World(again=statuses)
+    assert world.run(world.talk.status([str(number) for number in range(1500)])) == [None] * 1500
+    assert [len(ask.request.ids) for ask in world.asked] == [1000, 500]
