@@ -20,6 +20,7 @@ class SchedulerConfig(BaseModel):
     )
     sessions: int = Field(1_000, ge=1, le=100_000, description="most tailer and worker sessions at once")
     calls: int = Field(10_000, ge=1, le=1_000_000, description="most Execute calls under way at once")
+    payload_bytes: int = Field(4 << 20, ge=1, le=8 << 20, description="largest payload of an Execute call, bytes")
     low_share: float = Field(
         0.05, ge=0, le=0.5, description="share of a function's starts that its lowest waiting priority is sure of"
     )

@@ -1,0 +1,207 @@
+"""The two kinds of session as the wire sees them: frames become events of the core, outboxes become frames.
+
+Synchronous (an Endpoint of sdk/wire/session.py). Everything pending goes into one frame, up to about a mebibyte of
+payloads or results; the rest follows in the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+from ..sdk.clock import Clock
+from ..sdk.model.errors import InvalidRequest, SessionLost
+from ..sdk.model.function_spec import FunctionSpec
+from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Outcomes
+from ..sdk.wire.convert import (
+    KindReader,
+    KindWriter,
+    function_to_wire,
+    read_items,
+    read_outcomes,
+    write_items,
+    write_outcomes,
+)
+from ..sdk.wire.v1 import scheduler_pb2 as pb
+from .core import Core, PoolLimits
+from .sessions import Assignment, Tailer, Worker
+
+#: A frame takes no more payload once it has this many bytes.
+FRAME_BYTES = 1 << 20
+
+
+class TailerEnd:
+    """A tailer's session. `turn` is called after events that may let something start or be said."""
+
+    def __init__(self, core: Core, tailer: Tailer, clock: Clock, turn: Callable[[], None]) -> None:
+        self.tailer = tailer
+        self._core = core
+        self._clock = clock
+        self._turn = turn
+        self._kinds = KindReader()
+
+    def opened(self, resumed: bool) -> None:
+        self._core.tailer_connected(self.tailer)
+        self._turn()
+
+    def broken(self) -> None:
+        self._core.tailer_away(self.tailer, self._clock.monotonic())
+
+    def lost(self) -> None:
+        """Only the dialing half loses a session this way."""
+
+    def accept(self, frame: pb.TailerFrame) -> None:
+        """Grants go before pushes: a grant lists what was pushed in frames before it."""
+        core, tailer = self._core, self.tailer
+        if core.tailers.get(tailer.session) is not tailer:
+            raise SessionLost(f"session {tailer.session} was replaced")
+        now = self._clock.monotonic()
+        if frame.HasField("grant"):
+            core.granted(tailer, frame.grant.request, frame.grant.lease, frame.grant.flights)
+        for push in frame.pushes:
+            flight = read_items(push.items, self._kinds, push.flight, push.fence)
+            size = len(flight.ids)
+            if not size == len(flight.kinds) == len(flight.payloads) == len(flight.attempts) or size > FLIGHT_ITEMS:
+                raise InvalidRequest(
+                    f"flight {push.flight} of {tailer.name or tailer.session} has columns of different lengths or more "
+                    f"than {FLIGHT_ITEMS} items: expected one kind, id and payload for each of at most that many"
+                )
+            core.push(tailer, flight, push.lease_request, push.lease, now)
+        if frame.cancel:
+            core.cancel(tailer, frame.cancel)
+        if frame.draining:
+            tailer.draining = True
+        self._turn()
+
+    def compose(self) -> pb.TailerReply | None:
+        tailer = self.tailer
+        outcomes, credit = self.has_outcomes, self._has_credit()
+        if not (outcomes or credit or tailer.request_due):
+            return None
+        reply = pb.TailerReply()
+        if outcomes:
+            write_outcomes(reply.outcomes, take_outcomes(tailer))
+        if credit:
+            self._write_credit(reply.credit)
+        if tailer.request_due:
+            tailer.request_due = False
+            reply.lease_request.number = tailer.requests.send(self._clock.monotonic())
+        return reply
+
+    @property
+    def has_outcomes(self) -> bool:
+        """Something ended that the tailer was not told yet."""
+        return bool(self.tailer.succeeded or self.tailer.ended)
+
+    def _has_credit(self) -> bool:
+        tailer = self.tailer
+        return bool(tailer.cells or tailer.closed is not None or tailer.functions or tailer.total)
+
+    def _write_credit(self, credit: pb.Credit) -> None:
+        tailer = self.tailer
+        for cell, limit in tailer.cells.items():
+            credit.cells.add(function=cell.function, priority=cell.priority, limit=limit)
+        for closed in tailer.closed or ():
+            credit.closed.add(**closed._asdict())
+        credit.closed_changed = tailer.closed is not None
+        credit.functions.extend([function_to_wire(spec) for spec in tailer.functions.values()])
+        credit.total = tailer.total
+        tailer.cells, tailer.closed, tailer.functions, tailer.total = {}, None, {}, 0
+
+
+class WorkerEnd:
+    """A worker's session."""
+
+    def __init__(self, core: Core, worker: Worker, clock: Clock, turn: Callable[[], None]) -> None:
+        self.worker = worker
+        self.announced: tuple[list[FunctionSpec], list[PoolLimits]] = ([], [])  # by the hello that is about to open
+        self._core = core
+        self._clock = clock
+        self._turn = turn
+        self._kinds = KindWriter()
+
+    def opened(self, resumed: bool) -> None:
+        self._core.worker_connected(self.worker, *self.announced, self._clock.monotonic())
+        self._turn()
+
+    def broken(self) -> None:
+        self._core.worker_away(self.worker, self._clock.monotonic())
+        self._turn()
+
+    def lost(self) -> None:
+        """Only the dialing half loses a session this way."""
+
+    def accept(self, frame: pb.WorkerFrame) -> None:
+        core, worker = self._core, self.worker
+        if core.workers.get(worker.session) is not worker:
+            raise SessionLost(f"session {worker.session} was replaced")
+        if frame.HasField("outcomes"):
+            core.report(worker, read_outcomes(frame.outcomes))
+        if frame.HasField("lease_request"):
+            core.lease_requested(worker, frame.lease_request.number, self._clock.monotonic())
+        if frame.pools:
+            core.worker_pools(worker, pools_from_wire(frame.pools), self._clock.monotonic())
+        if frame.draining:
+            core.worker_draining(worker, self._clock.monotonic())
+        self._turn()
+
+    def compose(self) -> pb.WorkerReply | None:
+        worker = self.worker
+        if not (worker.assignments or worker.grants_due or worker.cancel):
+            return None
+        now = self._clock.monotonic()
+        reply = pb.WorkerReply()
+        size = 0
+        while size < FRAME_BYTES and (made := self._core.assignment(worker, now)) is not None:
+            self._write_assign(reply.assigns.add(), *made)
+            size += made[0].bytes
+        if self._core.speaking:
+            self._turn()
+        if worker.grants_due:
+            worker.grants_due = False
+            reply.grants.request = worker.granted.number
+            for group, lease in self._core.grants(worker, now):
+                reply.grants.groups.add(group=group, lease=lease)
+            reply.grants.revoked.extend(worker.revoked)
+        if worker.cancel:
+            reply.cancel.extend(worker.cancel)
+            worker.cancel.clear()
+        if reply.assigns or reply.HasField("grants") or reply.cancel:
+            return reply
+        return None
+
+    def _write_assign(self, assign: pb.Assign, made: Assignment, lease: float) -> None:
+        assign.flight = made.flight
+        assign.group = made.tailer.group
+        assign.lease_request = self.worker.granted.number
+        assign.lease = lease
+        assign.pool = made.pool.name
+        _, _, ids, payloads, kinds, attempts, fences, extras = zip(*made.items, strict=True)
+        few = {index: extra for index, extra in enumerate(extras) if extra is not None} if any(extras) else {}
+        write_items(assign.items, self._kinds, (kinds, ids, payloads, attempts), few)
+        assign.fence.extend(fences)
+        assign.items.wants_result = made.tailer.wants_result
+
+
+def pools_from_wire(pools: Iterable[pb.Pool]) -> list[PoolLimits]:
+    """What a worker says of its pools."""
+    return [(pool.name, tuple(pool.functions), pool.slots, pool.limit) for pool in pools]
+
+
+def take_outcomes(tailer: Tailer) -> Outcomes:
+    """Empties a session's outbox of outcomes, up to a frame's worth of results; the rest stays for the next frame."""
+    succeeded, tailer.succeeded = tailer.succeeded, []
+    ended = tailer.ended
+    size = count = 0
+    for end in ended.values():
+        count += 1
+        size += len(end.result or b"") + len(end.reason)
+        if size >= FRAME_BYTES:
+            break
+    if count == len(ended):
+        tailer.ended = {}
+        return Outcomes(succeeded, ended)
+    taken: dict[int, Ended] = dict(islice(ended.items(), count))
+    for ref in taken:
+        del ended[ref]
+    return Outcomes(succeeded, taken)

@@ -1,0 +1,268 @@
+"""The scheduler's process: the only file that awaits. It moves frames between the sessions and the core, and lets time
+pass for it; every decision is the core's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+
+from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.model.errors import InvalidRequest, Overloaded, TailraceError
+from ..sdk.model.lease import LeaseSizes
+from ..sdk.wire.channel import serve
+from ..sdk.wire.convert import function_from_wire
+from ..sdk.wire.health import Health
+from ..sdk.wire.scheduler import SERVICE, serve_scheduler
+from ..sdk.wire.session import Served
+from ..sdk.wire.v1 import scheduler_pb2 as pb
+from .calls import Calls
+from .config import SchedulerConfig
+from .core import Core
+from .endpoints import TailerEnd, WorkerEnd, pools_from_wire
+from .view import explain, inspect
+
+#: Started with a callback that takes snapshots (.version, .gates, .quotas, .functions); runs until cancelled.
+Watch = Callable[[Callable[[Any], None]], Awaitable[None]]
+
+#: Seconds: the shortest pause before waking for a token, and the pause before a watch that ended is started again.
+LEAST_PAUSE = 0.002
+WATCH_PAUSE = 1.0
+
+_LOG = logging.getLogger("tailrace.scheduler")
+
+
+class SchedulerServer:
+    """A Part. With a `watch` it admits nothing until the first snapshot; without one it has no gates and no quotas."""
+
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        sizes: LeaseSizes,
+        watch: Watch | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.id = uuid.uuid4().hex
+        self.address = ""
+        self.core = Core(config, sizes, ready=watch is None)
+        self._config = config
+        self._sizes = sizes
+        self._watch = watch
+        self._clock = clock
+        self._health = Health(SERVICE)
+        self._server: grpc.aio.Server | None = None
+        self._sessions: dict[str, Served] = {}
+        self._calls = Calls(self.core, clock, self._soon)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._soon_set = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._wake_at = 0.0
+        self._tick_at = 0.0
+        self._beat_at = 0.0
+        self._drained = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # ---- lifecycle
+
+    async def start(self) -> None:
+        """Listens. Ready when it has its limits: at once without a watch, else with the first snapshot."""
+        self._loop = asyncio.get_running_loop()
+        self._server, self.address = await serve(self._config.listen, [serve_scheduler(self), self._health.register])
+        self._beat_at = self._clock.monotonic() + self._sizes.heartbeat
+        if self._watch is not None:
+            self._tasks.append(asyncio.create_task(self._follow(self._watch), name="scheduler-watch"))
+        else:
+            await self._health.set(True)
+        self._soon()
+
+    async def drain(self, timeout: float) -> None:
+        """Hands back what waits and lets what runs finish, until all of it is told or the time is over."""
+        await self._health.set(False)
+        self.core.drain(self._clock.monotonic())
+        self.core.heartbeat()  # its answers acknowledge what was said
+        self._soon()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._drained.wait()
+
+    async def stop(self) -> None:
+        """Ends now; sessions that are open are broken off and may resume with nobody."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(None)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._loop = None
+
+    # ---- what callers ask (sdk/wire/scheduler.SchedulerCalls)
+
+    async def execute(self, request: pb.ExecuteRequest) -> pb.ExecuteReply:
+        return await self._calls.run(request)
+
+    async def inspect(self) -> pb.InspectReply:
+        return inspect(self.core, self.id, self._clock.monotonic())
+
+    async def explain(self, id: str) -> pb.ExplainReply:
+        return explain(self.core, id, self._clock.monotonic(), self._clock.wall())
+
+    async def attach_tailer(self, connection: Any) -> None:
+        first = await self._hello(connection)
+        hello = first.hello
+        served = self._known(hello, TailerEnd)
+        resumed = served is not None
+        if served is None:
+            now = self._clock.monotonic()
+            tailer = self.core.attach_tailer(hello.session, hello.name, now)
+            served = self._sessions[hello.session] = Served(TailerEnd(self.core, tailer, self._clock, self._soon))
+        await self._serve(served, connection, first, pb.TailerReply(welcome=self._welcome(resumed)), pb.TailerReply)
+
+    async def attach_worker(self, connection: Any) -> None:
+        first = await self._hello(connection)
+        hello = first.hello
+        try:
+            specs = [function_from_wire(function) for function in hello.functions]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidRequest(f"worker {hello.name!r} announced a function that cannot be read: {error}") from None
+        served = self._known(hello, WorkerEnd)
+        resumed = served is not None
+        if served is None:
+            worker = self.core.attach_worker(hello.session, hello.name, self._clock.monotonic())
+            served = self._sessions[hello.session] = Served(WorkerEnd(self.core, worker, self._clock, self._soon))
+        assert isinstance(served.endpoint, WorkerEnd)
+        served.endpoint.announced = (specs, pools_from_wire(hello.pools))
+        await self._serve(served, connection, first, pb.WorkerReply(welcome=self._welcome(resumed)), pb.WorkerReply)
+
+    async def _hello(self, connection: Any) -> Any:
+        first = await connection.read()
+        if first is grpc.aio.EOF or not first.HasField("hello") or not first.hello.session:
+            raise InvalidRequest("the first frame of a connection must be a hello that names its session")
+        return first
+
+    def _known(self, hello: pb.Hello, end: type[TailerEnd] | type[WorkerEnd]) -> Served | None:
+        """The session that a hello resumes; one that starts anew under a known name replaces the old one."""
+        served = self._sessions.get(hello.session)
+        if served is not None and hello.resume and isinstance(served.endpoint, end):
+            return served
+        if served is not None:
+            self._forget(hello.session, served)
+        elif len(self._sessions) >= self._config.sessions:
+            raise Overloaded(f"{len(self._sessions)} sessions are attached, which is this scheduler's bound")
+        return None
+
+    def _welcome(self, resumed: bool) -> pb.Welcome:
+        return pb.Welcome(scheduler=self.id, resumed=resumed, heartbeat=self._sizes.heartbeat)
+
+    async def _serve(self, served: Served, connection: Any, first: Any, welcome: Any, empty: Callable[[], Any]) -> None:
+        """One connection. A session that said what cannot be right is ended: it would say it again."""
+        silence = 2 * self._sizes.heartbeat + self._sizes.round_trip
+        try:
+            await served.serve(connection, first, welcome, empty=empty, silence=silence, clock=self._clock)
+        except TailraceError:
+            self._forget(first.hello.session, served)
+            raise
+        except (KeyError, ValueError) as error:
+            self._forget(first.hello.session, served)
+            raise InvalidRequest(f"session {first.hello.session} sent a frame that cannot be read: {error!r}") from None
+
+    def _forget(self, session: str, served: Served) -> None:
+        if self._sessions.get(session) is served:
+            del self._sessions[session]
+        end, now = served.endpoint, self._clock.monotonic()
+        if isinstance(end, TailerEnd):
+            self.core.forget_tailer(end.tailer, now)
+        elif isinstance(end, WorkerEnd):
+            self.core.forget_worker(end.worker, now)
+        self._soon()
+
+    # ---- turns and time
+
+    def _soon(self) -> None:
+        """There is something to do: once, after the events of this loop turn."""
+        if not self._soon_set and self._loop is not None:
+            self._soon_set = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._soon_set = False
+        if self._loop is None:
+            return
+        core = self.core
+        now, wall = self._clock.monotonic(), self._clock.wall()
+        if now >= self._tick_at:
+            self._tick_at = now + self._sizes.heartbeat / 4
+            if now >= self._beat_at:
+                self._beat_at = now + self._sizes.heartbeat
+                core.heartbeat()
+            core.tick(now, wall)
+            self._clear()
+        core.turn(now, wall)
+        self._notify()
+        next_at = core.next_at
+        self._arm(self._tick_at if next_at is None else min(self._tick_at, max(next_at, now + LEAST_PAUSE)), now)
+        if core.draining and not core.running and self._said():
+            self._drained.set()
+
+    def _notify(self) -> None:
+        speaking = self.core.speaking
+        while speaking:
+            session = speaking.pop()
+            served = self._sessions.get(session.session)
+            if served is not None:
+                served.notify()
+            elif session is self._calls.session:
+                self._calls.deliver()
+
+    def _arm(self, at: float, now: float) -> None:
+        """One timer for everything; it is moved only when something comes sooner."""
+        assert self._loop is not None
+        if self._timer is not None:
+            if now < self._wake_at <= at:
+                return
+            self._timer.cancel()
+        self._wake_at = at
+        self._timer = self._loop.call_later(max(0.0, at - now), self._turn)
+
+    def _clear(self) -> None:
+        """Forgets the connections of sessions that the core has given up."""
+        core = self.core
+        for name, served in list(self._sessions.items()):
+            end = served.endpoint
+            kept = core.tailers.get(name) if isinstance(end, TailerEnd) else core.workers.get(name)
+            if kept is None:
+                del self._sessions[name]
+
+    def _said(self) -> bool:
+        """Whether every session that is connected has acknowledged all it was told."""
+        ends = [served for served in self._sessions.values() if served.connection is not None]
+        return not any(
+            served.link.unacknowledged() or (isinstance(served.endpoint, TailerEnd) and served.endpoint.has_outcomes)
+            for served in ends
+        )
+
+    # ---- control
+
+    async def _follow(self, watch: Watch) -> None:
+        """Applies snapshots as they come. The last one stays in force while nobody can be asked."""
+        while True:
+            try:
+                await watch(self._apply)
+            except TailraceError as error:
+                _LOG.warning("watching gates and quotas failed, trying again: %s", error)
+            await asyncio.sleep(WATCH_PAUSE)
+
+    def _apply(self, snapshot: Any) -> None:
+        first = not self.core.ready
+        now = self._clock.monotonic()
+        self.core.apply(snapshot.gates, snapshot.quotas, snapshot.functions, snapshot.version, now)
+        self._soon()
+        if first and not self.core.draining:
+            self._tasks.append(asyncio.create_task(self._health.set(True), name="scheduler-health"))

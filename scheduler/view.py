@@ -1,0 +1,103 @@
+"""What people and tests see: Inspect and Explain, worked out from the core's state when asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..sdk.wire.v1 import scheduler_pb2 as pb
+from .core import Core
+from .roster import Function
+from .rules.explain import SENTENCES, Reason
+from .rules.lanes import ID, KIND, Item, expired
+from .rules.placement import room_of
+
+
+def inspect(core: Core, scheduler: str, now: float) -> pb.InspectReply:
+    """Everything held now, in numbers."""
+    reply = pb.InspectReply(scheduler=scheduler, ready=core.ready)
+    running: Counter[tuple[str, int]] = Counter(
+        (item[KIND].function, item[KIND].priority) for worker in core.workers.values() for item in worker.open.values()
+    )
+    for name, function in core.roster.functions.items():
+        for level, lane in enumerate(function.lanes):
+            if lane.items or running[name, level]:
+                reason = waiting_reason(core, function, now).value if lane.items else ""
+                reply.lanes.add(
+                    function=name,
+                    priority=level,
+                    waiting=len(lane.items),
+                    running=running[name, level],
+                    reason=reason,
+                )
+    for worker in core.workers.values():
+        state = reply.workers.add(
+            name=worker.name,
+            session=worker.session,
+            assigned=len(worker.open),
+            draining=worker.draining,
+            connected=worker.connected,
+        )
+        for pool in worker.pools.values():
+            state.pools.add(name=pool.name, functions=sorted(pool.functions), slots=pool.slots, limit=pool.limit)
+    for tailer in core.tailers.values():
+        if not tailer.patient:
+            reply.tailers.add(
+                name=tailer.name, session=tailer.session, in_flight=tailer.held.items, connected=tailer.connected
+            )
+    for outcome, count in sorted(core.returns.outcomes.items()):
+        reply.outcomes.add(outcome=outcome, count=count)
+    for code, count in sorted(core.returns.reasons.items()):
+        reply.reasons.add(reason=code, count=count)
+    return reply
+
+
+def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
+    """Where one workload is and why it is not running. Looks everywhere: for people, not for programs."""
+    for worker in core.workers.values():
+        for item in worker.open.values():
+            if item[ID] == id:
+                return pb.ExplainReply(
+                    known=True,
+                    state="running",
+                    reason=Reason.RUNNING.value,
+                    detail=SENTENCES[Reason.RUNNING],
+                    worker=worker.name,
+                )
+    for function in core.roster.functions.values():
+        for lane in function.lanes:
+            for ahead, item in enumerate(lane.items):
+                if item[ID] == id:
+                    reason = _item_reason(core, function, item, ahead, now, wall)
+                    return pb.ExplainReply(
+                        known=True, state="waiting", reason=reason.value, detail=SENTENCES[reason], ahead=ahead
+                    )
+    return pb.ExplainReply(
+        known=False,
+        detail="this scheduler does not have it: it is still in its source, or it has ended, or it never was",
+    )
+
+
+def _item_reason(core: Core, function: Function, item: Item, ahead: int, now: float, wall: float) -> Reason:
+    if expired(item, wall):
+        return Reason.EXPIRED
+    reason = waiting_reason(core, function, now)
+    return Reason.TURN if reason is Reason.WORKERS_FULL and ahead and _room(function) else reason
+
+
+def waiting_reason(core: Core, function: Function, now: float) -> Reason:
+    """Why the head of a function's lanes does not start: the first step that says no."""
+    if not core.ready:
+        return Reason.NOT_READY
+    if core.draining:
+        return Reason.DRAINING
+    if function.able is None:
+        return Reason.NO_WORKER
+    if function.concurrency is not None and not function.concurrency.room:
+        return Reason.CONCURRENCY
+    if function.bucket is not None and not function.bucket.available(now):
+        return Reason.RATE
+    return Reason.TURN if _room(function) else Reason.WORKERS_FULL
+
+
+def _room(function: Function) -> int:
+    return room_of(function.able.pools) if function.able is not None else 0

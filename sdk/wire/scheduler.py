@@ -1,0 +1,134 @@
+"""The Scheduler service: what calls it (`SchedulerClient`), and what serves it (`serve_scheduler`)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import grpc
+
+from ..model.errors import TailraceError
+from ..model.workload import Ended, Headers
+from .channel import abort, dial, error_of
+from .convert import headers_to_wire
+from .v1 import scheduler_pb2 as pb
+from .v1.scheduler_pb2_grpc import SchedulerServicer, SchedulerStub, add_SchedulerServicer_to_server
+
+#: The service's full name, for health checks.
+SERVICE = "tailrace.v1.Scheduler"
+
+
+class SchedulerClient:
+    """Calls a scheduler at `address` (host:port); connects by itself. Made in a running loop; `close` ends it."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._channel = dial(address)
+        self._stub: Any = SchedulerStub(self._channel)  # type: ignore[no-untyped-call]
+
+    def attach_tailer(self) -> Any:
+        """A new connection for a tailer's session: a stream for a Dialer."""
+        return self._stub.AttachTailer()
+
+    def attach_worker(self) -> Any:
+        """A new connection for a worker's session: a stream for a Dialer."""
+        return self._stub.AttachWorker()
+
+    async def execute(
+        self,
+        function: str,
+        payload: bytes = b"",
+        *,
+        priority: int | None = None,
+        collection: str = "",
+        tenant: str = "",
+        id: str = "",
+        headers: Headers = (),
+        attempt: int = 1,
+        timeout: float | None = None,
+    ) -> Ended:
+        """Runs one workload and waits for its end, at most `timeout` seconds (None: without end); a call that is
+        given up cancels it. Raises UnknownFunction, InvalidRequest, InvalidPayload, Overloaded, Unavailable."""
+        request = pb.ExecuteRequest(
+            function=function,
+            payload=payload,
+            priority=priority,
+            collection=collection,
+            tenant=tenant,
+            id=id,
+            headers=headers_to_wire(headers),
+            attempt=attempt,
+        )
+        reply = await self._call(self._stub.Execute, request, timeout)
+        return Ended(
+            outcome=reply.outcome,
+            reason=reply.reason,
+            after=reply.after if reply.HasField("after") else None,
+            result=reply.result if reply.HasField("result") else None,
+        )
+
+    async def inspect(self, timeout: float = 10.0) -> pb.InspectReply:
+        """What the scheduler holds now."""
+        reply: pb.InspectReply = await self._call(self._stub.Inspect, pb.InspectRequest(), timeout)
+        return reply
+
+    async def explain(self, id: str, timeout: float = 10.0) -> pb.ExplainReply:
+        """Why a workload is not running, or where it runs."""
+        reply: pb.ExplainReply = await self._call(self._stub.Explain, pb.ExplainRequest(id=id), timeout)
+        return reply
+
+    async def close(self) -> None:
+        """Ends the channel and every stream on it."""
+        await self._channel.close()
+
+    async def _call(self, method: Any, request: Any, timeout: float | None) -> Any:
+        try:
+            return await method(request, timeout=timeout)
+        except grpc.aio.AioRpcError as error:
+            raise error_of(error, self.address) from None
+
+
+class SchedulerCalls(Protocol):
+    """What a scheduler's process does for its callers. Errors of tailrace's tree become statuses."""
+
+    async def execute(self, request: pb.ExecuteRequest) -> pb.ExecuteReply: ...
+
+    async def attach_tailer(self, connection: Any) -> None: ...
+
+    async def attach_worker(self, connection: Any) -> None: ...
+
+    async def inspect(self) -> pb.InspectReply: ...
+
+    async def explain(self, id: str) -> pb.ExplainReply: ...
+
+
+def serve_scheduler(calls: SchedulerCalls) -> Callable[[grpc.aio.Server], None]:
+    """The serving half: registers `calls` with a server (see channel.serve)."""
+    return lambda server: add_SchedulerServicer_to_server(_Servicer(calls), server)  # type: ignore[no-untyped-call]
+
+
+class _Servicer(SchedulerServicer):
+    def __init__(self, calls: SchedulerCalls) -> None:
+        self._calls = calls
+
+    async def Execute(self, request: pb.ExecuteRequest, context: Any) -> Any:
+        return await _answered(self._calls.execute(request), context)
+
+    async def AttachTailer(self, request_iterator: Any, context: Any) -> None:
+        await _answered(self._calls.attach_tailer(context), context)
+
+    async def AttachWorker(self, request_iterator: Any, context: Any) -> None:
+        await _answered(self._calls.attach_worker(context), context)
+
+    async def Inspect(self, request: pb.InspectRequest, context: Any) -> Any:
+        return await _answered(self._calls.inspect(), context)
+
+    async def Explain(self, request: pb.ExplainRequest, context: Any) -> Any:
+        return await _answered(self._calls.explain(request.id), context)
+
+
+async def _answered(call: Awaitable[Any], context: Any) -> Any:
+    try:
+        return await call
+    except TailraceError as error:
+        await abort(context, error)
