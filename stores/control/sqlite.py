@@ -1,0 +1,146 @@
+"""Gates, quotas and the function registry in SQLite, under one version number."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+
+from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
+from ...sdk.model.limits import Gate, Quota, Snapshot
+from ..sqlite import SqliteFile
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS control_version (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    version INTEGER NOT NULL
+) STRICT;
+INSERT OR IGNORE INTO control_version VALUES (1, 1);
+CREATE TABLE IF NOT EXISTS gates (
+    function TEXT NOT NULL,
+    collection TEXT NOT NULL,
+    action TEXT NOT NULL CHECK (action IN ('pause', 'drop')),
+    who TEXT NOT NULL,
+    why TEXT NOT NULL,
+    since REAL NOT NULL,
+    PRIMARY KEY (function, collection)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS quotas (
+    function TEXT PRIMARY KEY,
+    concurrency INTEGER NOT NULL CHECK (concurrency >= 0),
+    rate REAL NOT NULL CHECK (rate >= 0),
+    burst REAL NOT NULL CHECK (burst >= 0),
+    weight REAL NOT NULL CHECK (weight >= 0)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS functions (
+    name TEXT PRIMARY KEY,
+    spec TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
+
+class SqliteControl:
+    """A Control store in one SQLite file. Waiters in this process are woken by its own writes."""
+
+    def __init__(self, file: SqliteFile, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._file = file
+        self._clock = clock
+        self._changed = asyncio.Event()
+        self._snapshot: Snapshot | None = None
+
+    async def snapshot(self) -> Snapshot:
+        if self._snapshot is None:
+            self._snapshot = await self._file.read(_load)
+        return self._snapshot
+
+    async def wait(self, version: int, timeout: float) -> Snapshot | None:
+        try:
+            async with asyncio.timeout(timeout):
+                while (found := await self.snapshot()).version == version:
+                    await self._changed.wait()
+        except TimeoutError:
+            return None
+        return found
+
+    async def put_gate(self, gate: Gate) -> int:
+        since = gate.since or self._clock.wall()
+
+        def put(connection: sqlite3.Connection) -> bool:
+            if gate.action == "resume":
+                return bool(
+                    connection.execute(
+                        "DELETE FROM gates WHERE function = ? AND collection = ?", (gate.function, gate.collection)
+                    ).rowcount
+                )
+            connection.execute(
+                "INSERT OR REPLACE INTO gates VALUES (?, ?, ?, ?, ?, ?)",
+                (gate.function, gate.collection, gate.action, gate.who, gate.why, since),
+            )
+            return True
+
+        return await self._change(put)
+
+    async def put_quota(self, quota: Quota) -> int:
+        def put(connection: sqlite3.Connection) -> bool:
+            if not any((quota.concurrency, quota.rate, quota.burst, quota.weight)):
+                return bool(connection.execute("DELETE FROM quotas WHERE function = ?", (quota.function,)).rowcount)
+            connection.execute("INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?, ?)", dataclasses.astuple(quota))
+            return True
+
+        return await self._change(put)
+
+    async def register(self, functions: Sequence[FunctionSpec]) -> int:
+        rows = [(spec.name, json.dumps(spec_to_dict(spec), sort_keys=True)) for spec in functions]
+
+        def put(connection: sqlite3.Connection) -> bool:
+            changed = 0
+            for row in rows:
+                changed += connection.execute(
+                    "INSERT INTO functions VALUES (?, ?)"
+                    " ON CONFLICT (name) DO UPDATE SET spec = excluded.spec WHERE spec <> excluded.spec",
+                    row,
+                ).rowcount
+            return changed > 0
+
+        return await self._change(put)
+
+    async def _change(self, put: Callable[[sqlite3.Connection], bool]) -> int:
+        """Runs a change and raises the version with it, if it changed anything; wakes the waiters."""
+
+        def write(connection: sqlite3.Connection) -> tuple[bool, int]:
+            changed = put(connection)
+            if changed:
+                connection.execute("UPDATE control_version SET version = version + 1")
+            (version,) = connection.execute("SELECT version FROM control_version").fetchone()
+            return changed, int(version)
+
+        changed, version = await self._file.write(write)
+        if changed:
+            self._snapshot = None
+            self._changed.set()
+            self._changed = asyncio.Event()
+        return version
+
+
+def _load(connection: sqlite3.Connection) -> Snapshot:
+    connection.execute("BEGIN")
+    try:
+        (version,) = connection.execute("SELECT version FROM control_version").fetchone()
+        gates = connection.execute(
+            "SELECT function, collection, action, who, why, since FROM gates ORDER BY function, collection"
+        ).fetchall()
+        quotas = connection.execute(
+            "SELECT function, concurrency, rate, burst, weight FROM quotas ORDER BY function"
+        ).fetchall()
+        functions = connection.execute("SELECT spec FROM functions ORDER BY name").fetchall()
+    finally:
+        connection.execute("COMMIT")
+    return Snapshot(
+        version,
+        [Gate(*row) for row in gates],
+        [Quota(*row) for row in quotas],
+        [spec_from_dict(json.loads(spec)) for (spec,) in functions],
+    )

@@ -1,0 +1,69 @@
+"""The inventory in SQLite: one narrow row per name and version; positions are dense within a source."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from ..sqlite import SqliteFile
+from .inventory import Entries, Entry
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS inventory (
+    source TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    version TEXT NOT NULL,
+    PRIMARY KEY (source, position)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX IF NOT EXISTS inventory_entries ON inventory (source, name, version);
+"""
+
+
+class SqliteInventory:
+    """An Inventory in one SQLite file."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+
+    async def offer(self, source: str, entries: Sequence[Entry]) -> int:
+        text = json.dumps([[entry.name, entry.version] for entry in dict.fromkeys(entries)])
+
+        def add(connection: sqlite3.Connection) -> int:
+            return connection.execute(
+                "INSERT INTO inventory (source, position, name, version)"
+                " SELECT ?1, (SELECT coalesce(max(position) + 1, 0) FROM inventory WHERE source = ?1)"
+                "  + row_number() OVER (ORDER BY offered.key) - 1, offered.value ->> 0, offered.value ->> 1"
+                " FROM json_each(?2) AS offered"
+                " WHERE NOT EXISTS (SELECT 1 FROM inventory WHERE source = ?1"
+                "  AND name = offered.value ->> 0 AND version = offered.value ->> 1)",
+                (source, text),
+            ).rowcount
+
+        return await self._file.write(add) if entries else 0
+
+    async def read(self, source: str, position: int, limit: int) -> Entries:
+        def load(connection: sqlite3.Connection) -> Entries:
+            rows = connection.execute(
+                "SELECT position, name, version FROM inventory WHERE source = ? AND position >= ?"
+                " ORDER BY position LIMIT ?",
+                (source, position, limit),
+            ).fetchall()
+            return Entries([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+
+        return await self._file.read(load)
+
+    async def end(self, source: str) -> int:
+        def load(connection: sqlite3.Connection) -> int:
+            (end,) = connection.execute(
+                "SELECT coalesce(max(position) + 1, 0) FROM inventory WHERE source = ?", (source,)
+            ).fetchone()
+            return int(end)
+
+        return await self._file.read(load)
+
+    async def forget(self, source: str) -> None:
+        await self._file.write(
+            lambda connection: connection.execute("DELETE FROM inventory WHERE source = ?", (source,)).rowcount
+        )
