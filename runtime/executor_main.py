@@ -143,7 +143,7 @@ class Executor:
 
     def _look(self, setup: Setup, engine: Engine, now: float, frozen: bool) -> None:
         for key, (when, timeout) in list(engine.hard.items()):
-            if now > when:
+            if now > when and not frozen:
                 ended = attempt.timed_out(timeout)
                 self._die(engine, f"a function did not end {setup.timeout_grace:g} s after its timeout", key, ended)
         # The heartbeat comes once a BEAT: that much silence is no blocking.

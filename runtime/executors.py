@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..sdk.model.workload import Ended, Kind
@@ -35,6 +36,10 @@ class _Pipe(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         for frame in self._frames.feed(data):
             self._accept(frame)
+
+
+def _same(pipe: _Pipe) -> _Pipe:
+    return pipe
 
 
 class ExecutorProcess:
@@ -62,7 +67,8 @@ class ExecutorProcess:
         self.why = ""  # set before it is ended on purpose
         self.culprits: dict[int, Ended] = {}
         self.kinds: dict[Kind, int] = {}
-        self.started = 0.0
+        self.started = 0.0  # loop time
+        self.was_running: set[int] = set()  # what ran in it when it died
         self.dead = asyncio.Event()
         self.board = Board.create(setup.slots + setup.threads)
         self._on_frame = on_frame
@@ -98,7 +104,7 @@ class ExecutorProcess:
         for end, kind in zip(ours, (Ready | Failed | Done | Notes, Dying), strict=True):
             end.setblocking(False)
             pipe = _Pipe(kind, self._accept)
-            transport, _ = await self._loop.create_unix_connection(lambda pipe=pipe: pipe, sock=end)
+            transport, _ = await self._loop.create_unix_connection(partial(_same, pipe), sock=end)
             self._pipes.append(pipe)
             self._transports.append(transport)
         self.send(self.setup)
@@ -123,9 +129,13 @@ class ExecutorProcess:
     def kill(self, why: str) -> None:
         """Ends it now, with everything it started."""
         self.why = self.why or why
-        if self._process is not None and not self.dead.is_set():
+        if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+
+    def kill_unexplained(self) -> None:
+        """Ends it now because something in it hangs and nobody can tell what: all that runs in it are suspects."""
+        self.kill("")
 
     def _accept(self, frame: Any) -> None:
         if isinstance(frame, Dying):
@@ -149,22 +159,19 @@ class ExecutorProcess:
                     pipe.data_received(data)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)  # what it started must not outlive it
-        running = self.board.running()
+        self.was_running = self.board.running()
         self.close()
         self.ready = False
         death = Death(code, self.why, self.culprits or None, alone=self.setup.slots + self.setup.threads <= 2)
-        self._running = running
         self._on_death(self, death)
         self.dead.set()
-
-    @property
-    def was_running(self) -> set[int]:
-        """What ran in it when it died."""
-        return self._running
 
     def close(self) -> None:
         """Closes this side's descriptors."""
         for transport in self._transports:
             transport.abort()
+        for end in self._sockets[len(self._transports) :]:
+            end.close()
         self._transports = []
+        self._sockets = []
         self.board.close()

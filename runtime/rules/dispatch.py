@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from ...sdk.model.priority import Priority
@@ -50,3 +50,30 @@ class Waiting(Generic[T]):
                 lane.clear()
                 lane.extend(kept)
         return taken
+
+
+def shares(loads: Sequence[int], count: int) -> list[int]:
+    """How many of `count` items each of several executors gets, so that the fullest of those that get any is as empty
+    as can be: least loaded first. The sum is `count` (with no executors, nothing is placed)."""
+    if len(loads) == 1:
+        return [count]
+    given = [0] * len(loads)
+    order = sorted(range(len(loads)), key=loads.__getitem__)
+    left = count
+    for position, index in enumerate(order):
+        # Raise the `position + 1` emptiest to the level of the next one, or share what is left evenly.
+        members = position + 1
+        level = loads[index]
+        following = loads[order[members]] if members < len(order) else None
+        room = left if following is None else min(left, (following - level) * members)
+        for rank, member in enumerate(order[:members]):
+            given[member] += room // members + (rank < room % members)
+        left -= room
+        if not left:
+            break
+    return given
+
+
+def restart_pause(deaths: int) -> float:
+    """Seconds before an executor is replaced after `deaths` short lives in a row: 0, 0.1, 0.2 … 5."""
+    return 0.0 if deaths <= 1 else min(5.0, 0.1 * 2.0 ** min(deaths - 2, 16))

@@ -1,0 +1,204 @@
+"""A worker's session with one scheduler: what it hears becomes leases and assignments; what ended leaves in frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ..sdk.clock import Clock
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes
+from ..sdk.wire.convert import KindReader, read_items, write_outcomes
+from ..sdk.wire.v1 import scheduler_pb2 as pb
+from .frames import REF_MASK, SESSION_BITS
+from .rules.leases import Leases
+
+#: Bytes of return values in one frame; a frame carries at least one.
+FRAME_BYTES = 2 << 20
+
+
+class Owner(Protocol):
+    """What an attachment asks of its worker. Keys are session << 56 | ref."""
+
+    def new_session(self) -> int: ...
+
+    def pools(self) -> list[pb.Pool]: ...
+
+    def assigned(self, session: int, flight: Flight, fences: list[int], pool: str) -> None: ...
+
+    def renewed(self) -> None: ...
+
+    def cancelled(self, keys: set[int]) -> None: ...
+
+    def session_lost(self, session: int) -> None: ...
+
+
+class Attachment:
+    """The endpoint of a session. Invariant: `session` numbers the present one; what belongs to an earlier one is not
+    reported, since the scheduler that knew it waits for its leases to end."""
+
+    def __init__(self, owner: Owner, leases: Leases, clock: Clock) -> None:
+        self._owner = owner
+        self._leases = leases
+        self._clock = clock
+        self.notify: Callable[[], None] = lambda: None  # wakes the writer; set when there is one
+        self.session = owner.new_session()
+        self.connected = False
+        self.draining = False
+        self._begun = False  # the present session has been welcomed once
+        self._hello_at = 0.0
+        self._kinds = KindReader()
+        self._last_flight = 0
+        self._succeeded: list[int] = []
+        self._ended: dict[int, Ended] = {}
+        self._notes: dict[int, str] = {}
+        self._wants_lease = False
+        self._pools_changed = False
+        self._said_draining = False
+
+    # -- what the worker says ----------------------------------------------------------------------------------------
+
+    def hello(self) -> None:
+        """A hello is about to be sent."""
+        self._hello_at = self._clock.monotonic()
+
+    def ended(self, succeeded: list[int], ended: dict[int, Ended]) -> None:
+        """Items of this session ended; keys as refs."""
+        self._succeeded += succeeded
+        self._ended.update(ended)
+        self.notify()
+
+    def note(self, ref: int, note: str) -> None:
+        """A progress note; only the latest counts."""
+        self._notes[ref] = note
+        self.notify()
+
+    def ask_lease(self) -> None:
+        """A heartbeat."""
+        self._wants_lease = True
+        self.notify()
+
+    def pools_changed(self) -> None:
+        """Limits changed."""
+        self._pools_changed = True
+        self.notify()
+
+    def drain(self) -> None:
+        """Nothing more is wanted."""
+        self.draining = True
+        self.notify()
+
+    @property
+    def silent(self) -> bool:
+        """Nothing waits to be sent."""
+        return not (self._succeeded or self._ended)
+
+    # -- the endpoint ------------------------------------------------------------------------------------------------
+
+    def opened(self, resumed: bool) -> None:
+        """Connected. Renewals go first, so that leases that still can be saved are (L3)."""
+        if not self._begun:
+            self._begun = True
+            self._leases.hello(self.session, self._hello_at)
+        self.connected = True
+        self._wants_lease = True
+        if resumed:
+            self._pools_changed = True
+
+    def broken(self) -> None:
+        """The connection is gone; leases run on, and the dialer tries again."""
+        self.connected = False
+
+    def lost(self) -> None:
+        """The scheduler does not know this session: all of it stops, and a new one begins."""
+        old, self.session = self.session, self._owner.new_session()
+        self._leases.lost(old)
+        self._kinds = KindReader()
+        self._last_flight = 0
+        self._succeeded, self._ended, self._notes = [], {}, {}
+        self._said_draining = False
+        self._begun = False
+        self._owner.session_lost(old)
+
+    def compose(self) -> pb.WorkerFrame | None:
+        """Everything pending in one frame."""
+        draining = self.draining and not self._said_draining
+        if not (self._succeeded or self._ended or self._wants_lease or self._pools_changed or self._notes or draining):
+            return None
+        frame = pb.WorkerFrame()
+        if self._succeeded or self._ended:
+            write_outcomes(frame.outcomes, Outcomes(self._succeeded, self._some_ended()))
+            self._succeeded = []
+        if self._wants_lease:
+            self._wants_lease = False
+            frame.lease_request.number = self._leases.request(self.session, self._clock.monotonic())
+        if self._pools_changed:
+            self._pools_changed = False
+            frame.pools.extend(pb.Pool(name=pool.name, slots=pool.slots, limit=pool.limit) for pool in self._pools())
+        if self._notes:
+            frame.progress.extend(pb.Progress(ref=ref, note=note) for ref, note in self._notes.items())
+            self._notes = {}
+        if draining:
+            self._said_draining = frame.draining = True
+        return frame
+
+    def _pools(self) -> list[pb.Pool]:
+        return self._owner.pools()
+
+    def _some_ended(self) -> dict[int, Ended]:
+        """As many ends as one frame may carry."""
+        ended = self._ended
+        size = 0
+        for count, end in enumerate(ended.values()):
+            size += len(end.reason) + len(end.result or b"")
+            if size > FRAME_BYTES and count:
+                refs = list(ended)[:count]
+                return {ref: ended.pop(ref) for ref in refs}
+        self._ended = {}
+        return ended
+
+    def accept(self, frame: Any) -> None:
+        """Grants first: an assignment in the same frame may rest on them."""
+        now = self._clock.monotonic()
+        base = self.session << SESSION_BITS
+        if frame.HasField("grants"):
+            grants = frame.grants
+            leases = {group.group: group.lease for group in grants.groups}
+            self._leases.granted(self.session, grants.request, leases, [base | ref for ref in grants.revoked])
+            self._owner.renewed()
+        for assign in frame.assigns:
+            self._assign(assign, now)
+        if frame.cancel:
+            self._owner.cancelled({base | ref for ref in frame.cancel})
+
+    def _assign(self, assign: pb.Assign, now: float) -> None:
+        flight = read_items(assign.items, self._kinds, assign.flight, 0)  # read even if refused: it may name kinds
+        if assign.flight <= self._last_flight:
+            return  # seen before
+        self._last_flight = assign.flight
+        number = self.session << SESSION_BITS - INDEX_BITS | assign.flight
+        deadline = self._leases.assigned(self.session, assign.group, number, assign.lease_request, assign.lease, now)
+        if deadline is None:
+            self._refuse(flight, "its lease was over when it arrived")
+        elif self.draining:
+            self._refuse(flight, "handed back: this worker is draining")
+        else:
+            self._owner.assigned(self.session, flight, list(assign.fence), assign.pool)
+
+    def _refuse(self, flight: Flight, reason: str) -> None:
+        first = flight.number << INDEX_BITS
+        self.ended([], {first + index: Ended(Outcome.HELD, reason) for index in range(len(flight))})
+
+
+def by_session(succeeded: list[int], ended: dict[int, Ended]) -> dict[int, tuple[list[int], dict[int, Ended]]]:
+    """Ends by session, with refs for keys. Nearly always there is one session."""
+    sessions = {key >> SESSION_BITS for key in succeeded} | {key >> SESSION_BITS for key in ended}
+    return {
+        session: (
+            [key & REF_MASK for key in succeeded if key >> SESSION_BITS == session]
+            if len(sessions) > 1
+            else [key & REF_MASK for key in succeeded],
+            {key & REF_MASK: end for key, end in ended.items() if key >> SESSION_BITS == session},
+        )
+        for session in sessions
+    }

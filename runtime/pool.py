@@ -1,0 +1,261 @@
+"""One pool: the executors that run some functions, where its items go, and who replaces an executor that died."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..sdk.model.errors import UserError
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import Ended
+from .batch import Batch, Row, row_key
+from .executors import ExecutorProcess
+from .frames import Done, Failed, Notes, Ready, Release, Setup, StopItems
+from .rules import attempt
+from .rules.attempt import Stop
+from .rules.buffer import Depth
+from .rules.dispatch import Waiting, restart_pause, shares
+from .rules.suspicion import Death, verdicts
+
+LOG = logging.getLogger("tailrace.runtime")
+#: An executor that lived this long died of something new: the next one starts at once.
+LONG_LIFE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """Whom a pool tells. Keys name items; `earliest` is the deadline of the earliest of them, 0 for none.
+
+    ended    (succeeded, ended)
+    notes    progress notes
+    limits   the pool's limit changed
+    """
+
+    earliest: Callable[[Iterable[int]], float]
+    ended: Callable[[list[int], dict[int, Ended]], None]
+    notes: Callable[[list[tuple[int, str]]], None]
+    limits: Callable[[], None]
+
+
+class Pool:
+    """`size` processes. A one-at-a-time pool gives each run a process to itself and replaces it after `max_runs`;
+    `fresh` starts a process for each item (quarantine).
+
+    Invariant: an item of this pool is in `waiting` or in the `live` of exactly one executor.
+    """
+
+    def __init__(
+        self, name: str, setup: Setup, size: int, reports: Reports, *, max_runs: int = 0, fresh: bool = False
+    ) -> None:
+        self.name = name
+        self.functions = frozenset(setup.functions)
+        self.setup = setup
+        self.one_at_a_time = max_runs > 0 or fresh
+        self.slots = size if self.one_at_a_time else size * setup.slots
+        self.depth = Depth(self.slots)
+        self.executors: list[ExecutorProcess] = []
+        self.waiting: Waiting[Row] = Waiting()
+        self.failure = ""  # why the last process could not load its functions
+        self._size = size
+        self._reports = reports
+        self._max_runs = max_runs
+        self._fresh = fresh
+        self._deaths = 0
+        self._stopping = False
+        self._starting: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    # -- processes ---------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Returns when every process is ready. Raises UserError when one cannot load its functions."""
+        if self._fresh:
+            return
+        for _ in range(self._size):
+            self._spawn(0.0)
+        while not (len(self.executors) >= self._size and all(executor.ready for executor in self.executors)):
+            if self.failure:
+                raise UserError(self.failure)
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def stop(self, why: str) -> None:
+        """Ends all processes and waits until they are reaped."""
+        self._stopping = True
+        for task in list(self._starting):
+            task.cancel()
+        await asyncio.gather(*self._starting, return_exceptions=True)
+        for executor in list(self.executors):
+            executor.kill(why)
+        for executor in list(self.executors):
+            await executor.dead.wait()
+
+    def _spawn(self, pause: float) -> None:
+        if not self._stopping:
+            task = self._loop.create_task(self._start_one(pause), name="start-executor")
+            self._starting.add(task)
+            task.add_done_callback(self._starting.discard)
+
+    async def _start_one(self, pause: float) -> None:
+        await asyncio.sleep(pause)
+        executor = ExecutorProcess(self.setup, on_frame=self._frame, on_death=self._died)
+        self.executors.append(executor)
+        try:
+            await executor.start()
+        except OSError as error:  # no memory, no descriptors: like a process that died young
+            LOG.error("pool %s: an executor cannot be started: %s", self.name, error)
+            self.executors.remove(executor)
+            executor.close()
+            self._deaths += 1
+            self._loop.call_later(restart_pause(self._deaths + 1), self._spawn, 0.0)
+
+    def _died(self, executor: ExecutorProcess, death: Death) -> None:
+        self.executors.remove(executor)
+        ends = verdicts(executor.live, executor.was_running, death, executor.notes)
+        executor.live.clear()
+        self._tell([], ends)
+        if not self._stopping:
+            lived = self._loop.time() - executor.started
+            meant = executor.retiring or (executor.why and death.code == -signal.SIGKILL)
+            self._deaths = 0 if meant or lived >= LONG_LIFE else self._deaths + 1
+            if not executor.retiring:
+                LOG.warning(
+                    "pool %s: executor %d ended (code %d%s); it held %d items, %d ran",
+                    *(self.name, executor.pid, death.code, f", {death.why}" if death.why else "", len(ends)),
+                    len(executor.was_running),
+                )
+            if not self._fresh and not executor.retiring:
+                self._spawn(restart_pause(self._deaths))
+            self.fill()
+        self._changed.set()
+
+    def _retire(self, executor: ExecutorProcess) -> None:
+        executor.retiring = True
+        executor.quit()
+        self._loop.call_later(2.0, executor.kill, "it did not quit")
+        if not self._fresh:
+            self._spawn(0.0)
+
+    # -- items in ----------------------------------------------------------------------------------------------------
+
+    def place(self, batch: Batch, start: int, stop: int) -> None:
+        """Items [start, stop) of a batch: into the least loaded executors, or to wait for one."""
+        able = [] if self.one_at_a_time or len(self.waiting) else self._able()
+        if not able:
+            for index in range(start, stop):
+                self.waiting.push(batch.flight.kinds[index].priority, (batch, index))
+            self.fill()
+            return
+        deadline = self._reports.earliest((batch.base + start,))
+        for executor, share in zip(able, shares([len(able.live) for able in able], stop - start), strict=True):
+            if share:
+                batch.send(executor, start, start + share, deadline)
+                start += share
+
+    def fill(self) -> None:
+        """Gives waiting items to executors that have room."""
+        waiting = self.waiting
+        if self._fresh and len(waiting) and not self.executors and not self._starting:
+            self._spawn(0.0)
+        while len(waiting):
+            able = [executor for executor in self._able() if not (self.one_at_a_time and executor.live)]
+            if not able:
+                return
+            row = waiting.pop()
+            assert row is not None
+            batch, index = row
+            executor = min(able, key=lambda one: len(one.live))
+            batch.send(executor, index, index + 1, self._reports.earliest((row_key(row),)))
+
+    def _able(self) -> list[ExecutorProcess]:
+        return [executor for executor in self.executors if executor.ready and not executor.retiring]
+
+    # -- frames from executors ---------------------------------------------------------------------------------------
+
+    def _frame(self, executor: ExecutorProcess, frame: Any) -> None:
+        match frame:
+            case Done():
+                self._done(executor, frame)
+            case Notes():
+                notes = [(key, note) for key, note in frame.notes if key in executor.live]
+                executor.notes.update(notes)
+                self._reports.notes(notes)
+            case Ready():
+                executor.ready = True
+                self._changed.set()
+                self.fill()
+            case Failed():
+                self.failure = frame.message
+                LOG.error("pool %s: %s", self.name, frame.message)
+                executor.kill("it cannot load its functions")
+                self._changed.set()
+
+    def _done(self, executor: ExecutorProcess, frame: Done) -> None:
+        live = executor.live
+        succeeded, rows = frame.succeeded, frame.ended
+        if not live.issuperset(succeeded):
+            succeeded = [key for key in succeeded if key in live]
+        live.difference_update(succeeded)
+        ends: dict[int, Ended] = {}
+        for key, outcome, reason, after, result, progress in rows:
+            if key in live:
+                live.discard(key)
+                ends[key] = Ended(outcome, reason, after, result, False, progress or executor.notes.get(key, ""))
+        if executor.notes:
+            executor.notes = {key: note for key, note in executor.notes.items() if key in live}
+        count = len(succeeded) + len(ends)
+        executor.runs += count
+        self._tell(succeeded, ends)
+        if self.depth.completed(count, self._loop.time()) and not self._fresh:
+            self._reports.limits()
+        used_up = self.one_at_a_time and not live and (self._fresh or executor.runs >= self._max_runs)
+        if used_up and not executor.retiring:
+            self._retire(executor)
+        if len(self.waiting):
+            self.fill()
+
+    def _tell(self, succeeded: list[int], ends: dict[int, Ended]) -> None:
+        if succeeded or ends:
+            self._reports.ended(succeeded, ends)
+
+    # -- stopping items ----------------------------------------------------------------------------------------------
+
+    def stop_items(self, keys: set[int], why: Stop) -> None:
+        """Ends these items, wherever in this pool they are; keys that are not here are ignored."""
+        unstarted = attempt.unstarted(why)
+        self._tell([], {row_key(row): unstarted for row in self.waiting.take(lambda row: row_key(row) in keys)})
+        for executor in list(self.executors):
+            here = executor.live & keys
+            if not here:
+                continue
+            if self.one_at_a_time:
+                executor.culprits.update({key: attempt.stopped(why) for key in here})
+                executor.kill("its run was stopped")
+            else:
+                executor.send(StopItems(sorted(here), int(why)))
+
+    def release(self) -> None:
+        """Hands back everything that has not started."""
+        held = Ended(Outcome.HELD, "handed back: its worker is draining")
+        self._tell([], {row_key(row): held for row in self.waiting.take(lambda row: True)})
+        for executor in self.executors:
+            if executor.live:
+                executor.send(Release())
+
+    def inside(self) -> set[int]:
+        """Everything in this pool."""
+        keys = {row_key(row) for lane in self.waiting.lanes for row in lane}
+        return keys.union(*(executor.live for executor in self.executors))
+
+    def set_timers(self, soon: float) -> None:
+        """Sets the kernel timers that would ring before `soon` (absolute) to what their items' leases say now."""
+        for executor in self.executors:
+            if executor.timer and executor.timer < soon:
+                deadline = self._reports.earliest(executor.live)
+                if deadline != executor.timer:
+                    executor.set_timer(deadline)

@@ -1,0 +1,40 @@
+"""Announces a worker's functions to the gateway, so that submissions are accepted while no worker is there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+import grpc
+
+from ..sdk.model.function_spec import FunctionSpec
+from ..sdk.wire.channel import dial, error_of
+from ..sdk.wire.convert import function_to_wire
+from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..sdk.wire.v1 import gateway_pb2_grpc
+
+LOG = logging.getLogger("tailrace.runtime")
+FIRST_PAUSE = 0.1
+LAST_PAUSE = 5.0
+DEADLINE = 5.0
+
+
+async def register(address: str, worker: str, specs: Iterable[FunctionSpec]) -> None:
+    """Tries until the gateway has it; says once that it does not answer."""
+    request = pb.RegisterFunctionsRequest(worker=worker, functions=[function_to_wire(spec) for spec in specs])
+    pause = FIRST_PAUSE
+    warned = False
+    async with dial(address) as channel:
+        stub = gateway_pb2_grpc.GatewayStub(channel)  # type: ignore[no-untyped-call]
+        while True:
+            try:
+                await stub.RegisterFunctions(request, timeout=DEADLINE)
+            except grpc.aio.AioRpcError as error:
+                if not warned:
+                    warned = True
+                    LOG.warning("functions are not registered yet: %s", error_of(error, address))
+            else:
+                return
+            await asyncio.sleep(pause)
+            pause = min(LAST_PAUSE, pause * 2)

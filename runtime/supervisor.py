@@ -1,0 +1,165 @@
+"""Owns the executor processes of a worker: which pools there are, and how items, deadlines and stops reach them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import INDEX_BITS, Ended, Flight
+from .batch import Batch
+from .config import WorkerConfig
+from .frames import Setup
+from .loader import Loaded
+from .pool import Pool, Reports
+from .rules.attempt import Stop
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """A pool as a scheduler sees it: `slots` run at once, `limit` may be assigned at once."""
+
+    name: str
+    functions: tuple[str, ...]
+    slots: int
+    limit: int
+
+
+class Supervisor:
+    """`ended`, `notes` and `limits` are called with keys (session << 56 | ref) on the loop, never while `assign` or a
+    stop is being handed on by the caller for the same items. `earliest` gives the deadline of items.
+
+    Invariant: every item given to `assign` ends by exactly one call of `ended`.
+    """
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        loaded: Loaded,
+        *,
+        earliest: Callable[[Iterable[int]], float],
+        ended: Callable[[list[int], dict[int, Ended]], None],
+        notes: Callable[[list[tuple[int, str]]], None],
+        limits: Callable[[], None],
+    ) -> None:
+        self._config = config
+        self._loaded = loaded
+        self._reports = Reports(earliest, ended, notes, limits)
+        self._pools: dict[str, Pool] = {}
+        self._quarantine: dict[str, Pool] = {}
+
+    async def start(self) -> None:
+        """Starts every pool; returns when all executors are ready. Raises UserError when functions cannot be loaded
+        there."""
+        by_pool: dict[str, list[str]] = {}
+        isolated: dict[str, bool] = {}
+        for name, function in self._loaded.functions.items():
+            by_pool.setdefault(function.spec.pool, []).append(name)
+            isolated[function.spec.pool] = function.spec.isolation == "process"
+        config = self._config
+        for name, functions in by_pool.items():
+            alone = self._setup(functions, 1, 1)
+            if isolated[name]:
+                self._pools[name] = Pool(name, alone, config.isolated, self._reports, max_runs=config.max_runs)
+            else:
+                # A pool of `def` functions only has no use for more slots than threads.
+                plain = not any(self._loaded.functions[function].is_async for function in functions)
+                setup = self._setup(functions, config.threads if plain else config.slots, config.threads)
+                self._pools[name] = Pool(name, setup, config.executors, self._reports)
+            self._quarantine[name] = Pool(f"{name} (alone)", alone, 1, self._reports, fresh=True)
+        async with asyncio.TaskGroup() as group:
+            for pool in self._pools.values():
+                group.create_task(pool.start())
+
+    async def stop(self, why: str = "its worker was shut down") -> None:
+        """Ends every executor and waits until all are reaped; what was in them is reported first."""
+        await asyncio.gather(*(pool.stop(why) for pool in self._all()))
+
+    def pools(self) -> list[PoolState]:
+        """The pools and their limits now."""
+        return [
+            PoolState(pool.name, tuple(sorted(pool.functions)), pool.slots, pool.depth.announced)
+            for pool in self._pools.values()
+        ]
+
+    def inside(self) -> set[int]:
+        """Everything that was assigned and has not ended."""
+        return set().union(*(pool.inside() for pool in self._all()))
+
+    def pids(self) -> list[int]:
+        """The executor processes."""
+        return [executor.pid for pool in self._all() for executor in pool.executors]
+
+    def assign(self, session: int, flight: Flight, fences: list[int], pool_name: str) -> None:
+        """Runs a flight; its group's deadline is known to `earliest` already."""
+        batch = Batch(session, flight, fences)
+        pool = self._pools.get(pool_name)
+        if pool is None or not {kind.function for kind in set(flight.kinds)} <= pool.functions:
+            able = pool.functions if pool is not None else frozenset()
+            strange = [index for index, kind in enumerate(flight.kinds) if kind.function not in able]
+            reason = f"this worker does not run it in pool {pool_name!r}"
+            self._reports.ended([], {batch.base + index: Ended(Outcome.HELD, reason) for index in strange})
+            apart = dict.fromkeys(strange)
+        else:
+            apart = {}
+        if pool is None:
+            return
+        alone = [index for index, extra in flight.extras.items() if extra.alone and index not in apart]
+        for index in alone:
+            self._quarantine[pool_name].place(batch, index, index + 1)
+        start = 0
+        for index in sorted([*apart, *alone]):
+            if index > start:
+                pool.place(batch, start, index)
+            start = index + 1
+        if start < len(flight):
+            pool.place(batch, start, len(flight))
+
+    def stop_items(self, keys: set[int], why: Stop) -> None:
+        """Ends items: those that wait at once, runs by cancellation, isolated ones by ending their process."""
+        for pool in self._all():
+            pool.stop_items(keys, why)
+
+    def stop_flights(self, flights: set[int], why: Stop) -> None:
+        """The same for whole flights (keys without their index)."""
+        self.stop_items({key for key in self.inside() if key >> INDEX_BITS in flights}, why)
+
+    def release(self) -> None:
+        """Hands back everything that has not started."""
+        for pool in self._all():
+            pool.release()
+
+    def set_timers(self, soon: float = float("inf")) -> None:
+        """Leases were renewed, or items ended: kernel timers that would ring before `soon` are set again."""
+        for pool in self._all():
+            pool.set_timers(soon)
+
+    def watch(self) -> None:
+        """Ends executors whose event loop has stood still although their own watch should have ended them: code that
+        holds the interpreter lock."""
+        limit = self._config.loop_block_limit
+        now = time.monotonic()
+        for pool in self._all():
+            for executor in pool.executors:
+                beat = executor.board.last_beat() if executor.ready else 0.0
+                if beat and now - beat > limit * 1.5 + 5.0 and executor.live:
+                    executor.kill_unexplained()
+
+    def _all(self) -> list[Pool]:
+        return [*self._pools.values(), *self._quarantine.values()]
+
+    def _setup(self, functions: list[str], slots: int, threads: int) -> Setup:
+        config = self._config
+        return Setup(
+            modules=list(self._loaded.modules),
+            path=list(sys.path),
+            functions=functions,
+            slots=slots,
+            threads=threads,
+            result_bytes=config.result_bytes,
+            timeout_grace=config.timeout_grace,
+            block_limit=config.loop_block_limit,
+        )

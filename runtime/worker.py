@@ -1,0 +1,275 @@
+"""A worker: attaches to schedulers, advertises what it can run, runs it, and drains."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.model.errors import ConfigError, UserError
+from ..sdk.model.lease import LeaseSizes
+from ..sdk.model.workload import Ended, Flight
+from ..sdk.wire.channel import dial
+from ..sdk.wire.convert import function_to_wire
+from ..sdk.wire.session import Dialer
+from ..sdk.wire.v1 import scheduler_pb2 as pb
+from ..sdk.wire.v1 import scheduler_pb2_grpc
+from .attachment import Attachment, by_session
+from .config import WorkerConfig
+from .frames import REF_MASK, SESSION_BITS
+from .loader import Loaded, load_functions
+from .registration import register
+from .rules.attempt import Stop
+from .rules.leases import Leases
+from .supervisor import Supervisor
+
+LOG = logging.getLogger("tailrace.runtime")
+
+#: Parts of a heartbeat between two looks at what is running out.
+LOOKS = 4
+#: Heartbeats before the end of a lease at which its items are told to end: after three that failed (R37), and before
+#: the kernel ends their process.
+STOP_BEFORE = 0.5
+#: Seconds that the last outcomes get to reach the scheduler.
+LAST_WORDS = 2.0
+#: Session numbers fit into a key's upper byte.
+SESSIONS = 255
+
+
+class Worker:
+    """A Part. `functions` is what `load_functions` returned, or the modules to load.
+
+    `schedulers` are addresses; each gets a session and an even share of the capacity. `gateway`: where the functions
+    are registered (None: nowhere). start raises UserError when functions cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        functions: Loaded | Sequence[str],
+        schedulers: Sequence[str],
+        gateway: str | None,
+        sizes: LeaseSizes,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        if not schedulers:
+            raise ConfigError("a worker needs the address of at least one scheduler, such as 127.0.0.1:8785")
+        self.config = config
+        self.name = config.name or f"{socket.gethostname()}:{os.getpid()}"
+        self._loaded = functions if isinstance(functions, Loaded) else load_functions(functions)
+        self._addresses = list(schedulers)
+        self._gateway = gateway
+        self._sizes = sizes
+        self._clock = clock
+        self._leases = Leases()
+        self._last_session = 0
+        self._supervisor = Supervisor(
+            config,
+            self._loaded,
+            earliest=self._leases.earliest,
+            ended=self._ended,
+            notes=self._noted,
+            limits=self._limits_changed,
+        )
+        self._attachments: list[Attachment] = []
+        self._dialers: list[Dialer] = []
+        self._channels: list[Any] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._idle = asyncio.Event()
+        self._draining = False
+
+    # -- lifecycle ---------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Ready when every executor is; schedulers and gateway may come up later."""
+        try:
+            await self._supervisor.start()
+        except BaseExceptionGroup as group:
+            wrong = group.subgroup(UserError)
+            raise (wrong.exceptions[0] if wrong else group) from None
+        for address in self._addresses:
+            self._attach(address)
+        self._tasks.append(asyncio.create_task(self._beat(), name="worker-heartbeat"))
+        if self._gateway is not None:
+            specs = [function.spec for function in self._loaded.functions.values()]
+            self._tasks.append(asyncio.create_task(register(self._gateway, self.name, specs), name="register"))
+
+    async def drain(self, timeout: float) -> None:
+        """Takes nothing new, hands back what has not started, and lets running functions end for `timeout` seconds;
+        what runs on then is stopped and reported lost, which spends no attempt."""
+        self._draining = True
+        for attachment in self._attachments:
+            attachment.drain()
+        self._supervisor.release()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._until_idle()
+        keys = self._supervisor.inside()
+        if keys:
+            self._supervisor.stop_items(keys, Stop.DRAIN)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(1.0, timeout)):
+                    await self._until_idle()
+        await self._supervisor.stop("its worker was shut down")
+        await self._last_words()
+
+    async def stop(self) -> None:
+        """Ends now. What was running is lost; the scheduler hears of it if it is quick."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        await self._supervisor.stop("its worker was stopped")
+        for dialer in self._dialers:
+            await dialer.close()
+        for channel in self._channels:
+            await channel.close()
+        self._dialers, self._channels = [], []
+
+    @property
+    def ready(self) -> bool:
+        """Attached to a scheduler and taking work."""
+        return not self._draining and any(attachment.connected for attachment in self._attachments)
+
+    @property
+    def executor_pids(self) -> list[int]:
+        """The processes that run functions now."""
+        return self._supervisor.pids()
+
+    async def attached(self) -> None:
+        """Waits until a session with every scheduler is up."""
+        for dialer in self._dialers:
+            await dialer.connected.wait()
+
+    async def _until_idle(self) -> None:
+        self._idle.clear()
+        while self._supervisor.inside():
+            await self._idle.wait()
+            self._idle.clear()
+
+    async def _last_words(self) -> None:
+        """Waits until the schedulers have acknowledged what ended; a lease request makes them answer."""
+        for attachment in self._attachments:
+            attachment.ask_lease()
+        end = self._clock.monotonic() + LAST_WORDS
+        while self._clock.monotonic() < end and not all(  # noqa: ASYNC110 - acknowledgements raise no event
+            not attachment.connected or (attachment.silent and dialer.settled)
+            for attachment, dialer in zip(self._attachments, self._dialers, strict=True)
+        ):
+            await asyncio.sleep(0.01)
+
+    # -- sessions ----------------------------------------------------------------------------------------------------
+
+    def _attach(self, address: str) -> None:
+        channel = dial(address)
+        stub = scheduler_pb2_grpc.SchedulerStub(channel)  # type: ignore[no-untyped-call]
+        attachment = Attachment(self, self._leases, self._clock)
+        dialer = Dialer(
+            stub.AttachWorker,
+            lambda hello: self._hello(attachment, hello),
+            attachment,
+            pb.WorkerFrame,
+            silence=2 * self._sizes.heartbeat,
+            clock=self._clock,
+            unreachable=lambda reason: LOG.warning("scheduler %s does not answer: %s", address, reason),
+        )
+        attachment.notify = dialer.notify
+        self._channels.append(channel)
+        self._attachments.append(attachment)
+        self._dialers.append(dialer)
+        dialer.start()
+
+    def _hello(self, attachment: Attachment, hello: pb.Hello) -> pb.WorkerFrame:
+        attachment.hello()
+        hello.name = self.name
+        hello.functions.extend(function_to_wire(function.spec) for function in self._loaded.functions.values())
+        hello.pools.extend(self.pools())
+        return pb.WorkerFrame(hello=hello)
+
+    async def _beat(self) -> None:
+        look = 0
+        while True:
+            await asyncio.sleep(self._sizes.heartbeat / LOOKS)
+            look += 1
+            self._stop_ending()
+            if look % LOOKS == 0:
+                self._leases.keep(self._supervisor.inside())
+                self._supervisor.watch()
+                for attachment in self._attachments:
+                    attachment.ask_lease()
+
+    def _stop_ending(self) -> None:
+        flights, items = self._leases.ending(self._clock.monotonic() + STOP_BEFORE * self._sizes.heartbeat)
+        if flights:
+            self._supervisor.stop_flights(flights, Stop.LEASE)
+        if items:
+            self._supervisor.stop_items(items, Stop.LEASE)
+
+    # -- what attachments ask ----------------------------------------------------------------------------------------
+
+    def new_session(self) -> int:
+        """A number no live item bears."""
+        used = {key >> SESSION_BITS for key in self._supervisor.inside()}
+        used |= {attachment.session for attachment in self._attachments}
+        while True:
+            self._last_session = self._last_session % SESSIONS + 1
+            if self._last_session not in used:
+                return self._last_session
+
+    def pools(self) -> list[pb.Pool]:
+        """What one scheduler may use."""
+        share = len(self._addresses)
+        return [
+            pb.Pool(
+                name=pool.name,
+                functions=pool.functions,
+                slots=max(1, pool.slots // share),
+                limit=max(1, pool.limit // share),
+            )
+            for pool in self._supervisor.pools()
+        ]
+
+    def assigned(self, session: int, flight: Flight, fences: list[int], pool: str) -> None:
+        """A flight under a lease that `leases` knows."""
+        self._supervisor.assign(session, flight, fences, pool)
+
+    def renewed(self) -> None:
+        """Leases were granted."""
+        self._supervisor.set_timers()
+
+    def cancelled(self, keys: set[int]) -> None:
+        """Their owner wants them ended."""
+        self._supervisor.stop_items(keys, Stop.CANCELLED)
+
+    def session_lost(self, session: int) -> None:
+        """Everything of that session stops; nobody wants to hear of it."""
+        keys = {key for key in self._supervisor.inside() if key >> SESSION_BITS == session}
+        self._supervisor.stop_items(keys, Stop.LEASE)
+
+    # -- what the supervisor says ------------------------------------------------------------------------------------
+
+    def _ended(self, succeeded: list[int], ended: dict[int, Ended]) -> None:
+        for session, (refs, ends) in by_session(succeeded, ended).items():
+            for attachment in self._attachments:
+                if attachment.session == session:
+                    attachment.ended(refs, ends)
+        self._supervisor.set_timers(self._clock.monotonic() + self._sizes.heartbeat)
+        self._idle.set()
+
+    def _noted(self, notes: list[tuple[int, str]]) -> None:
+        for key, note in notes:
+            for attachment in self._attachments:
+                if attachment.session == key >> SESSION_BITS:
+                    attachment.note(key & REF_MASK, note)
+
+    def _limits_changed(self) -> None:
+        for attachment in self._attachments:
+            attachment.pools_changed()
+
+
+__all__ = ["Worker"]

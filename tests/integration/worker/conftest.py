@@ -1,0 +1,233 @@
+"""A scheduler's serving half, small enough to read: it assigns what a test says and keeps what the worker answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from tailrace.runtime.config import WorkerConfig
+from tailrace.runtime.worker import Worker
+from tailrace.sdk.clock import SYSTEM_CLOCK
+from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.sdk.model.workload import Ended, Extra, Kind, ref
+from tailrace.sdk.wire.channel import serve
+from tailrace.sdk.wire.convert import KindWriter, read_outcomes, write_items
+from tailrace.sdk.wire.session import Served
+from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.sdk.wire.v1 import scheduler_pb2_grpc
+
+FUNCTIONS = str(Path(__file__).with_name("worker_functions.py"))
+PLACES = {"pid_alone": "isolated", "stuck_alone": "isolated", "pid_special": "special"}
+
+
+class FakeScheduler(scheduler_pb2_grpc.SchedulerServicer):
+    """One worker's session. `granting` is the lease it grants; None: it grants nothing."""
+
+    def __init__(self, sizes: LeaseSizes) -> None:
+        self.sizes = sizes
+        self.granting: float | None = sizes.worker
+        self.revoked: list[int] = []
+        self.served: Served | None = None
+        self.session = ""
+        self.hellos: list[pb.Hello] = []
+        self.pools: dict[str, pb.Pool] = {}
+        self.ends: dict[int, Ended] = {}
+        self.notes: dict[int, str] = {}
+        self.draining = False
+        self.knows_session = True
+        self.resumed = 0
+        self.requests = 0
+        self.changed = asyncio.Condition()
+        self.address = ""
+        self._frame = pb.WorkerReply()
+        self._pending = False
+        self._flight = 0
+        self._kinds = KindWriter()
+        self._calls: set[asyncio.Task[Any]] = set()
+        self._server: Any = None
+
+    async def start(self) -> None:
+        register = lambda server: scheduler_pb2_grpc.add_SchedulerServicer_to_server(self, server)  # noqa: E731
+        self._server, self.address = await serve(self.address or "127.0.0.1:0", [register])
+
+    async def stop(self) -> None:
+        await self._server.stop(0)
+
+    async def AttachWorker(self, request: Any, context: grpc.aio.ServicerContext) -> None:
+        hello = await context.read()
+        known = hello.hello.session == self.session and self.knows_session
+        if not known:
+            self.session = hello.hello.session
+            self.knows_session = True
+            self.served = Served(self)
+            self._kinds = KindWriter()
+            self._flight = 0
+            self._frame, self._pending = pb.WorkerReply(), False
+        self.resumed += known
+        self.hellos.append(hello.hello)
+        self.pools |= {pool.name: pool for pool in hello.hello.pools}
+        welcome = pb.WorkerReply(welcome=pb.Welcome(scheduler="fake", resumed=known, heartbeat=1))
+        assert self.served is not None
+        call = asyncio.current_task()
+        assert call is not None
+        self._calls.add(call)
+        try:
+            await self.served.serve(
+                context, hello, welcome, empty=pb.WorkerReply, silence=self.sizes.heartbeat * 4, clock=SYSTEM_CLOCK
+            )
+        finally:
+            self._calls.discard(call)
+
+    def cut(self) -> None:
+        """Breaks the connection."""
+        for call in self._calls:
+            call.cancel()
+
+    # the endpoint
+
+    def opened(self, resumed: bool) -> None: ...
+
+    def broken(self) -> None: ...
+
+    def lost(self) -> None: ...
+
+    def compose(self) -> pb.WorkerReply | None:
+        if not self._pending:
+            return None
+        frame, self._frame, self._pending = self._frame, pb.WorkerReply(), False
+        return frame
+
+    def accept(self, frame: pb.WorkerFrame) -> None:
+        outcomes = read_outcomes(frame.outcomes)
+        for item in [*outcomes.succeeded, *outcomes.ended]:
+            assert item not in self.ends, f"item {item} ended twice"
+        self.ends.update(dict.fromkeys(outcomes.succeeded, Ended(1)))
+        self.ends.update(outcomes.ended)
+        self.notes.update({progress.ref: progress.note for progress in frame.progress})
+        self.pools |= {pool.name: pool for pool in frame.pools}
+        self.draining = self.draining or frame.draining
+        if frame.HasField("lease_request"):
+            self.requests = frame.lease_request.number
+            if self.granting is not None:
+                grants = pb.LeaseGrants(request=self.requests, groups=[pb.GroupLease(group=7, lease=self.granting)])
+                grants.revoked.extend(self.revoked)
+                self._frame.grants.CopyFrom(grants)
+                self._send()
+        asyncio.ensure_future(self._tell())  # noqa: RUF006
+
+    async def _tell(self) -> None:
+        async with self.changed:
+            self.changed.notify_all()
+
+    def _send(self) -> None:
+        self._pending = True
+        assert self.served is not None
+        self.served.notify()
+
+    # what tests say
+
+    def assign(
+        self,
+        function: str,
+        *arguments: dict[str, Any],
+        extras: dict[int, Extra] | None = None,
+        lease: float | None = None,
+        group: int = 7,
+        request: int | None = None,
+        wants_result: bool = True,
+        priority: int = 2,
+    ) -> list[int]:
+        """Assigns one flight and returns its refs."""
+        self._flight += 1
+        assign = self._frame.assigns.add(
+            flight=self._flight,
+            group=group,
+            lease_request=self.requests if request is None else request,
+            lease=self.sizes.worker if lease is None else lease,
+            pool=PLACES.get(function, "default"),
+        )
+        count = len(arguments)
+        assign.fence.extend(range(100, 100 + count))
+        write_items(
+            assign.items,
+            self._kinds,
+            (
+                [Kind(function, priority, "some", "acme")] * count,
+                [f"w{self._flight}.{index}" for index in range(count)],
+                [json.dumps(one).encode() for one in arguments],
+                [2] * count,
+            ),
+            extras or {},
+        )
+        assign.items.wants_result = wants_result
+        self._send()
+        return [ref(self._flight, index) for index in range(count)]
+
+    def cancel(self, *refs: int) -> None:
+        self._frame.cancel.extend(refs)
+        self._send()
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        """Waits for news until something holds."""
+        async with asyncio.timeout(30), self.changed:
+            await self.changed.wait_for(true)
+
+    async def ended(self, *refs: int) -> list[Ended]:
+        """Waits for the ends of these items."""
+        await self.until(lambda: all(item in self.ends for item in refs))
+        return [self.ends[item] for item in refs]
+
+
+class Journal:
+    """What functions wrote."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = str(path)
+
+    def lines(self) -> list[str]:
+        return self.path.read_text().splitlines() if self.path.exists() else []
+
+    def go(self) -> None:
+        Path(f"{self.name}.go").touch()
+
+    async def until(self, line: str, count: int = 1) -> None:
+        """Waits until a function has written this line."""
+        async with asyncio.timeout(30):
+            while self.lines().count(line) < count:  # noqa: ASYNC110 - another process writes it
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "journal")
+
+
+Start = Callable[..., Awaitable[tuple[FakeScheduler, Worker]]]
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Start]:
+    """Starts a worker attached to a fake scheduler."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def begin(heartbeat: float = 1.0, **settings: Any) -> tuple[FakeScheduler, Worker]:
+            sizes = LeaseSizes.of_heartbeat(heartbeat)
+            scheduler = FakeScheduler(sizes)
+            await scheduler.start()
+            stack.push_async_callback(scheduler.stop)
+            options = {"executors": 1, "isolated": 1, "slots": 50, "threads": 4, "name": "test"} | settings
+            worker = Worker(WorkerConfig(**options), [FUNCTIONS], [scheduler.address], None, sizes)
+            stack.push_async_callback(worker.stop)
+            await worker.start()
+            await worker.attached()
+            await scheduler.until(lambda: scheduler.requests > 0)
+            return scheduler, worker
+
+        yield begin
