@@ -86,7 +86,7 @@ class ControlDesk:
             _check_name("function", spec.name)
             specs.append(spec)
         await self._control.register(specs)
-        self._functions.add(specs)
+        await self._refresh()
         return pb.RegisterFunctionsReply()
 
     async def list_functions(self, request: pb.ListFunctionsRequest) -> pb.ListFunctionsReply:
@@ -105,14 +105,18 @@ class ControlDesk:
         for what, text in (("who", gate.who), ("why", gate.why)):
             if len(text) > REASON_LENGTH:
                 raise InvalidRequest(f"{what} has {len(text)} characters: at most {REASON_LENGTH} are taken")
-        return pb.ControlReply(version=await self._control.put_gate(replace(gate, since=self._clock.wall())))
+        version = await self._control.put_gate(replace(gate, since=self._clock.wall()))
+        await self._refresh()
+        return pb.ControlReply(version=version)
 
     async def set_quota(self, request: pb.SetQuotaRequest) -> pb.ControlReply:
         """Sets the limits of one function; all zero removes them."""
         quota = _checked_quota(quota_from_wire(request.quota))
         if quota != Quota(quota.function):
             self._functions.check(quota.function)
-        return pb.ControlReply(version=await self._control.put_quota(quota))
+        version = await self._control.put_quota(quota)
+        await self._refresh()
+        return pb.ControlReply(version=version)
 
     async def watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.ControlSnapshot]:
         """Everything now, and again after each change."""
@@ -132,7 +136,14 @@ class ControlDesk:
         finally:
             self._free += 1
 
+    async def _refresh(self) -> None:
+        """After a write, so that whoever made it finds it in whatever they ask next."""
+        self._take(await self._control.snapshot())
+
     def _take(self, snapshot: Snapshot) -> None:
+        """Versions only rise here: the follower may bring one that a write has overtaken."""
+        if snapshot.version <= self._snapshot.version and snapshot.version:
+            return
         self._snapshot = snapshot
         self._functions.replace(snapshot.functions)
         if not self._closed:

@@ -26,10 +26,6 @@ class KnownFunctions:
         """Takes the whole registry."""
         self._specs = {spec.name: spec for spec in specs}
 
-    def add(self, specs: Iterable[FunctionSpec]) -> None:
-        """Takes functions that were just registered."""
-        self._specs |= {spec.name: spec for spec in specs}
-
     def all(self) -> list[FunctionSpec]:
         """Every function, by name."""
         return [self._specs[name] for name in sorted(self._specs)]

@@ -28,7 +28,6 @@ KINDS_KEPT = 10_000
 _NAME = re.compile(NAME_PATTERN)
 _SUBMISSION = re.compile(r"[0-9a-f]{16,64}")
 _HIGHEST_PRIORITY = max(Priority)
-_PLAIN = ("", "", (), "")
 
 
 class SubmissionRule:
@@ -47,8 +46,9 @@ class SubmissionRule:
             )
         items: list[NewItem] = []
         try:
+            item = self._item
             for workload in workloads:
-                items.append(self._item(workload, now))
+                items.append(item(workload, now))
         except UserError as error:
             if len(workloads) == 1:
                 raise
@@ -62,21 +62,13 @@ class SubmissionRule:
                 f"{workload.function}: the payload has {len(payload)} bytes, at most {self._config.max_payload} are "
                 "taken: store the data elsewhere and submit where it is"
             )
-        due = self._due(workload, now)
-        expires_at = 0.0
-        if workload.HasField("expires_after"):
-            if not 0 <= workload.expires_after < math.inf:
-                raise InvalidRequest(f"expires_after is {workload.expires_after}: expected zero or more seconds")
-            expires_at = (due or now) + workload.expires_after
-        return NewItem(
-            kind=self._kind(workload),
-            payload=payload,
-            due=due,
-            key=_short("key", workload.key),
-            headers=self._headers(workload),
-            dedupe_key=_dedupe_key(workload),
-            expires_at=expires_at,
-        )
+        kind = self._kind(workload)
+        # Few workloads say more than that; the others do not pay for asking.
+        due = self._due(workload, now) if workload.delay or workload.HasField("at") else 0.0
+        expires_at = _deadline(workload, due or now) if workload.HasField("expires_after") else 0.0
+        key = _short("key", workload.key)
+        headers = self._headers(workload) if workload.headers else ()
+        return NewItem(kind, payload, due, key, headers, _dedupe_key(workload), expires_at)
 
     def _kind(self, workload: pb.NewWorkload) -> Kind:
         function = workload.function
@@ -115,13 +107,17 @@ class SubmissionRule:
         return now + delay if delay else 0.0
 
     def _headers(self, workload: pb.NewWorkload) -> tuple[tuple[str, str], ...]:
-        if not workload.headers:
-            return ()
         headers = headers_from_wire(workload.headers)
         size = sum(len(name.encode()) + len(value.encode()) for name, value in headers)
         if size > self._config.max_headers:
             raise InvalidRequest(f"the headers have {size} bytes: at most {self._config.max_headers} are taken")
         return headers
+
+
+def _deadline(workload: pb.NewWorkload, due: float) -> float:
+    if not 0 <= workload.expires_after < math.inf:
+        raise InvalidRequest(f"expires_after is {workload.expires_after}: expected zero or more seconds")
+    return due + workload.expires_after
 
 
 def _label(what: str, value: str) -> None:

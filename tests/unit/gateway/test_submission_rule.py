@@ -150,6 +150,6 @@ def test_whatever_comes_is_taken_within_bounds_or_refused_as_the_user_s_error(
     except UserError as error:
         assert str(error)
         return
-    assert item.due == 0.0 or NOW < item.due <= NOW + 30 * DAY
+    assert item.due == 0.0 or NOW <= item.due <= NOW + 30 * DAY
     assert item.expires_at == 0.0 or item.expires_at >= NOW
     assert 0 <= item.kind.priority <= 3 and len(item.key) <= 200
