@@ -71,11 +71,11 @@ def _functions(spec: str) -> Iterator[Function[..., Any]]:
 def _load(spec: str) -> tuple[ModuleType, str]:
     target, name = _split(spec)
     is_file = target.endswith(".py") or os.sep in target
+    if is_file and not Path(target).is_file():
+        raise UserError(f"{spec!r}: there is no file {Path(target).resolve()}")
     _see(str(Path(target).resolve().parent) if is_file else str(Path.cwd()))
     try:
         return (_import_file(spec, Path(target)) if is_file else importlib.import_module(target)), name
-    except UserError:
-        raise
     except ModuleNotFoundError as error:
         if not is_file and error.name is not None and (target == error.name or target.startswith(f"{error.name}.")):
             raise UserError(
@@ -91,8 +91,6 @@ def _load(spec: str) -> tuple[ModuleType, str]:
 
 def _import_file(spec: str, path: Path) -> ModuleType:
     path = path.resolve()
-    if not path.is_file():
-        raise UserError(f"{spec!r}: there is no file {path}")
     name = path.stem
     known = sys.modules.get(name)
     if known is not None:

@@ -33,13 +33,13 @@ class Death:
 
 
 def cause(code: int) -> str:
-    """An exit code for people: `killed by SIGSEGV`, `exited with code 3`."""
+    """An exit code for people: `was killed by SIGSEGV`, `exited with code 3`."""
     if code >= 0:
         return f"exited with code {code}"
     try:
-        return f"killed by {signal.Signals(-code).name}"
+        return f"was killed by {signal.Signals(-code).name}"
     except ValueError:
-        return f"killed by signal {-code}"
+        return f"was killed by signal {-code}"
 
 
 def by_deadline(code: int) -> bool:

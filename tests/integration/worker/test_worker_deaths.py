@@ -1,0 +1,211 @@
+"""Processes that die, leases that end, connections that break, workers that drain: what is lost, held or suspected."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import Any
+
+import pytest
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.workload import Extra
+
+
+@pytest.mark.parametrize(("how", "cause"), [("exit", "exited with code 3"), ("SIGSEGV", "killed by SIGSEGV")])
+async def test_what_ran_when_its_process_died_is_a_suspect(start: Any, journal: Any, how: str, cause: str) -> None:
+    scheduler, _ = await start(slots=2)
+    waiting = {"journal": journal.name, "name": "n"}
+    neighbour = scheduler.assign("waits", waiting)
+    await journal.until("start n")
+    killer, buffered = scheduler.assign("dies", {"how": how}), scheduler.assign("add", {"a": 1})
+    blocked = scheduler.assign("waits", *[waiting] * 3)
+    dead, other, *held = await scheduler.ended(*killer, *neighbour, *blocked)
+    assert (dead.outcome, dead.crashed) == (Outcome.LOST, True)
+    assert cause in dead.reason
+    assert dead.progress == "about to die"
+    assert (other.outcome, other.crashed) == (Outcome.LOST, True)
+    assert {end.outcome for end in held} == {Outcome.HELD}
+    assert (await scheduler.ended(*buffered))[0].outcome in (Outcome.HELD, Outcome.SUCCESS)
+    assert (await scheduler.ended(*scheduler.assign("add", {"a": 1})))[0].result == b"2"
+
+
+async def test_suspects_run_alone_and_their_death_harms_nobody(start: Any, journal: Any) -> None:
+    scheduler, _ = await start()
+    neighbour = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    flight = [{"how": "exit"}, {"how": "SIGKILL"}]
+    killers = scheduler.assign("dies", *flight, extras={0: Extra(alone=True), 1: Extra(alone=True)})
+    innocent = scheduler.assign("pid", {}, {}, {}, extras={1: Extra(alone=True, crashes=1)})
+    for end in await scheduler.ended(*killers):
+        assert (end.outcome, end.crashed) == (Outcome.LOST, True)
+        assert "others running" not in end.reason
+    shared, alone, again = await scheduler.ended(*innocent)
+    assert shared.result == again.result != alone.result
+    journal.go()
+    assert (await scheduler.ended(*neighbour))[0].outcome == Outcome.SUCCESS
+
+
+async def test_a_killed_executor_is_replaced_and_its_items_are_suspects(start: Any, journal: Any) -> None:
+    scheduler, _ = await start()
+    refs = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    os.kill(int((await scheduler.ended(*scheduler.assign("pid", {})))[0].result), signal.SIGKILL)
+    (end,) = await scheduler.ended(*refs)
+    assert (end.outcome, end.crashed) == (Outcome.LOST, True)
+    assert "killed by SIGKILL" in end.reason
+    assert (await scheduler.ended(*scheduler.assign("add", {"a": 1})))[0].result == b"2"
+
+
+async def test_pools_have_processes_of_their_own(start: Any) -> None:
+    scheduler, _ = await start(max_runs=2)
+    refs = (
+        scheduler.assign("pid", {})
+        + scheduler.assign("pid_special", {})
+        + scheduler.assign("pid_alone", {}, {}, {}, {})
+    )
+    results = [end.result for end in await scheduler.ended(*refs)]
+    assert len(set(results[:3])) == 3
+    assert len(set(results[2:])) == 2  # replaced after two runs
+
+
+async def test_a_connection_that_heals_restarts_nothing(start: Any, journal: Any) -> None:
+    scheduler, _ = await start()
+    running = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    scheduler.cut()
+    await scheduler.until(lambda: scheduler.resumed == 1)
+    more = scheduler.assign("add", {"a": 1})
+    journal.go()
+    assert [end.outcome for end in await scheduler.ended(*running, *more)] == [Outcome.SUCCESS, Outcome.SUCCESS]
+    assert journal.lines().count("start n") == 1
+
+
+async def test_a_session_that_the_scheduler_forgot_is_stopped_and_a_new_one_begins(start: Any, journal: Any) -> None:
+    scheduler, worker = await start()
+    forgotten = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    scheduler.knows_session = False
+    scheduler.cut()
+    await scheduler.until(lambda: len(scheduler.hellos) == 2)
+    await journal.until("cancelled n")
+    await worker.attached()
+    fresh = scheduler.assign("add", {"a": 1}, request=0)
+    assert (await scheduler.ended(*fresh))[0].outcome == Outcome.SUCCESS
+    assert not (set(forgotten) - set(fresh)) & set(scheduler.ends)
+
+
+async def test_items_whose_lease_is_not_renewed_are_stopped_before_it_ends(start: Any, journal: Any) -> None:
+    scheduler, worker = await start(heartbeat=0.3)
+    before = worker.executor_pids
+    refs = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    scheduler.granting = None
+    (end,) = await scheduler.ended(*refs)
+    assert (end.outcome, end.crashed) == (Outcome.LOST, False)
+    assert "lease" in end.reason
+    assert "cancelled n" in journal.lines()
+    assert worker.executor_pids == before
+
+
+async def test_a_renewed_lease_outlives_its_first_grant(start: Any, journal: Any) -> None:
+    scheduler, worker = await start(heartbeat=0.2)
+    before = worker.executor_pids
+    refs = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    first = scheduler.requests
+    await scheduler.until(lambda: scheduler.requests > first + 8)  # more than two whole leases
+    journal.go()
+    assert (await scheduler.ended(*refs))[0].outcome == Outcome.SUCCESS
+    assert worker.executor_pids == before
+
+
+async def test_a_revoked_item_keeps_its_deadline_while_its_group_lives_on(start: Any, journal: Any) -> None:
+    scheduler, _ = await start(heartbeat=0.3)
+    arguments = [{"journal": journal.name, "name": name} for name in "ab"]
+    revoked, kept = scheduler.assign("waits", *arguments)
+    await journal.until("start b")
+    scheduler.revoked = [revoked]
+    (end,) = await scheduler.ended(revoked)
+    assert end.outcome == Outcome.LOST
+    assert kept not in scheduler.ends
+    journal.go()
+    assert (await scheduler.ended(kept))[0].outcome == Outcome.SUCCESS
+
+
+async def test_the_kernel_ends_what_does_not_stop_by_itself(start: Any, journal: Any) -> None:
+    scheduler, worker = await start(heartbeat=0.3)
+    before = worker.executor_pids
+    refs = scheduler.assign("blocks", {"journal": journal.name})
+    await journal.until("blocking")
+    scheduler.granting = None
+    (end,) = await scheduler.ended(*refs)
+    assert (end.outcome, end.crashed) == (Outcome.LOST, False)
+    assert "lease was over" in end.reason
+    assert (await scheduler.ended(*scheduler.assign("add", {"a": 1})))[0].result == b"2"
+    assert worker.executor_pids != before
+
+
+async def test_an_executor_frozen_past_its_lease_dies_on_waking_before_it_writes(start: Any, journal: Any) -> None:
+    scheduler, _ = await start(heartbeat=0.3)
+    pid = int((await scheduler.ended(*scheduler.assign("pid", {})))[0].result)
+    refs = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    os.kill(pid, signal.SIGSTOP)
+    scheduler.granting = None
+    requests = scheduler.requests
+    await scheduler.until(lambda: scheduler.requests > requests + 6)
+    journal.go()
+    os.kill(pid, signal.SIGCONT)
+    (end,) = await scheduler.ended(*refs)
+    assert end.outcome == Outcome.LOST
+    assert journal.lines() == ["start n"]
+
+
+async def test_an_assignment_whose_lease_is_over_does_not_start(start: Any) -> None:
+    scheduler, _ = await start()
+    late = scheduler.assign("add", {"a": 1}, lease=0.0)
+    unknown = scheduler.assign("add", {"a": 1}, request=99)
+    assert {end.outcome for end in await scheduler.ended(*late, *unknown)} == {Outcome.HELD}
+
+
+async def test_a_function_this_worker_does_not_have_is_handed_back(start: Any) -> None:
+    scheduler, _ = await start()
+    refs = scheduler.assign("unheard_of", {}) + scheduler.assign("add", {"a": 1})
+    assert [end.outcome for end in await scheduler.ended(*refs)] == [Outcome.HELD, Outcome.SUCCESS]
+
+
+async def test_draining_finishes_what_runs_and_hands_back_what_waits(start: Any, journal: Any) -> None:
+    scheduler, worker = await start(slots=2)
+    running = scheduler.assign("waits", *[{"journal": journal.name, "name": "n"}] * 2)
+    await journal.until("start n", 2)
+    buffered = scheduler.assign("add", *[{"a": 1}] * 5)
+    late = scheduler.assign("add", {"a": 1})
+    drain = asyncio.create_task(worker.drain(20))
+    assert {end.outcome for end in await scheduler.ended(*buffered, *late)} == {Outcome.HELD}
+    assert scheduler.draining
+    journal.go()
+    assert {end.outcome for end in await scheduler.ended(*running)} == {Outcome.SUCCESS}
+    await drain
+    assert not worker.executor_pids
+
+
+async def test_what_runs_on_after_the_grace_is_lost_without_an_attempt(start: Any, journal: Any) -> None:
+    scheduler, worker = await start()
+    arguments = {"journal": journal.name, "name": "n"}
+    refs = scheduler.assign("waits", arguments) + scheduler.assign("waits_plain", arguments)
+    stuck = scheduler.assign("stuck_alone", {"journal": journal.name})
+    await asyncio.gather(journal.until("start n", 2), journal.until("start"))
+    await worker.drain(0.1)
+    for end in await scheduler.ended(*refs[:1], *stuck):
+        assert (end.outcome, end.crashed) == (Outcome.LOST, False)
+    assert not worker.executor_pids
+
+
+async def test_executors_do_not_outlive_their_worker(start: Any) -> None:
+    _, worker = await start()
+    pids = worker.executor_pids
+    await worker.stop()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)

@@ -1,0 +1,93 @@
+"""One assignment → one outcome, whatever a function raises or returns."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tailrace.runtime.rules import attempt
+from tailrace.runtime.rules.attempt import REASON_LENGTH, Stop
+from tailrace.sdk.model.errors import Fatal, InvalidPayload, RetryLater, Throttled
+from tailrace.sdk.model.outcome import TERMINAL, Outcome
+
+
+def test_nothing_to_say_is_plain_success() -> None:
+    assert attempt.returned(b"", 10) is None
+
+
+def test_a_return_value_is_kept_up_to_its_limit() -> None:
+    kept = attempt.returned(b"x" * 10, 10)
+    assert kept is not None
+    assert (kept.outcome, kept.result) == (Outcome.SUCCESS, b"x" * 10)
+    refused = attempt.returned(b"x" * 11, 10)
+    assert refused is not None
+    assert (refused.outcome, refused.result) == (Outcome.FATAL, None)
+    assert "11 bytes" in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "after", "reason"),
+    [
+        (RetryLater("busy", after="5m"), Outcome.RETRY, 300.0, "busy"),
+        (RetryLater(), Outcome.RETRY, None, "the function raised RetryLater"),
+        (RetryLater("busy", after=-1), Outcome.RETRY, None, "busy (-1 is not a duration"),
+        (Fatal("never"), Outcome.FATAL, None, "never"),
+        (Throttled(downstream="api"), Outcome.THROTTLED, None, "throttled by api"),
+        (Throttled("wait", retry_after=3), Outcome.THROTTLED, 3.0, "wait"),
+        (InvalidPayload("argument 'a' is missing"), Outcome.FATAL, None, "argument 'a' is missing"),
+        (ValueError("x"), Outcome.RETRY, None, "ValueError: x"),
+        (SystemExit(1), Outcome.RETRY, None, "SystemExit: 1"),
+        (KeyboardInterrupt(), Outcome.RETRY, None, "KeyboardInterrupt"),
+        (GeneratorExit(), Outcome.RETRY, None, "GeneratorExit"),
+        (ExceptionGroup("several", [ValueError("x")]), Outcome.RETRY, None, "ExceptionGroup: several (1 sub-"),
+    ],
+)
+def test_what_is_raised(error: BaseException, outcome: Outcome, after: float | None, reason: str) -> None:
+    ended = attempt.raised(error)
+    assert (ended.outcome, ended.after) == (outcome, after)
+    assert ended.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("stop", "outcome"),
+    [
+        (Stop.CANCELLED, Outcome.CANCELLED),
+        (Stop.LEASE, Outcome.LOST),
+        (Stop.DRAIN, Outcome.LOST),
+        (Stop.TIMEOUT, Outcome.RETRY),
+    ],
+)
+def test_what_we_stopped_ends_by_why_we_stopped_it(stop: Stop, outcome: Outcome) -> None:
+    ended = attempt.raised(RuntimeError("on the way out"), stop, 30.0)
+    assert ended.outcome == outcome
+    assert not ended.crashed
+
+
+def test_a_signal_raised_while_stopping_is_heard() -> None:
+    assert attempt.raised(Fatal("never"), Stop.TIMEOUT, 1.0).outcome == Outcome.FATAL
+
+
+def test_a_timeout_says_how_long_it_was() -> None:
+    assert attempt.timed_out(30.0).reason == "timed out after 30s"
+
+
+@given(st.sampled_from([stop for stop in Stop if stop]))
+def test_what_never_started_spends_nothing(stop: Stop) -> None:
+    assert attempt.unstarted(stop).outcome in (Outcome.HELD, Outcome.CANCELLED)
+
+
+def _raise_deep(depth: int, text: str) -> None:
+    if depth:
+        _raise_deep(depth - 1, text)
+    raise ValueError(text)
+
+
+@given(st.integers(0, 400), st.text(max_size=5000))
+def test_reasons_are_bounded_and_end_with_where_it_happened(depth: int, text: str) -> None:
+    try:
+        _raise_deep(depth, text)
+    except ValueError as error:
+        ended = attempt.raised(error)
+    assert len(ended.reason) <= REASON_LENGTH
+    assert ended.outcome not in TERMINAL
+    assert "in _raise_deep" in ended.reason

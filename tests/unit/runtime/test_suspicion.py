@@ -1,0 +1,58 @@
+"""Whose fault a dead process was."""
+
+from __future__ import annotations
+
+import signal
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tailrace.runtime.rules.suspicion import Death, by_deadline, cause, verdicts
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.workload import Ended
+
+KEYS = st.sets(st.integers(1, 50), max_size=20)
+
+
+def test_causes_are_named() -> None:
+    assert cause(3) == "exited with code 3"
+    assert cause(-9) == "was killed by SIGKILL"
+    assert cause(-250) == "was killed by signal 250"
+    assert by_deadline(-signal.SIGALRM)
+
+
+def test_what_ran_is_a_suspect_with_its_last_note_and_what_waited_is_held() -> None:
+    ends = verdicts([1, 2], {1}, Death(-11), {1: "half"})
+    assert (ends[1].outcome, ends[1].crashed, ends[1].progress) == (Outcome.LOST, True, "half")
+    assert ends[1].reason == "the process was killed by SIGSEGV while it ran"
+    assert (ends[2].outcome, ends[2].crashed) == (Outcome.HELD, False)
+
+
+def test_a_culprit_gets_its_own_end_and_neighbours_no_suspicion() -> None:
+    culprit = Ended(Outcome.RETRY, "timed out after 1s")
+    ends = verdicts([1, 2, 3], {1, 2}, Death(70, "a timeout", {1: culprit}), {})
+    assert ends[1] == culprit
+    assert (ends[2].outcome, ends[2].crashed) == (Outcome.LOST, False)
+    assert ends[3].outcome == Outcome.HELD
+
+
+def test_the_kernels_timer_makes_no_suspects() -> None:
+    ends = verdicts([1], {1}, Death(-signal.SIGALRM), {})
+    assert (ends[1].outcome, ends[1].crashed) == (Outcome.LOST, False)
+    assert "lease" in ends[1].reason
+
+
+@given(KEYS, KEYS, st.integers(-64, 255), st.sampled_from(["", "drained"]), st.booleans(), KEYS)
+def test_every_item_ends_once_and_only_what_ran_unexplained_is_suspected(
+    live: set[int], running: set[int], code: int, why: str, alone: bool, guilty: set[int]
+) -> None:
+    culprits = dict.fromkeys(guilty, Ended(Outcome.RETRY, "guilty")) if why else None
+    ends = verdicts(live, running, Death(code, why, culprits, alone), {})
+    assert ends.keys() == live
+    for key, end in ends.items():
+        assert end.crashed == (key in running and not why and not by_deadline(code))
+        if culprits and key in culprits:
+            assert end.outcome == Outcome.RETRY
+        elif key not in running:
+            assert end.outcome == Outcome.HELD
+        else:
+            assert end.outcome == Outcome.LOST
