@@ -86,7 +86,7 @@ class Connection:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for task in done:
-            error = task.exception()
+            error = None if task.cancelled() else task.exception()  # cancelled: by the other side, as grpc.aio says it
             if error is not None and not isinstance(error, grpc.RpcError | asyncio.InvalidStateError):
                 raise error
 
@@ -219,6 +219,11 @@ class Dialer:
             await self._connection.run(stream, again)
         except SessionLost:
             self._forget()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return welcomed, "the other side cancelled the connection"
         except TimeoutError:
             return False, "no answer"
         except grpc.RpcError as error:

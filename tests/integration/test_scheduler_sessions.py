@@ -57,6 +57,21 @@ class Watched:
             await self._changed.wait_for(true)
 
 
+class Streams:
+    """Opens streams and can break the last one off, as a cut would."""
+
+    def __init__(self, opens: Callable[[], Any]) -> None:
+        self._opens = opens
+        self._last: Any = None
+
+    def open(self) -> Any:
+        self._last = self._opens()
+        return self._last
+
+    def cut(self) -> None:
+        self._last.cancel()
+
+
 class FakeTailer(Watched):
     """Pushes what a test says and grants what it is asked for, as long as `renews`."""
 
@@ -75,8 +90,9 @@ class FakeTailer(Watched):
         self.renews = True
         self.losses = 0
         self.number = 0
+        self.streams = Streams(client.attach_tailer)
         self.dialer = Dialer(
-            client.attach_tailer,
+            self.streams.open,
             lambda hello: pb.TailerFrame(hello=_named(hello, name)),
             self,
             pb.TailerFrame,
@@ -169,8 +185,9 @@ class FakeWorker(Watched):
         self.draining = False
         self.resumes: list[bool] = []
         self.losses = 0
+        self.streams = Streams(client.attach_worker)
         self.dialer = Dialer(
-            client.attach_worker,
+            self.streams.open,
             self._hello,
             self,
             pb.WorkerFrame,
@@ -430,9 +447,8 @@ async def test_a_broken_connection_that_heals_restarts_nothing(place: Place) -> 
     tailer = await place.tailer("send")
     refs = tailer.push(SEND, SEND)
     await worker.until(lambda: len(worker.open) == 2)
-    for served in list(place.server._sessions.values()):
-        assert served._task is not None
-        served._task.cancel()
+    worker.streams.cut()
+    tailer.streams.cut()
     await worker.until(lambda: worker.resumes == [False, True])
     for each in list(worker.open):
         worker.end(each)
