@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..sdk.call import LARGEST_PAYLOAD
 from ..sdk.config import Bytes, Seconds
 from ..sdk.discovery import DEFAULT_GATEWAY
 
@@ -26,12 +27,12 @@ class GatewayConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     listen: str = DEFAULT_GATEWAY
-    max_batch: int = Field(1000, ge=1, le=10_000)
-    max_payload: Bytes = Field(1 << 20, ge=1, le=4 << 20)
-    max_delay: Seconds = Field(30 * 86400.0, ge=0)
-    max_headers: Bytes = Field(8 << 10, ge=0, le=1 << 20)
-    submitting_items: int = Field(20_000, ge=1)
-    submitting_bytes: Bytes = Field(64 << 20, ge=1)
-    waiting_results: int = Field(10_000, ge=1)
-    longest_wait: Seconds = Field(60.0, gt=0)
-    watchers: int = Field(256, ge=1)
+    max_batch: int = Field(default=1000, ge=1, le=10_000)
+    max_payload: Bytes = Field(default=1 << 20, ge=1, le=LARGEST_PAYLOAD)
+    max_delay: Seconds = Field(default=30 * 86400.0, ge=0)
+    max_headers: Bytes = Field(default=8 << 10, ge=0, le=1 << 20)
+    submitting_items: int = Field(default=20_000, ge=1)
+    submitting_bytes: Bytes = Field(default=64 << 20, ge=1)
+    waiting_results: int = Field(default=10_000, ge=1)
+    longest_wait: Seconds = Field(default=60.0, gt=0)
+    watchers: int = Field(default=256, ge=1)

@@ -24,10 +24,10 @@ class FunctionQuota(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    concurrency: int = Field(0, ge=0, le=int(HIGHEST_LIMIT))
-    rate: float = Field(0.0, ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)
-    burst: float = Field(0.0, ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)
-    weight: float = Field(0.0, ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)
+    concurrency: int = Field(default=0, ge=0, le=int(HIGHEST_LIMIT))
+    rate: float = Field(default=0.0, ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)
+    burst: float = Field(default=0.0, ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)
+    weight: float = Field(default=0.0, ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _burst_needs_rate(self) -> FunctionQuota:

@@ -17,6 +17,9 @@ from .payload import encode_arguments
 if TYPE_CHECKING:
     from .function import Function
 
+#: The largest payload that any gateway takes (bytes); most take less (`max_payload`).
+LARGEST_PAYLOAD = 4 << 20
+
 
 class Call:
     """A submission, checked and encoded when it is made.
@@ -74,16 +77,21 @@ class Call:
                     f"{function!r} is submitted by its name, so its arguments need theirs too: name each of them, "
                     "or submit the declared function"
                 )
-            self.function = function
-            self.collection = collection or ""
+            self.function = _text("function", function)
+            self.collection = _text("collection", collection or "")
             self.payload = encode_arguments(None, given)
         elif getattr(function, "spec", None) is not None:
             self.function = function.spec.name
-            self.collection = function.collection if collection is None else collection
+            self.collection = function.collection if collection is None else _text("collection", collection)
             self.payload = encode_arguments(function, _by_name(function, args, given) if args else given)
         else:
             raise InvalidRequest(
                 f"cannot submit {function!r:.200}: expected a function declared with @tailrace.function, or its name"
+            )
+        if len(self.payload) > LARGEST_PAYLOAD:
+            raise InvalidPayload(
+                f"{self.function}: the payload has {len(self.payload)} bytes, at most {LARGEST_PAYLOAD} can be taken: "
+                "store the data elsewhere and submit where it is"
             )
         if delay is not None and at is not None:
             raise InvalidRequest(f"{self.function}: give delay or at, not both")
@@ -140,13 +148,26 @@ def _moment(value: datetime | float) -> float:
 
 
 def _text(name: str, value: str) -> str:
-    if not isinstance(value, str) or len(value) > NAME_LENGTH:
+    if not _is_text(value) or len(value) > NAME_LENGTH:
         raise InvalidRequest(f"{name}: {value!r:.100} is not usable: expected text of at most {NAME_LENGTH} characters")
     return value
 
 
 def _pairs(headers: Mapping[str, str]) -> Headers:
     for name, value in headers.items():
-        if not isinstance(name, str) or not isinstance(value, str):
+        if not _is_text(name) or not _is_text(value):
             raise InvalidRequest(f"headers: {name!r:.100} is {value!r:.100}: expected text for both")
     return tuple(headers.items())
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is text that can be sent (half a surrogate pair cannot)."""
+    if not isinstance(value, str):
+        return False
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

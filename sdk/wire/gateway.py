@@ -9,11 +9,13 @@ import contextlib
 import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 import grpc
 
+from ..identity import whoami
 from ..model.dead_letter import DeadLetter
 from ..model.errors import InvalidRequest, TailraceError
 from ..model.function_spec import FunctionSpec
@@ -154,11 +156,12 @@ class GatewayClient:
         return [function_from_wire(function) for function in reply.functions]
 
     async def set_gate(self, gate: Gate) -> int:
-        """Sets a gate; action `resume` removes it. Returns the version of the control store."""
+        """Sets a gate; action `resume` removes it. Without `who` it is user@host. Returns the store's version."""
+        gate = gate if gate.who else replace(gate, who=whoami())
         return int((await self.call("SetGate", pb.SetGateRequest(gate=gate_to_wire(gate)))).version)
 
     async def set_quota(self, quota: Quota) -> int:
-        """Sets a function's limits; all zero removes them. Returns the version of the control store."""
+        """Sets a function's limits; all zero removes them. Returns the store's version."""
         return int((await self.call("SetQuota", pb.SetQuotaRequest(quota=quota_to_wire(quota)))).version)
 
     async def limits(self) -> Snapshot:

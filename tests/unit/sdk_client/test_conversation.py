@@ -17,8 +17,9 @@ from tailrace.sdk.model.errors import (
     UnknownFunction,
     WorkloadFailed,
 )
+from tailrace.sdk.model.status import WorkloadStatus
 from tailrace.sdk.model.workload import Kind
-from tailrace.sdk.wire.gateway_messages import Accepted, WorkloadStatus, status_to_wire
+from tailrace.sdk.wire.gateway_messages import Accepted, status_to_wire
 from tailrace.sdk.wire.v1 import gateway_pb2 as pb
 
 ADDRESS = "127.0.0.1:8786"
