@@ -1,8 +1,9 @@
 """Fairness: turns between functions by deficit round robin (Shreedhar and Varghese), weighted, counted in items.
 
 Each function in the ring gets a quantum in proportion to its weight; what it could not use because the room ran out it
-keeps, together with its place; what it did not want is forfeited, so an idle function never saves up. Between two
-functions that always have work, starts divided by weight differ by at most two quanta.
+keeps, together with its place; what it did not want is forfeited, so an idle function never saves up. A quantum is
+chosen when a round begins and holds until everyone had a turn in it, however often the room runs out in between; so
+between two functions that always have work, starts divided by weight differ by at most one quantum and two items.
 """
 
 from __future__ import annotations
@@ -31,12 +32,16 @@ T = TypeVar("T", bound=Turn)
 
 
 class Ring(Generic[T]):
-    """Invariants: a turn is in the ring once, and exactly while it `waits`; only the head can be owed a whole item."""
+    """Invariants: a turn is in the ring once, and exactly while it `waits`; the first `_left` have not finished their
+    turn in this round; only the head can be in the middle of it (`_cut`)."""
 
-    __slots__ = ("_turns",)
+    __slots__ = ("_cut", "_left", "_quantum", "_turns")
 
     def __init__(self) -> None:
         self._turns: deque[T] = deque()
+        self._left = 0
+        self._quantum = 0.0
+        self._cut = False
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -57,29 +62,38 @@ class Ring(Generic[T]):
         """Empties the ring (the set of able workers changed) and returns who was in it."""
         turns = list(self._turns)
         self._turns.clear()
+        self._left = 0
+        self._cut = False
         for turn in turns:
             turn.waits = False
         return turns
 
     def round(self, room: int, quantum: float, take: Callable[[T, int], int]) -> int:
-        """One turn for each until `room` items were given; `take(turn, n)` returns how many of n it took."""
+        """Goes on with the round, or begins one with this quantum, until everyone had a turn or `room` items were
+        given. `take(turn, n)` returns how many of n it took. Returns how many were given."""
         turns = self._turns
+        if not self._left:
+            self._left = len(turns)
+            self._quantum = quantum
+        quantum = self._quantum
         given = 0
-        for _ in range(len(turns)):
-            if given >= room:
-                break
+        while self._left and given < room:
             turn = turns[0]
-            if turn.deficit < 1.0:
+            if not self._cut:
                 turn.deficit += quantum * turn.weight
             offer = min(int(turn.deficit), room - given)
             if offer:
                 count = take(turn, offer)
                 given += count
                 turn.deficit -= count
-            if not turn.waits:
-                turns.popleft()
-            elif turn.deficit < 1.0:
+            self._cut = turn.waits and turn.deficit >= 1.0
+            if self._cut:
+                break  # the room ran out in the middle of its turn
+            self._left -= 1
+            if turn.waits:
                 turns.rotate(-1)
+            else:
+                turns.popleft()
         return given
 
 

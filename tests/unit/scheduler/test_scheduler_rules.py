@@ -1,0 +1,355 @@
+"""The small rules: bucket, lanes, gate, priority, fairness, placement, credit, leases, quota."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tailrace.scheduler.rules.credit import cell_limit, session_total, steady, too_much
+from tailrace.scheduler.rules.explain import SENTENCES, Reason
+from tailrace.scheduler.rules.fairness import Ring, Turn, clamp_weight
+from tailrace.scheduler.rules.gate import Gates
+from tailrace.scheduler.rules.lanes import Item, Lane, expired
+from tailrace.scheduler.rules.leases import REMEMBERED, Granted, Held, Requests
+from tailrace.scheduler.rules.placement import Pool, place, room_of
+from tailrace.scheduler.rules.priority import MOST_OWED, split
+from tailrace.scheduler.rules.quota import Concurrency
+from tailrace.scheduler.rules.rate_limit import TokenBucket
+from tailrace.sdk.model.lease import LeaseSizes, grant_to_worker, wait_for_worker
+from tailrace.sdk.model.limits import Gate, Quota
+from tailrace.sdk.model.workload import Extra, Kind
+
+SIZES = LeaseSizes()
+
+
+def item(number: int, extra: Extra | None = None) -> Item:
+    return (None, number, str(number), b"", Kind("f"), 1, 1, extra)
+
+
+# ---- rate limit
+
+
+@given(
+    st.floats(0.1, 1000),
+    st.floats(0, 100),
+    st.lists(st.tuples(st.floats(0, 5), st.integers(0, 500)), max_size=40),
+)
+def test_a_bucket_never_gives_more_than_rate_times_time_and_burst(
+    rate: float, burst: float, asks: list[tuple[float, int]]
+) -> None:
+    bucket, now = TokenBucket(rate, burst, 0.0), 0.0
+    starts: list[tuple[float, int]] = []
+    for pause, wanted in asks:
+        now += pause
+        count = min(wanted, bucket.available(now))
+        bucket.take(count)
+        starts.append((now, count))
+    for first, (begin, _) in enumerate(starts):
+        for last in range(first, len(starts)):
+            taken = sum(count for _, count in starts[first : last + 1])
+            assert taken <= rate * (starts[last][0] - begin) + bucket.burst + 1e-6 * (1 + taken)
+
+
+@given(st.floats(0.1, 1000), st.floats(0, 50))
+def test_an_empty_bucket_names_when_its_next_token_comes(rate: float, burst: float) -> None:
+    bucket = TokenBucket(rate, burst, 0.0)
+    bucket.take(bucket.available(0.0))
+    at = bucket.next_at()
+    assert bucket.available(at + 1e-6 * (1 + at)) >= 1
+    other = TokenBucket(rate, burst, 0.0)
+    other.take(other.available(0.0))
+    assert other.available(at - min(at, 0.01 / rate)) == 0 or at == 0
+
+
+def test_a_smaller_burst_takes_effect_at_once() -> None:
+    bucket = TokenBucket(10, 100, 0.0)
+    bucket.change(10, 5, 0.0)
+    assert bucket.available(0.0) == 5
+
+
+# ---- lanes
+
+
+@given(st.lists(st.sampled_from(["put", "take", "back", "remove", "overflow"]), max_size=60), st.integers(1, 8))
+def test_lanes_conserve_items_and_keep_their_order(events: list[str], bound: int) -> None:
+    lane, made = Lane(bound), 0
+    expected: list[int] = []
+    for event in events:
+        if event == "put":
+            lane.items.append(item(made))
+            expected.append(made)
+            made += 1
+        elif event == "take":
+            assert [each[1] for each in lane.take(2)] == expected[:2]
+            expected = expected[2:]
+        elif event == "back":
+            lane.put_back(lane.take(3))
+        elif event == "remove":
+            gone = lane.remove(lambda each: each[1] % 3 == 0)
+            assert [each[1] for each in gone] == [number for number in expected if number % 3 == 0]
+            expected = [number for number in expected if number % 3]
+        else:
+            over = {each[1] for each in lane.overflow()}
+            assert over == set(expected[bound:])
+            expected = expected[:bound]
+        assert [each[1] for each in lane.items] == expected
+
+
+def test_an_item_expires_at_its_time_and_not_without_one() -> None:
+    assert expired(item(1, Extra(expires_at=5.0)), 5.0)
+    assert not expired(item(1, Extra(expires_at=5.0)), 4.9)
+    assert not expired(item(1, Extra()), 5.0)
+    assert not expired(item(1), 5.0)
+
+
+# ---- gate
+
+
+def test_the_more_specific_gate_decides() -> None:
+    gates = Gates([Gate("f", "", "pause"), Gate("f", "news", "drop"), Gate("g", "x", "resume")])
+    found = [gates.of(kind) for kind in (Kind("f"), Kind("f", 0, "news"), Kind("g", 0, "x"), Kind("h"))]
+    assert [gate and gate.action for gate in found] == ["pause", "drop", None, None]
+    assert {(closed.function, closed.collection, closed.drop) for closed in gates.closed} == {
+        ("f", "", False),
+        ("f", "news", True),
+    }
+
+
+def test_a_closed_gate_says_who_and_why() -> None:
+    (closed,) = Gates([Gate("send", "news", "pause", "ann", "outage")]).closed
+    assert closed.reason == "collection 'news' of send is paused by ann: outage"
+
+
+# ---- priority
+
+
+@given(st.lists(st.integers(0, 40), min_size=4, max_size=4), st.data(), st.floats(0, MOST_OWED), st.floats(0, 0.5))
+def test_a_split_adds_up_and_never_exceeds_what_waits(waiting: list[int], data: Any, owed: float, share: float) -> None:
+    count = data.draw(st.integers(0, sum(waiting)))
+    numbers, left = split(waiting, count, owed, share)
+    assert sum(numbers) == count
+    assert all(0 <= number <= items for number, items in zip(numbers, waiting, strict=True))
+    assert 0 <= left <= MOST_OWED
+
+
+@given(st.integers(1, 50), st.integers(100, 300))
+def test_the_lowest_level_gets_its_share_of_an_endless_flow(chunk: int, rounds: int) -> None:
+    owed, low = 0.0, 0
+    for _ in range(rounds):
+        numbers, owed = split([10**6, 0, 0, 10**6], chunk, owed, 0.05)
+        low += numbers[3]
+    assert abs(low - 0.05 * chunk * rounds) <= 1.01
+
+
+def test_priority_is_strict_otherwise() -> None:
+    assert split([2, 5, 0, 9], 6, 0.0, 0.0) == ([2, 4, 0, 0], 0.0)
+
+
+# ---- fairness
+
+
+class Backlog(Turn):
+    def __init__(self, weight: float) -> None:
+        super().__init__(weight)
+        self.given = 0
+
+
+@given(
+    st.lists(st.sampled_from([0.5, 1.0, 2.0, 4.0]), min_size=2, max_size=8),
+    st.lists(st.integers(1, 200), min_size=5, max_size=60),
+)
+def test_backlogged_functions_differ_by_at_most_a_quantum_and_two_items(weights: list[float], rooms: list[int]) -> None:
+    ring: Ring[Backlog] = Ring()
+    turns = [Backlog(weight) for weight in weights]
+    for turn in turns:
+        ring.join(turn)
+    largest = 1.0
+
+    def take(turn: Backlog, count: int) -> int:
+        turn.given += count
+        return count
+
+    for room in rooms:
+        left = room
+        while left:
+            quantum = max(1.0, left / ring.weight)
+            largest = max(largest, quantum)
+            left -= ring.round(left, quantum, take)
+    assert sum(turn.given for turn in turns) == sum(rooms)
+    served = [turn.given / turn.weight for turn in turns]
+    assert max(served) - min(served) <= largest + 2 / min(weights) + 1e-6
+
+
+def test_who_wants_nothing_leaves_the_ring_and_saves_nothing_up() -> None:
+    ring: Ring[Backlog] = Ring()
+    idle, busy = Backlog(1.0), Backlog(1.0)
+    ring.join(idle)
+    ring.join(busy)
+
+    def take(turn: Backlog, count: int) -> int:
+        if turn is idle:
+            turn.waits = False
+            return 0
+        return count
+
+    assert ring.round(10, 5.0, take) == 5
+    assert len(ring) == 1
+    ring.join(idle)
+    assert idle.deficit == 0.0
+
+
+def test_weights_are_bounded_and_zero_means_one() -> None:
+    assert [clamp_weight(weight) for weight in (0, 1e-9, 1e9, 2)] == [1.0, 0.01, 100.0, 2]
+
+
+# ---- placement
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 60), st.booleans()), min_size=1, max_size=6), st.data())
+def test_placement_keeps_limits_and_places_everything(states: list[tuple[int, int, bool]], data: Any) -> None:
+    pools = []
+    for limit, assigned, shut in states:
+        pool = Pool(None, "p", frozenset(), limit, limit)
+        pool.assigned, pool.shut = assigned, shut
+        pools.append(pool)
+    count = data.draw(st.integers(0, room_of(pools)))
+    placed = place(pools, count) if count else []
+    assert sum(number for _, number in placed) == count
+    for pool, number in placed:
+        assert 0 < number <= pool.room
+
+
+def test_the_least_loaded_gets_more() -> None:
+    busy, idle = Pool(None, "busy", frozenset(), 10, 10), Pool(None, "idle", frozenset(), 10, 10)
+    busy.assigned = 6
+    placed = {pool.name: number for pool, number in place([busy, idle], 6)}
+    assert placed["idle"] > placed.get("busy", 0)
+
+
+# ---- quota
+
+
+def test_concurrency_has_room_up_to_its_limit() -> None:
+    limit = Concurrency(3, running=1)
+    limit.start(2)
+    assert limit.room == 0
+    limit.end(1)
+    assert limit.room == 1
+    limit.limit = 1
+    assert limit.room == 0
+
+
+# ---- credit
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(64, 10**5),
+    st.integers(64, 10**5),
+    st.integers(1, 64),
+    st.integers(0, 1000),
+    st.floats(0, 1e5),
+)
+def test_credit_stays_within_its_bounds(
+    capacity: int, bound: int, lane: int, sessions: int, concurrency: int, rate: float
+) -> None:
+    total = session_total(capacity, bound)
+    assert 64 <= total <= max(64, bound)
+    limit = cell_limit(capacity, total, lane, sessions, Quota("f", concurrency, rate))
+    assert (limit == 0) == (capacity == 0)
+    assert limit <= total // 2
+    assert limit * sessions <= lane
+    if capacity and 2 * capacity <= bound:
+        assert 2 * capacity <= total <= max(64, 4 * capacity)
+
+
+def test_a_limited_function_gets_little_credit() -> None:
+    plain = cell_limit(1000, 4000, 20_000, 1, None)
+    assert cell_limit(1000, 4000, 20_000, 1, Quota("f", concurrency=10)) == 40 < plain
+    assert cell_limit(1000, 4000, 20_000, 1, Quota("f", rate=100.0)) == 200 < plain
+    assert cell_limit(1000, 4000, 20_000, 1, Quota("f", concurrency=1)) == 16
+    assert steady(1000) == 1024 and steady(0) == 0
+    assert too_much(129, 64) and not too_much(128, 64)
+
+
+# ---- leases
+
+
+def test_a_grant_counts_from_when_its_request_was_sent() -> None:
+    requests = Requests(10.0)
+    first = requests.send(15.0)
+    assert [requests.sent_at(number) for number in (0, first, first + 1)] == [10.0, 15.0, None]
+    for _ in range(REMEMBERED):
+        requests.send(20.0)
+    assert requests.sent_at(first) is None
+
+
+def test_flights_are_renewed_when_listed_and_forgotten_when_not() -> None:
+    held = Held()
+    assert held.add(1, 10.0, 3) and held.add(2, 10.0, 2)
+    assert not held.add(2, 10.0, 1)
+    assert held.renew(20.0, [2]) == [1]
+    assert (held.until(), held.ends(), held.items) == (20.0, 20.0, 2)
+    assert not held.end(1, 1)
+    assert held.end(2, 2) and held.items == 0 and not held.flights
+
+
+def test_a_lapsed_flight_is_never_resumed() -> None:
+    held = Held()
+    held.add(1, 10.0, 1)
+    assert held.lapse(10.0) == [1] and held.lapse(11.0) == []
+    held.renew(30.0, [1])
+    assert held.until() == 0.0 and held.until([1]) == 0.0
+
+
+def test_a_shorter_grant_does_not_shorten_what_was_granted() -> None:
+    held = Held()
+    held.add(1, 10.0, 1)
+    held.renew(5.0, [1])
+    assert held.until() == 10.0
+
+
+@given(
+    st.lists(
+        st.one_of(st.tuples(st.just("ask"), st.floats(0, 20)), st.tuples(st.just("grant"), st.floats(0, 60))),
+        max_size=30,
+    )
+)
+def test_what_a_worker_was_granted_ends_before_we_call_it_lost_and_before_we_lose_it(
+    events: list[tuple[str, float]],
+) -> None:
+    granted, now, number = Granted(0.0), 0.0, 0
+    for event, value in events:
+        if event == "ask":
+            now += value
+            number += 1
+            granted.requested(number, now)
+        else:
+            until = now + value
+            lease = granted.grant(SIZES, until)
+            assert lease <= grant_to_worker(SIZES, 1e9)
+            if lease > 0:
+                slowest = now + lease * SIZES.drift + SIZES.kill_margin
+                assert slowest <= until + 1e-9
+                assert granted.over >= now + wait_for_worker(SIZES, lease) - 1e-9
+
+
+def test_after_a_second_hello_nothing_is_granted_until_a_request_was_seen() -> None:
+    granted = Granted(0.0)
+    assert granted.grant(SIZES, 30.0) > 0
+    granted.reconnected()
+    assert granted.grant(SIZES, 30.0) == 0 and not granted.fresh(SIZES, 0.0)
+    granted.requested(1, 2.0)
+    granted.reconnected()
+    assert granted.grant(SIZES, 30.0) > 0 and granted.fresh(SIZES, 2.0)
+    assert not granted.fresh(SIZES, 2.0 + 2 * SIZES.heartbeat + SIZES.round_trip)
+
+
+# ---- explain
+
+
+def test_every_reason_has_one_sentence() -> None:
+    assert set(SENTENCES) == set(Reason)
+    assert max(Counter(SENTENCES.values()).values()) == 1
