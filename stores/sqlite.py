@@ -76,6 +76,11 @@ class SqliteFile:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reader: sqlite3.Connection | None = None
         self._reader_lock = asyncio.Lock()
+        self._after_rollback: list[Callable[[sqlite3.Connection], None]] = []
+
+    def on_rollback(self, fn: Callable[[sqlite3.Connection], None]) -> None:
+        """Has `fn` run in the writer after something was rolled back: to read again what is kept in memory."""
+        self._after_rollback.append(fn)
 
     async def open(self) -> None:
         """Opens the file, makes its tables and starts the writer. Raises StoreFull or TailraceError with what to do."""
@@ -97,7 +102,7 @@ class SqliteFile:
             connection.execute("PRAGMA foreign_keys=ON")
             connection.execute("PRAGMA temp_store=MEMORY")
             connection.execute("PRAGMA cache_size=-16384")
-            connection.execute("PRAGMA wal_autocheckpoint=4000")
+            connection.execute("PRAGMA wal_autocheckpoint=16000")
             connection.executescript(self._schema)
         except sqlite3.Error as error:
             raise self._explain(error) from None
@@ -205,11 +210,17 @@ class SqliteFile:
         except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.Error):
+                self._reload(connection)
             failure = self._explain(error)
             answers = [(each, None, failure) for each in {*plain, *(answer[0] for answer in answers)}]
         gone = {id(answer[0]) for answer in answers}
         standing[:] = [each for each in standing if id(each) not in gone]
         self._answer(answers)
+
+    def _reload(self, connection: sqlite3.Connection) -> None:
+        for reload in self._after_rollback:
+            reload(connection)
 
     def _attempt(
         self, connection: sqlite3.Connection, write: _Write[Any], *, alone: bool
@@ -229,6 +240,7 @@ class SqliteFile:
             else:
                 connection.execute("ROLLBACK TO one")
                 connection.execute("RELEASE one")
+            self._reload(connection)
             return write, None, self._explain(error) if isinstance(error, sqlite3.Error) else error
         if not alone:
             connection.execute("RELEASE one")

@@ -51,7 +51,7 @@ class SqliteDeadLetters:
 
         def put(connection: sqlite3.Connection) -> None:
             connection.executemany(
-                f"INSERT OR REPLACE INTO dead_letters ({_COLUMNS}, payload)"  # noqa: S608 - a constant of this file
+                f"INSERT OR REPLACE INTO dead_letters ({_COLUMNS}, payload)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
@@ -62,7 +62,7 @@ class SqliteDeadLetters:
     async def list(self, function: str, limit: int, after: str = "") -> list[DeadLetter]:
         def load(connection: sqlite3.Connection) -> list[Any]:
             return connection.execute(
-                f"SELECT {_COLUMNS}, x'' FROM dead_letters"  # noqa: S608 - a constant of this file
+                f"SELECT {_COLUMNS}, x'' FROM dead_letters"
                 " WHERE (?1 = '' OR function = ?1)"
                 " AND number > coalesce((SELECT number FROM dead_letters WHERE id = ?2), 0)"
                 " ORDER BY number LIMIT ?3",
@@ -74,7 +74,7 @@ class SqliteDeadLetters:
     async def get(self, id: str) -> DeadLetter | None:
         def load(connection: sqlite3.Connection) -> Any:
             return connection.execute(
-                f"SELECT {_COLUMNS}, payload FROM dead_letters WHERE id = ?",  # noqa: S608 - a constant of this file
+                f"SELECT {_COLUMNS}, payload FROM dead_letters WHERE id = ?",
                 (id,),
             ).fetchone()
 

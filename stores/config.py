@@ -1,0 +1,33 @@
+"""The embedded stores' configuration: durability and bounds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..sdk.config import Bytes, Seconds
+
+
+class StoresConfig(BaseModel):
+    """`stores.yaml`. Defaults fit a laptop and a small server alike."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    listen: str = Field("127.0.0.1:8790", description="host:port to serve the stores on; port 0 takes any free one")
+    durability: Literal["durable", "relaxed"] = Field(
+        "durable", description="durable: what was answered survives a power cut; relaxed: it survives a process crash"
+    )
+    max_payload: Bytes = Field(4 << 20, ge=1, le=12 << 20, description="largest payload of one workload")
+    max_waiting: int = Field(10_000_000, ge=1, description="most queued workloads that have not ended")
+    retention: Seconds = Field(86_400.0, description="how long an ended workload's status is kept")
+    keep_ended: int = Field(1_000_000, ge=0, description="most ended workloads that are kept")
+    result_retention: Seconds = Field(3600.0, description="how long results are kept")
+    result_bytes: Bytes = Field(256 << 20, ge=0, description="most bytes of results that are kept")
+    log_retention: Seconds = Field(7 * 86_400.0, description="how long records of a log are kept")
+    low_share: float = Field(0.05, ge=0, le=0.5, description="share of each lease that lower priorities are sure of")
+
+    @property
+    def synchronous(self) -> str:
+        """SQLite's word for the durability."""
+        return "FULL" if self.durability == "durable" else "NORMAL"

@@ -1,0 +1,182 @@
+"""The queue's tables in SQLite and the rows' numbers: lanes, kinds and ids.
+
+A *lane* here is one ⟨function, priority, collection⟩: what a lease visits. The narrow `tasks` row is what is polled and
+moved; payloads rest apart (ATF's two records, R9). Constraints stand in the schema, so that a second writer that
+bypasses this code is refused by the database.
+
+The claim is the lease: its row holds the next trigger (the lease's end) of all the items claimed together, so that a
+claim takes an item out of the index of what waits and puts it into no other, and a renewal is one row.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from ...sdk.model.workload import Kind
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS lanes (
+    lane INTEGER PRIMARY KEY,
+    function TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    collection TEXT NOT NULL,
+    UNIQUE (function, priority, collection)
+) STRICT;
+CREATE TABLE IF NOT EXISTS kinds (
+    kind INTEGER PRIMARY KEY,
+    lane INTEGER NOT NULL REFERENCES lanes (lane),
+    tenant TEXT NOT NULL,
+    UNIQUE (lane, tenant)
+) STRICT;
+CREATE TABLE IF NOT EXISTS tasks (
+    id INTEGER PRIMARY KEY,
+    lane INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    state INTEGER NOT NULL CHECK (state IN (0, 1, 2, 3, 4, 10, 11, 12, 13, 14)),
+    next_trigger INTEGER CHECK ((next_trigger IS NOT NULL) = (state < 2)),
+    fence INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    crashes INTEGER NOT NULL DEFAULT 0,
+    throttles INTEGER NOT NULL DEFAULT 0,
+    flags INTEGER NOT NULL DEFAULT 0,
+    size INTEGER NOT NULL,
+    ended INTEGER CHECK ((ended IS NULL) = (state < 10))
+) STRICT;
+CREATE INDEX IF NOT EXISTS tasks_live ON tasks (lane, next_trigger) WHERE next_trigger IS NOT NULL;
+CREATE TABLE IF NOT EXISTS claims (
+    fence INTEGER PRIMARY KEY,
+    until INTEGER NOT NULL,
+    ids TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS entities (
+    id INTEGER PRIMARY KEY,
+    payload BLOB NOT NULL,
+    key TEXT NOT NULL DEFAULT '',
+    headers TEXT NOT NULL DEFAULT '',
+    expires_at REAL NOT NULL DEFAULT 0,
+    reason TEXT NOT NULL DEFAULT '',
+    progress TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE TABLE IF NOT EXISTS keyed (
+    key TEXT NOT NULL,
+    id INTEGER NOT NULL UNIQUE,
+    due INTEGER NOT NULL,
+    PRIMARY KEY (key, id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dedupe (
+    function TEXT NOT NULL,
+    key TEXT NOT NULL,
+    id INTEGER NOT NULL,
+    PRIMARY KEY (function, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS dedupe_ids ON dedupe (id);
+"""
+
+#: Flags of a task.
+HAS_EXTRA = 1  # key, headers, expiry or progress in its entity
+CANCEL = 2  # its holder is to be told
+KEYED = 4  # in `keyed`; waits for the older ones of its key
+DEDUPED = 8  # in `dedupe`
+
+#: Next trigger of an item that waits for an older one of its key: never by itself.
+BLOCKED = (1 << 62) - 1
+
+_EPOCH_2020_MS = 1_577_836_800_000
+#: Rows in one INSERT: cached statements of these sizes.
+_CHUNKS = (256, 64, 16, 4, 1)
+
+
+class Ids:
+    """63-bit ids that rise: 41 bits of milliseconds since 2020, 22 bits that start at random within each. Ids of
+    several writers never meet but by a one in two million chance within a millisecond, and then the table refuses."""
+
+    def __init__(self, last: int) -> None:
+        self._last = last
+
+    def take(self, count: int, now_ms: int) -> list[int]:
+        """The next `count` ids."""
+        first = max(self._last + 1, (now_ms - _EPOCH_2020_MS) << 22 | random.getrandbits(21))
+        self._last = first + count - 1
+        return list(range(first, first + count))
+
+
+def id_text(number: int) -> str:
+    """The id that users see: 16 hexadecimal digits."""
+    return f"{number:016x}"
+
+
+def id_number(text: str) -> int:
+    """The inverse; -1 for text that is no id of this store."""
+    try:
+        return int(text, 16) if len(text) == 16 else -1
+    except ValueError:
+        return -1
+
+
+def created_at(number: int) -> float:
+    """When an item was submitted, wall clock seconds: its id says so."""
+    return ((number >> 22) + _EPOCH_2020_MS) / 1000
+
+
+class Kinds:
+    """Numbers of lanes and kinds, read once and grown in the writer.
+
+    A number that a failed transaction gave out is forgotten by `reload`.
+    """
+
+    def __init__(self) -> None:
+        self.lanes: dict[int, tuple[str, int, str]] = {}  # lane → function, priority, collection
+        self.kinds: dict[int, Kind] = {}
+        self.lane_of: dict[int, int] = {}
+        self._numbers: dict[Kind, int] = {}
+        self._lane_numbers: dict[tuple[str, int, str], int] = {}
+
+    def reload(self, connection: sqlite3.Connection) -> None:
+        """Reads what is committed."""
+        self.__init__()  # type: ignore[misc]
+        for lane, function, priority, collection in connection.execute("SELECT * FROM lanes").fetchall():
+            self.lanes[lane] = (function, priority, collection)
+            self._lane_numbers[function, priority, collection] = lane
+        for kind, lane, tenant in connection.execute("SELECT * FROM kinds").fetchall():
+            function, priority, collection = self.lanes[lane]
+            self._learn(kind, lane, Kind(function, priority, collection, tenant))
+
+    def number(self, connection: sqlite3.Connection, kind: Kind) -> int:
+        """A kind's number, made when new."""
+        found = self._numbers.get(kind)
+        if found is not None:
+            return found
+        address = (kind.function, int(kind.priority), kind.collection)
+        lane = self._lane_numbers.get(address)
+        if lane is None:
+            lane = int(
+                connection.execute(
+                    "INSERT INTO lanes (function, priority, collection) VALUES (?, ?, ?) RETURNING lane", address
+                ).fetchone()[0]
+            )
+            self.lanes[lane] = address
+            self._lane_numbers[address] = lane
+        (found,) = connection.execute(
+            "INSERT INTO kinds (lane, tenant) VALUES (?, ?) RETURNING kind", (lane, kind.tenant)
+        ).fetchone()
+        self._learn(int(found), lane, Kind(*address, kind.tenant))
+        return int(found)
+
+    def _learn(self, number: int, lane: int, kind: Kind) -> None:
+        self.kinds[number] = kind
+        self.lane_of[number] = lane
+        self._numbers[kind] = number
+
+
+def insert(connection: sqlite3.Connection, into: str, columns: int, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Inserts rows with few statements: one step each, whatever their number of rows."""
+    begin = 0
+    one = f"({', '.join('?' * columns)})"
+    for chunk in _CHUNKS:
+        while len(rows) - begin >= chunk:
+            flat = [value for row in rows[begin : begin + chunk] for value in row]
+            connection.execute(f"INSERT INTO {into} VALUES {', '.join([one] * chunk)}", flat)
+            begin += chunk

@@ -1,0 +1,57 @@
+"""Whose turn it is when a lease may take only so much: priorities first, a small share kept for the lowest, and fair
+turns between the lanes of one priority. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+#: A turn takes at least this many of one lane, so that a claim over many lanes stays a few statements.
+LEAST_CHUNK = 32
+
+
+class Ready(NamedTuple):
+    """A lane that has something due: its number, its priority's rank and how many items of it may be taken."""
+
+    lane: int
+    priority: int
+    limit: int
+
+
+def turns(ready: Sequence[Ready], total: int, low_share: float, start: int) -> list[Ready]:
+    """In which order lanes are visited and how many items each visit may take at most.
+
+    Higher priorities come first but leave `low_share` of the total to the lower ones together. Within a priority the
+    lanes take turns, beginning at another one with every call (`start` rises). The limits together do not exceed the
+    total.
+    """
+    plan: list[Ready] = []
+    left = total
+    ranks = sorted({lane.priority for lane in ready})
+    for rank in ranks:
+        level = [lane for lane in ready if lane.priority == rank]
+        offset = start % len(level)
+        level = level[offset:] + level[:offset]
+        reserve = 0 if rank == ranks[-1] else max(1, int(total * low_share))
+        budget = left - reserve
+        if budget <= 0:
+            continue
+        takes = _shares([lane.limit for lane in level], budget)
+        plan.extend(lane._replace(limit=take) for lane, take in zip(level, takes, strict=True) if take)
+        left -= sum(takes)
+    return plan
+
+
+def _shares(limits: Sequence[int], budget: int) -> list[int]:
+    """Chunks in turn; then what some did not want goes to those that want more."""
+    chunk = max(LEAST_CHUNK, -(-budget // len(limits)))
+    takes = []
+    for limit in limits:
+        takes.append(min(limit, chunk, budget))
+        budget -= takes[-1]
+    for index, limit in enumerate(limits):
+        more = min(limit - takes[index], budget)
+        takes[index] += more
+        budget -= more
+    return takes
