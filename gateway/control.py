@@ -52,8 +52,10 @@ class ControlDesk:
 
     async def start(self, quotas: Sequence[Quota] = ()) -> None:
         """Applies the configured quotas, reads everything, and follows it from then on."""
+        known = (await self._control.snapshot()).quotas
         for quota in quotas:
-            await self._control.put_quota(_checked_quota(quota))
+            if _checked_quota(quota) not in known:
+                await self._control.put_quota(quota)
         self._take(await self._control.snapshot())
         self._follower = asyncio.create_task(self._follow(), name="gateway: following the control store")
 

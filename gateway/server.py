@@ -99,6 +99,7 @@ class GatewayServer:
 
     async def stop(self) -> None:
         """Closes the listener. Harmless twice, and after a failed start."""
+        await self._health.set(False)
         self._submitter.close()
         await self._control.stop()
         await self._status.stop()

@@ -34,7 +34,9 @@ class Call:
     dedupe_key     a second submission with a known one is the first one
     headers        text pairs that the function finds in its Context
     expires_after  seconds or "1h" from when it is due; then it is not started any more
-    arguments      arguments by name, for those whose names clash with the ones above
+    arguments      arguments by name, for those whose names clash with the ones above. Where a declared function has a
+                   parameter of such a name, an option of that name needs `arguments` beside it (perhaps empty), since
+                   else nobody could know which of the two was meant
 
     Raises InvalidPayload naming the argument that does not fit, InvalidRequest naming any other.
     """
@@ -71,6 +73,17 @@ class Call:
         **kwargs: Any,
     ) -> None:
         given = _merged(arguments, kwargs) if arguments else kwargs
+        options = {
+            "delay": delay,
+            "at": at,
+            "priority": priority,
+            "collection": collection,
+            "tenant": tenant or None,
+            "key": key or None,
+            "dedupe_key": dedupe_key or None,
+            "headers": headers,
+            "expires_after": expires_after,
+        }
         if isinstance(function, str):
             if args:
                 raise InvalidRequest(
@@ -83,6 +96,8 @@ class Call:
         elif getattr(function, "spec", None) is not None:
             self.function = function.spec.name
             self.collection = function.collection if collection is None else _text("collection", collection)
+            if arguments is None and any(value is not None for value in options.values()):
+                _check_clash(function, options)
             self.payload = encode_arguments(function, _by_name(function, args, given) if args else given)
         else:
             raise InvalidRequest(
@@ -113,6 +128,15 @@ def _merged(arguments: Mapping[str, Any], kwargs: dict[str, Any]) -> dict[str, A
     if twice:
         raise InvalidPayload(f"argument {min(twice)!r} is given twice: by its name and in arguments")
     return {**arguments, **kwargs}
+
+
+def _check_clash(function: Function[..., Any], options: Mapping[str, Any]) -> None:
+    for name in function.parameters:
+        if options.get(name) is not None:
+            raise InvalidRequest(
+                f"{name!r} is both an argument of {function.name} and an option of the submission: give the argument "
+                f"in arguments={{{name!r}: …}}, and the option as you did (arguments={{}} if only the option is meant)"
+            )
 
 
 def _by_name(function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

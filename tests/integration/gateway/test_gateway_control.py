@@ -94,14 +94,18 @@ async def test_a_function_that_cannot_be_read_is_refused_by_name(operator: Gatew
             await operator.call("RegisterFunctions", request)
 
 
-async def test_configured_quotas_are_set_at_start(stores: Any) -> None:
+async def test_configured_quotas_are_set_at_start_and_only_once(stores: Any) -> None:
     quotas = QuotasConfig.model_validate({"functions": {"add": {"rate": 3}}}).quotas()
-    running = GatewayServer(
-        stores.gateway()._config, stores.queue, stores.results, stores.dead_letters, stores.control, quotas=quotas
-    )
-    await running.start()
+    versions = []
+    for _ in range(2):
+        running = GatewayServer(
+            stores.gateway()._config, stores.queue, stores.results, stores.dead_letters, stores.control, quotas=quotas
+        )
+        await running.start()
+        versions.append((await stores.control.snapshot()).version)
+        await running.stop()
     assert (await stores.control.snapshot()).quotas == [Quota("add", rate=3.0)]
-    await running.stop()
+    assert versions[0] == versions[1]
 
 
 class Seen:

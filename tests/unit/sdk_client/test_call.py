@@ -36,6 +36,16 @@ def test_an_argument_whose_name_is_an_option_s_goes_into_arguments() -> None:
     assert call.delay == 1.0
 
 
+def test_an_option_that_might_be_an_argument_is_asked_about() -> None:
+    # Given a function with a parameter `delay`, when `delay` is given and nothing says which one is meant
+    with pytest.raises(InvalidRequest, match=r"both an argument of send_email and an option.*arguments=\{'delay'"):
+        tailrace.Call(send_email, "ann", "hi", delay=3)
+    # Then `arguments` says it
+    call = tailrace.Call(send_email, "ann", "hi", delay=3, arguments={})
+    assert (json.loads(call.payload), call.delay) == ({"to": "ann", "body": "hi"}, 3.0)
+    assert tailrace.Call(send_email, "ann", "hi", key="k").key == "k"
+
+
 def test_a_function_of_bytes_gets_them_untouched() -> None:
     assert tailrace.Call(raw, b"\x00\xff").payload == b"\x00\xff"
 
