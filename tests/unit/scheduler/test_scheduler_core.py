@@ -169,7 +169,8 @@ class History(RuleBasedStateMachine):
     def gate(self, name: str, collection: str, action: str) -> None:
         self.core.apply([Gate(name, collection, action)], self.quotas.values(), [], 2, self.now)
         self.step()
-        waiting = [item for lane in self.core.roster.functions[name].lanes for item in lane.items]
+        lanes = [lane for each in self.core.roster.functions.values() if each.name == name for lane in each.lanes]
+        waiting = [item for lane in lanes for item in lane.items]
         assert not [item for item in waiting if collection in ("", item[4].collection)]
         self.core.apply([], self.quotas.values(), [], 3, self.now)
 
