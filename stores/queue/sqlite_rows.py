@@ -111,9 +111,10 @@ def id_text(number: int) -> str:
 def id_number(text: str) -> int:
     """The inverse; -1 for text that is no id of this store."""
     try:
-        return int(text, 16) if len(text) == 16 else -1
+        number = int(text, 16) if len(text) == 16 else -1
     except ValueError:
         return -1
+    return number if 0 <= number < 1 << 63 else -1
 
 
 def created_at(number: int) -> float:
