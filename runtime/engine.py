@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
-import weakref
 from collections.abc import Callable, Mapping
 from itertools import repeat
 from typing import Any
@@ -18,6 +17,7 @@ from ..sdk.function import Function
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
 from ..sdk.payload import encode_result
+from .blame import Blame
 from .board import Board
 from .deadman import Deadman
 from .entry import Entry, Item, Runner, make_context
@@ -31,6 +31,8 @@ from .threads import Run, Threads
 TURN = 64
 #: Seconds between two frames of progress notes.
 NOTES_EVERY = 0.1
+#: Seconds between two looks at what threads have ended, while more waits for them.
+POLL = 0.001
 
 
 class Engine:
@@ -70,12 +72,12 @@ class Engine:
         self._succeeded: list[int] = []
         self._ended: list[EndRow] = []
         self._flushing = False
+        self._polling = False
         self._notes: dict[int, str] = {}
         self._sweep: asyncio.TimerHandle | None = None
         #: Runs with a timeout: key → (when the process must end, the timeout). The control thread reads it.
         self.hard: dict[int, tuple[float, float]] = {}
-        self._makers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._loop.set_task_factory(self._make_task)
+        self._blame = Blame(self._loop, self._runners)
 
     def assign(self, frame: Assign) -> None:
         """Admits a batch and starts what there is room for."""
@@ -263,10 +265,21 @@ class Engine:
         """Sends everything that ended, in one frame."""
         self._flushing = False
         succeeded, ended = self.unreported()
+        if not self._polling and not self._threads.rest():
+            self._polling = True
+            self._loop.call_later(POLL, self._poll)
         if succeeded or ended:
             self._succeeded, self._ended = [], []
             self._send(Done(succeeded, ended))
             self._deadman.left(len(succeeded) + len(ended))
+
+    def _poll(self) -> None:
+        self._polling = False
+        self.flush()
+
+    def culprit(self) -> int:
+        """The item whose code the event loop is in; 0: it cannot be told. Safe from any thread."""
+        return self._blame.culprit()
 
     def unreported(self) -> tuple[list[int], list[EndRow]]:
         """What ended and was not sent yet."""
@@ -285,21 +298,3 @@ class Engine:
     def _flush_notes(self) -> None:
         notes, self._notes = self._notes, {}
         self._send(Notes(list(notes.items())))
-
-    # -- blame -------------------------------------------------------------------------------------------------------
-
-    def _make_task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
-        """Tasks that functions start are known by the item that started them."""
-        task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=loop, **options)
-        key = self.culprit()
-        if key:
-            self._makers[task] = key
-        return task
-
-    def culprit(self) -> int:
-        """The item whose code the event loop is in; 0: it cannot be told. Safe from any thread."""
-        task = asyncio.current_task(self._loop)
-        if task is None:
-            return 0
-        known = self._makers.get(task, 0)
-        return known or next((runner.key for runner in list(self._runners) if runner.task is task), 0)

@@ -53,20 +53,31 @@ class Threads:
         self._waiting: Waiting[Item] = Waiting()
         self._runs: list[Run | None] = []
         self._idle = 0
+        self._rousing = False
         self._ended: deque[tuple[int, Ended | None]] = deque()
         self._woken = False
+        self._quick = False  # the last look found something
 
     def push(self, items: Iterable[Item]) -> None:
-        """Adds items and starts threads as needed."""
+        """Adds items; one thread wakes, and each that takes an item wakes the next while more wait."""
         with self._condition:
             for item in items:
                 self._waiting.push(item[1].priority, item)
-            waiting = len(self._waiting)
-            self._condition.notify(waiting)
-            for _ in range(min(waiting - self._idle, self._limit - len(self._runs))):
-                cell = self._first_cell + len(self._runs)
-                self._runs.append(None)
-                threading.Thread(target=self._work, args=(len(self._runs) - 1, cell), daemon=True).start()
+            self._rouse()
+
+    def _rouse(self) -> None:
+        """Wakes or starts one thread, unless one is on its way: a hundred woken at once only fight over the interpreter
+        lock. Called with the condition held."""
+        if self._rousing or not len(self._waiting):
+            return
+        if self._idle:
+            self._rousing = True
+            self._condition.notify()
+        elif len(self._runs) < self._limit:
+            self._rousing = True
+            cell = self._first_cell + len(self._runs)
+            self._runs.append(None)
+            threading.Thread(target=self._work, args=(len(self._runs) - 1, cell), daemon=True).start()
 
     def take(self, wanted: Callable[[Item], bool]) -> list[Item]:
         """Removes and returns items that have not started."""
@@ -81,20 +92,35 @@ class Threads:
 
     def collect(self) -> list[tuple[int, Ended | None]]:
         """The ends since the last call."""
-        self._woken = False
         ended, collected = self._ended, []
         while ended:
             collected.append(ended.popleft())
+        self._quick = bool(collected)
         return collected
+
+    def rest(self) -> bool:
+        """Asks for a wake at the next end. False: look again soon instead, since items wait and end quickly: waking the
+        loop for each would hand the interpreter lock to and fro, which costs more than a small function."""
+        if self._quick and len(self._waiting):
+            return False
+        self._woken = False
+        return not self._ended
 
     def _work(self, index: int, cell: int) -> None:
         cells = self._board.cells
+        roused = True
         while True:
             with self._condition:
                 while (item := self._waiting.pop()) is None:
+                    if roused:
+                        self._rousing = False
                     self._idle += 1
                     self._condition.wait()
                     self._idle -= 1
+                    roused = True
+                if roused:
+                    roused = self._rousing = False
+                self._rouse()
             key = item[0]
             cells[cell] = key
             self._runs[index] = run = Run(key)
