@@ -23,6 +23,8 @@ from .log import Bounds, Record, Records
 #: Records and bytes in one row.
 BATCH_RECORDS = 1024
 BATCH_BYTES = 1 << 20
+#: Batches of a partition that one sweep looks at.
+SWEEP = 1000
 #: Most partitions of a stream.
 MAX_PARTITIONS = 1024
 
@@ -83,10 +85,14 @@ class _Partition:
 
 
 class SqliteLog:
-    """A Log in one SQLite file. The owner opens and closes the file; `open` must be called after that."""
+    """A Log in one SQLite file. The owner opens and closes the file; `open` must be called after that.
 
-    def __init__(self, file: SqliteFile, clock: Clock = SYSTEM_CLOCK) -> None:
+    `retention` (seconds) is how long records are kept; None: until they are trimmed.
+    """
+
+    def __init__(self, file: SqliteFile, clock: Clock = SYSTEM_CLOCK, *, retention: float | None = None) -> None:
         self._file = file
+        self._retention = retention
         self._clock = clock
         self._ids: dict[str, int] = {}
         self._partitions: dict[str, dict[int, _Partition]] = {}
@@ -252,6 +258,27 @@ class SqliteLog:
 
     async def streams(self) -> list[str]:
         return sorted(self._partitions)
+
+    async def sweep(self) -> None:
+        """Trims what is past the retention, a bounded number of batches of each partition at each call. The owner
+        calls it now and then."""
+        if self._retention is None:
+            return
+        oldest = self._clock.wall() - self._retention
+
+        def find(connection: sqlite3.Connection) -> list[tuple[int, int, int]]:
+            return connection.execute(
+                "SELECT p.stream, p.partition,"
+                " (SELECT max(first + count) FROM (SELECT first, count, time FROM batches AS b"
+                "   WHERE b.stream = p.stream AND b.partition = p.partition ORDER BY first LIMIT ?) WHERE time < ?)"
+                " FROM partitions AS p",
+                (SWEEP, oldest),
+            ).fetchall()
+
+        names = {number: name for name, number in self._ids.items()}
+        for number, partition, before in await self._file.read(find):
+            if before is not None:
+                await self.trim(names[number], partition, before)
 
 
 def _chunks(records: Sequence[Record]) -> list[Sequence[Record]]:

@@ -1,0 +1,102 @@
+"""The embedded stores: four SQLite files in one data directory, opened together by the one process that owns them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..stores.checkpoints import sqlite as checkpoints
+from ..stores.config import StoresConfig
+from ..stores.control import sqlite as control
+from ..stores.data_dir import DataDir
+from ..stores.dead_letters import sqlite as dead_letters
+from ..stores.inventory import sqlite as inventory
+from ..stores.log import sqlite as log
+from ..stores.queue import sqlite as queue
+from ..stores.results import sqlite as results
+from ..stores.sqlite import SqliteFile
+
+#: Seconds between sweeps of what is past its retention.
+SWEEP_PERIOD = 5.0
+
+
+class EmbeddedStores:
+    """Every store of one node. A Part, and an async context manager for tools that fill or read a data directory.
+
+    Files are apart where their writers would wait for each other: the queue's commits never wait for the log's.
+    """
+
+    def __init__(self, data: Path, config: StoresConfig | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
+        config = config or StoresConfig()
+        self.data_dir = DataDir(data)
+        path, sync = self.data_dir.path, config.synchronous
+        self._queue_file = SqliteFile(path / "queue.db", queue.SCHEMA, name="queue", synchronous=sync)
+        self._log_file = SqliteFile(path / "log.db", log.SCHEMA, name="log", synchronous=sync)
+        self._delay_file = SqliteFile(path / "delay.db", log.SCHEMA, name="delay", synchronous=sync)
+        self._state_file = SqliteFile(
+            path / "state.db",
+            checkpoints.SCHEMA + control.SCHEMA + dead_letters.SCHEMA + inventory.SCHEMA + results.SCHEMA,
+            name="state",
+            synchronous=sync,
+        )
+        self.queue = queue.SqliteQueue(self._queue_file, config, clock)
+        self.log = log.SqliteLog(self._log_file, clock, retention=config.log_retention)
+        self.delay_log = log.SqliteLog(self._delay_file, clock)
+        self.checkpoints = checkpoints.SqliteCheckpoints(self._state_file)
+        self.control = control.SqliteControl(self._state_file, clock)
+        self.dead_letters = dead_letters.SqliteDeadLetters(self._state_file)
+        self.inventory = inventory.SqliteInventory(self._state_file)
+        self.results = results.SqliteResults(
+            self._state_file, clock, retention=config.result_retention, max_bytes=config.result_bytes
+        )
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Takes the data directory and opens the files. Raises what DataDir and SqliteFile raise."""
+        self.data_dir.open()
+        for file in self._files():
+            await file.open()
+        for store in (self.queue, self.log, self.delay_log):
+            await store.open()
+        self._sweeper = asyncio.create_task(self._sweep(), name="sweep-stores")
+
+    def _files(self) -> list[SqliteFile]:
+        return [self._queue_file, self._log_file, self._delay_file, self._state_file]
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_PERIOD)
+            while await self.queue.sweep():  # noqa: ASYNC110 - a pause between bounded steps, no event
+                await asyncio.sleep(0.05)
+            await self.log.sweep()
+
+    async def drain(self, timeout: float) -> None:
+        """Nothing to wait for: every answered write is in its file."""
+
+    async def stop(self) -> None:
+        """Closes the files and gives the data directory back."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeper
+            self._sweeper = None
+        for file in self._files():
+            await file.close()
+        self.data_dir.close()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start()
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()

@@ -1,0 +1,71 @@
+"""Which objects make which process: the only place that knows every folder.
+
+`build(arguments)` makes the part a child process runs; each function below makes one part from plain arguments, for the
+command line and for tests alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..sdk.lifecycle import Part
+from .settings import ConfigDirectory, merged
+
+
+def build(arguments: dict[str, Any]) -> Part:
+    """The part a child process runs, from the JSON its parent gave it."""
+    return _PARTS[arguments["part"]](arguments)
+
+
+def _directory(arguments: dict[str, Any]) -> ConfigDirectory:
+    path = arguments.get("config")
+    return ConfigDirectory(None if path is None else Path(path))
+
+
+def scheduler(arguments: dict[str, Any]) -> Part:
+    """A scheduler. Arguments: listen, gateway (None: no gates and quotas), config, heartbeat."""
+    from ..scheduler.config import SchedulerConfig
+    from ..scheduler.server import SchedulerServer
+    from ..sdk.wire.gateway import watch
+
+    directory = _directory(arguments)
+    config = merged(directory.read("scheduler.yaml", SchedulerConfig), listen=arguments.get("listen"))
+    gateway = arguments.get("gateway")
+    watcher = None if gateway is None else lambda on_snapshot: watch(gateway, on_snapshot)
+    return SchedulerServer(config, directory.lease_sizes(arguments.get("heartbeat")), watcher)
+
+
+def worker(arguments: dict[str, Any]) -> Part:
+    """A worker. Arguments: modules, schedulers, gateway, config, heartbeat, settings (changes to its configuration)."""
+    from ..runtime.config import WorkerConfig
+    from ..runtime.loader import load_functions
+    from ..runtime.worker import Worker
+
+    directory = _directory(arguments)
+    config = merged(directory.read("worker.yaml", WorkerConfig), **arguments.get("settings", {}))
+    return Worker(
+        config,
+        load_functions(arguments["modules"]),
+        arguments["schedulers"],
+        arguments.get("gateway"),
+        directory.lease_sizes(arguments.get("heartbeat")),
+    )
+
+
+def node(arguments: dict[str, Any]) -> Part:
+    """The embedded stores with everything that reads and writes them: gateway, delay service, tailers."""
+    from .node import Node
+
+    return Node(
+        Path(arguments["data"]),
+        _directory(arguments),
+        scheduler=arguments["scheduler"],
+        listen=arguments["listen"],
+        tailers=[Path(path) for path in arguments.get("tailers", [])],
+        heartbeat=arguments.get("heartbeat"),
+    )
+
+
+_PARTS: dict[str, Callable[[dict[str, Any]], Part]] = {"node": node, "scheduler": scheduler, "worker": worker}
