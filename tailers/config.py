@@ -1,0 +1,196 @@
+"""The configuration of one tailer: one YAML file.
+
+name: orders
+source: {kind: log, stream: orders}
+function: {header: function}        # or a name
+tenant: {header: tenant, default: other}
+retry: {max_attempts: 20, backoff: exponential, first: 5s, max: 6h}
+window: {items: 8192, bytes: 16MiB, positions: 100000}
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from ..sdk.model import units
+from ..sdk.model.errors import ConfigError, InvalidRequest
+from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
+from ..sdk.model.priority import Priority
+from ..sdk.model.retry import Retry
+from ..sdk.source import SourceKind
+from .registry import kind_of
+from .rules.window import Window
+
+
+def _size(value: Any) -> Any:
+    try:
+        return units.size(value)
+    except InvalidRequest as error:
+        raise PydanticCustomError("size", "{reason}", {"reason": str(error)}) from None
+
+
+def _seconds(value: Any) -> Any:
+    try:
+        return units.seconds(value)
+    except InvalidRequest as error:
+        raise PydanticCustomError("duration", "{reason}", {"reason": str(error)}) from None
+
+
+Size = Annotated[int, BeforeValidator(_size)]
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME_PATTERN}$")]
+
+
+class FromHeader(BaseModel):
+    """A value that each record carries in a header; `default` for records without it (empty: none)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    header: str = Field(min_length=1)
+    default: str = ""
+
+
+class FromRecord(BaseModel):
+    """The record's own key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    record: bool = True
+
+
+class RetryConfig(BaseModel):
+    """A retry policy; what is left out has the default of sdk/model/retry.py. Wins over the function's own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_attempts: int = 20
+    backoff: str = "exponential"
+    first: Seconds = 5.0
+    max: Seconds = 6 * 3600.0
+    delays: tuple[Seconds, ...] = ()
+    jitter: float = 0.2
+    max_crashes: int = 3
+    from_due: bool = False
+
+    @model_validator(mode="after")
+    def _is_a_policy(self) -> Self:
+        try:
+            self.policy()
+        except InvalidRequest as error:
+            raise PydanticCustomError("retry", "{reason}", {"reason": str(error)}) from None
+        return self
+
+    def policy(self) -> Retry:
+        """The policy as the retry rule takes it."""
+        return Retry(**{name: getattr(self, name) for name in type(self).model_fields})
+
+
+class WindowConfig(BaseModel):
+    """Back-pressure. Defaults: `items` keeps a fast function busy over a few milliseconds of round trip, `bytes` is
+    about 2 KB for each of them, `positions` is how far reading may pass the oldest unsettled item (4 MB when all of
+    them are held)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    items: int = Field(8192, ge=1, le=1_000_000)
+    bytes: Annotated[Size, Field(ge=1, le=1 << 30)] = 16 << 20
+    positions: int = Field(100_000, ge=1, le=10_000_000)
+
+    def rule(self) -> Window:
+        """A fresh window of this size."""
+        return Window(self.items, self.bytes, self.positions)
+
+
+class TailerConfig(BaseModel):
+    """One tailer.
+
+    name        names the tailer, its checkpoint and its items' ids: renaming it starts over
+    source      `kind` and that kind's own options
+    function    a name, or the header that holds it; a queue's items name their own
+    priority    a level, or a header; default: the function's own
+    collection, tenant, key    constants or headers; `key: {record: true}` takes the record's key
+    retry       default: the function's own policy
+    order       none: failed items are parked and never wait for each other
+    results     keep what the functions return
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Name
+    source: dict[str, Any]
+    function: Name | FromHeader | None = None
+    priority: str | FromHeader | None = None
+    collection: str | FromHeader = ""
+    tenant: str | FromHeader = ""
+    key: FromHeader | FromRecord | None = None
+    retry: RetryConfig | None = None
+    window: WindowConfig = Field(default_factory=lambda: WindowConfig.model_validate({}))
+    order: str = "none"
+    results: bool = False
+
+    @classmethod
+    def model_validate(cls, obj: Any, **how: Any) -> Self:
+        """Also checks `source` against the options of its kind, each error at its own key."""
+        config = super().model_validate(obj, **how)
+        try:
+            kind = kind_of(str(config.source["kind"]))
+        except ConfigError as error:
+            reason = str(error).removeprefix("source.kind: ")
+            _refuse(("source", "kind"), PydanticCustomError("kind", "{reason}", {"reason": reason}), config.source)
+        try:
+            config.options_for(kind)
+        except ValidationError as error:
+            raise ValidationError.from_exception_data(
+                cls.__name__, [_within(line) for line in error.errors()]
+            ) from None
+        if kind.family == "stream" and config.function is None and kind.name != "due":
+            reason = "a stream's records do not name their function: give a name or {header: …}"
+            _refuse(("function",), PydanticCustomError("missing", "{reason}", {"reason": reason}), None)
+        return config
+
+    def options_for(self, kind: SourceKind) -> Any:
+        """The kind's own options, validated. Raises pydantic.ValidationError."""
+        return kind.options.model_validate({name: value for name, value in self.source.items() if name != "kind"})
+
+    @field_validator("source")
+    @classmethod
+    def _names_its_kind(cls, source: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(source.get("kind"), str):
+            raise PydanticCustomError("kind", "expected a mapping with a kind, such as {kind: log, stream: orders}")
+        return source
+
+    @field_validator("order")
+    @classmethod
+    def _order_is_none(cls, order: str) -> str:
+        if order in ("key", "partition"):
+            raise PydanticCustomError(
+                "order", '"{order}" comes with a later version; only "none" works', {"order": order}
+            )
+        if order != "none":
+            raise PydanticCustomError("order", 'expected "none", not "{order}"', {"order": order})
+        return order
+
+    @field_validator("priority")
+    @classmethod
+    def _priority_is_a_level(cls, priority: str | FromHeader | None) -> str | FromHeader | None:
+        level = priority.default if isinstance(priority, FromHeader) else priority
+        try:
+            Priority.parse(level or 0)
+        except InvalidRequest as error:
+            raise PydanticCustomError("priority", "{reason}", {"reason": str(error)}) from None
+        return priority
+
+
+def _refuse(where: tuple[str, ...], error: PydanticCustomError, value: Any) -> None:
+    line = InitErrorDetails(type=error, loc=where, input=value)
+    raise ValidationError.from_exception_data("TailerConfig", [line])
+
+
+def _within(line: Any) -> InitErrorDetails:
+    """An error of the source's options, at its place in the tailer's file."""
+    return InitErrorDetails(
+        type=line["type"], loc=("source", *line["loc"]), input=line["input"], ctx=line.get("ctx", {})
+    )

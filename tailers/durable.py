@@ -1,0 +1,86 @@
+"""Writes that must be durable before an item counts as settled: batches, one at a time, tried until they succeed.
+
+While one write is under way more items gather, so writes grow under load and an idle one goes at once. Nothing here is
+bounded by itself: every item still occupies its tailer's window.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Generic, TypeVar
+
+from ..sdk.model.errors import Unavailable
+
+T = TypeVar("T")
+Tag = TypeVar("Tag")
+
+#: A write takes at most so many items, and about so many bytes.
+BATCH_ITEMS = 1024
+BATCH_BYTES = 4 << 20
+#: Pauses after a failed write, seconds: the first, and the cap it doubles to.
+FIRST_PAUSE = 0.1
+LAST_PAUSE = 5.0
+
+
+async def until_available(call: Callable[[], Awaitable[T]], failing: Callable[[str], None]) -> T:
+    """The call's answer, however often it must be tried. `failing` hears why it failed, "" when it no longer does."""
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            answer = await call()
+        except Unavailable as error:
+            failing(str(error) or type(error).__name__)
+            await asyncio.sleep(pause)
+            pause = min(LAST_PAUSE, pause * 2)
+        else:
+            failing("")
+            return answer
+
+
+class DurableWriter(Generic[T, Tag]):
+    """Items with their tags; `done` gets the tags of each batch once it is durable. `why` says why writing fails."""
+
+    def __init__(self, write: Callable[[list[T]], Awaitable[object]], done: Callable[[list[Tag]], None]) -> None:
+        self._write = write
+        self._done = done
+        self._items: deque[tuple[T, int, Tag]] = deque()
+        self._wake = asyncio.Event()
+        self._writing = 0
+        self.why = ""
+
+    def __len__(self) -> int:
+        return len(self._items) + self._writing
+
+    def add(self, item: T, size: int, tag: Tag) -> None:
+        """Takes an item of so many bytes."""
+        self._items.append((item, size, tag))
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Writes for ever. Raises what the store raises, other than that it is unavailable."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._items:
+                batch, tags = self._next()
+                self._writing = len(batch)
+                await until_available(partial(self._write, batch), self._failing)
+                self._writing = 0
+                self._done(tags)
+
+    def _next(self) -> tuple[list[T], list[Tag]]:
+        batch: list[T] = []
+        tags: list[Tag] = []
+        left = BATCH_BYTES
+        while self._items and len(batch) < BATCH_ITEMS and left > 0:
+            item, size, tag = self._items.popleft()
+            batch.append(item)
+            tags.append(tag)
+            left -= size
+        return batch, tags
+
+    def _failing(self, why: str) -> None:
+        self.why = why

@@ -1,0 +1,91 @@
+"""What a stream pump keeps of one partition: its frontier, what is held, and what it knows of troubled items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..sdk.model.workload import Headers, Kind
+from ..sdk.source import StreamBatch
+from ..stores.checkpoints.checkpoints import Mark
+from .rules.frontier import Frontier
+from .rules.held import Held
+from .rules.settlement import History
+
+
+class Kept(NamedTuple):
+    """A held item whose payload is still in memory."""
+
+    time: float
+    key: str
+    headers: Headers
+    payload: bytes
+
+
+class Partition:
+    """Invariants: every position in [frontier.position, frontier.end) that is not settled is in exactly one place: in
+    flight, in `held`, taken from it to be read again, or on its way into a store. `kept` and `troubles` name only such
+    positions."""
+
+    __slots__ = ("_committed", "frontier", "held", "kept", "name", "troubles")
+
+    def __init__(self, name: str, mark: Mark) -> None:
+        self.name = name
+        self.frontier = Frontier(mark.position, mark.ahead)
+        self.held = Held()
+        self.kept: dict[int, Kept] = {}
+        self.troubles: dict[int, History] = {}
+        self._committed = mark
+
+    def settle(self, positions: Sequence[int]) -> None:
+        """These are done or durably elsewhere."""
+        count = len(positions)
+        if count > 1 and positions[-1] - positions[0] == count - 1:
+            self.frontier.settle_range(positions[0], positions[-1])
+        else:
+            self.frontier.settle(positions)
+        if self.troubles:
+            for position in positions:
+                self.troubles.pop(position, None)
+
+    def mark(self) -> Mark | None:
+        """What a checkpoint should say now; None when it says so already."""
+        self.frontier.advance()
+        mark = Mark(self.frontier.position, self.frontier.encode())
+        return None if mark == self._committed else mark
+
+    def committed(self, mark: Mark) -> None:
+        """A checkpoint with this mark is durable."""
+        self._committed = mark
+
+    def hold(self, kind: Kind, positions: Iterable[int], not_before: float = 0.0) -> None:
+        """Keeps items by position; see rules/held.py."""
+        self.held.hold(kind, positions, not_before)
+
+    def take_kept(self, positions: Iterable[int]) -> tuple[StreamBatch, list[int]]:
+        """The items among `positions` whose payload is still here, and the positions of the others; both rising."""
+        batch = StreamBatch(self.name, [], [], [], [], [])
+        missing = []
+        for position in sorted(positions):
+            kept = self.kept.pop(position, None)
+            if kept is None:
+                missing.append(position)
+                continue
+            batch.positions.append(position)
+            batch.times.append(kept.time)
+            batch.keys.append(kept.key)
+            batch.headers.append(kept.headers)
+            batch.payloads.append(kept.payload)
+        return batch, missing
+
+
+def chosen(batch: StreamBatch, indexes: Sequence[int]) -> StreamBatch:
+    """Some items of a batch."""
+    return StreamBatch(
+        batch.partition,
+        [batch.positions[index] for index in indexes],
+        [batch.times[index] for index in indexes],
+        [batch.keys[index] for index in indexes],
+        [batch.headers[index] for index in indexes],
+        [batch.payloads[index] for index in indexes],
+    )

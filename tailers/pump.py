@@ -1,0 +1,309 @@
+"""Read, push, settle: what the two families' pumps share. Steps over batches; every rule is in rules/.
+
+A pump lives from one opening of its source to the first error that is not a lost connection; the tailer
+(`tailer.py`) starts another one. It owns one session with a scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ..sdk.clock import Clock
+from ..sdk.model.demand import Cell
+from ..sdk.model.errors import NotConnected
+from ..sdk.model.lease import LeaseSizes
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.retry import DEFAULT_RETRY, Retry
+from ..sdk.model.workload import INDEX_BITS, INDEX_MASK, Ended, Flight, Outcomes
+from ..sdk.source import SourceKind
+from .config import TailerConfig
+from .parking import Parking
+from .registry import Environment
+from .session import Renewal, SchedulerSession
+
+#: Pauses between attempts to reach a source, seconds: the first, and the cap it doubles to.
+FIRST_PAUSE = 0.1
+LAST_PAUSE = 10.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a pump is made of. `origin` finds the configuration of the tailer that an item first came from."""
+
+    config: TailerConfig
+    kind: SourceKind
+    environment: Environment
+    scheduler: str
+    parking: Parking
+    sizes: LeaseSizes
+    origin: Callable[[str], TailerConfig | None] = lambda name: None
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of everything in the pump."""
+        return self.environment.clock
+
+
+@dataclass(slots=True)
+class Counts:
+    """Since the tailer started."""
+
+    read: int = 0
+    settled: int = 0
+    parked: int = 0
+    dead: int = 0
+
+
+@dataclass(slots=True)
+class Out:
+    """A flight that was pushed. Invariants: `open[i]` is 1 while item i has no outcome, `left` is their number."""
+
+    flight: Flight
+    cells: list[Cell]
+    counts: Counter[Cell]
+    pushed_at: float  # wall clock
+    place: Any  # where the items are in their source; the family knows
+    open: bytearray = field(default_factory=bytearray)
+    left: int = 0
+
+    def __post_init__(self) -> None:
+        self.left = len(self.flight)
+        self.open = bytearray(b"\x01") * self.left
+
+    def close(self, indexes: list[int]) -> list[int]:
+        """Notes that items ended; returns those that had not before."""
+        fresh = indexes if self.left == len(self.open) else [index for index in indexes if self.open[index]]
+        for index in fresh:
+            self.open[index] = 0
+        self.left -= len(fresh)
+        return fresh
+
+    def still_open(self) -> list[int]:
+        """The indexes of items without an outcome."""
+        return [index for index, is_open in enumerate(self.open) if is_open]
+
+    def release(self, indexes: Iterable[int]) -> int:
+        """Lets go of payloads; returns their size."""
+        payloads, size = self.flight.payloads, 0
+        for index in indexes:
+            size += len(payloads[index])
+            payloads[index] = b""
+        return size
+
+
+class Pump(ABC):
+    """The parts that do not depend on the family."""
+
+    def __init__(self, setup: Setup, counts: Counts) -> None:
+        self.setup = setup
+        self.config = setup.config
+        self.sizes = setup.sizes
+        self.clock = setup.clock
+        self.counts = counts
+        self.window = setup.config.window.rule()
+        self.session = SchedulerSession(setup.scheduler, setup.config.name, self, setup.sizes, setup.clock)
+        self.flights: dict[int, Out] = {}
+        self.paused = False
+        self.draining = False
+        self.waiting_for = ""  # why nothing moves, for people
+        self.lag = -1
+        self._last_flight = 0
+        self._wakes: list[asyncio.Event] = []
+        self._unreachable = ""  # why the source cannot be reached
+
+    async def run(self) -> None:
+        """Opens the source and pumps until cancelled; raises what ends it."""
+        try:
+            await self.open()
+            self.session.start()
+            async with asyncio.TaskGroup() as group:
+                for step in self.steps():
+                    group.create_task(step)
+                group.create_task(self.session.wait())
+        finally:
+            await self.session.close()
+            await self.close()
+
+    async def drain(self, timeout: float) -> bool:
+        """Reads nothing more and waits until nothing is out; False when `timeout` seconds did not suffice."""
+        self.draining = True
+        self.session.drain()
+        wake = self.new_wake()
+        self.wake()
+        try:
+            async with asyncio.timeout(timeout):
+                while self.busy:
+                    wake.clear()
+                    await wake.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    # What a family adds.
+
+    @property
+    @abstractmethod
+    def busy(self) -> bool:
+        """Whether something is out, or on its way into a store."""
+
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """How many items are held."""
+
+    @property
+    @abstractmethod
+    def clogged(self) -> str:
+        """Why nothing more is read although there may be more; empty when that is not so."""
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Takes the source."""
+
+    @abstractmethod
+    def steps(self) -> list[Coroutine[Any, Any, None]]:
+        """The loops that run side by side."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Lets go of the source."""
+
+    @abstractmethod
+    def held_for(self, flight: int) -> float: ...
+
+    @abstractmethod
+    def renewal(self) -> Renewal: ...
+
+    @abstractmethod
+    def credit_changed(self) -> None: ...
+
+    @abstractmethod
+    def session_lost(self, wait: float, unsent: Sequence[int]) -> None: ...
+
+    @abstractmethod
+    def succeeded(self, out: Out, indexes: list[int]) -> None:
+        """These items ended well and have nothing to say."""
+
+    @abstractmethod
+    def ended(self, out: Out, index: int, ended: Ended) -> None:
+        """One item ended otherwise."""
+
+    # The shared steps.
+
+    def outcomes_came(self, outcomes: Outcomes) -> None:
+        """Returns credit and settles: ranges for whole flights, lists for parts of them, one by one what failed."""
+        credit = self.session.credit
+        for number, indexes in by_flight(outcomes.succeeded):
+            out = self.flights.get(number)
+            if out is None:
+                continue
+            whole = len(indexes) == out.left == len(out.open)
+            fresh = out.close(indexes)
+            credit.give(out.counts if whole else Counter([out.cells[index] for index in fresh]))
+            if not out.left:
+                del self.flights[number]
+            self.succeeded(out, fresh)
+        for ref, ended in outcomes.ended.items():
+            out = self.flights.get(ref >> INDEX_BITS)
+            index = ref & INDEX_MASK
+            if out is None or index >= len(out.open) or not out.open[index]:
+                continue
+            out.close([index])
+            credit.give({out.cells[index]: 1})
+            if not out.left:
+                del self.flights[ref >> INDEX_BITS]
+            if ended.outcome == Outcome.SUCCESS and ended.result is None:
+                self.succeeded(out, [index])
+            else:
+                self.ended(out, index, ended)
+        self.wake()
+
+    def push(self, flight: Flight, cells: list[Cell], counts: Counter[Cell], place: Any) -> Out:
+        """Hands a flight out; takes its credit."""
+        out = Out(flight, cells, counts, self.clock.wall(), place)
+        self.flights[flight.number] = out
+        self.session.credit.take(counts)
+        self.session.push(flight)
+        return out
+
+    def next_flight(self) -> int:
+        """A number that no flight of this pump had."""
+        self._last_flight += 1
+        return self._last_flight
+
+    def policy(self, function: str, origin: str = "") -> Retry:
+        """The retry policy: the YAML's, else that of the tailer the item first came from, else the function's."""
+        retry = self.config.retry
+        if retry is None and origin:
+            first = self.setup.origin(origin)
+            retry = None if first is None else first.retry
+        if retry is not None:
+            return retry.policy()
+        spec = self.session.functions.get(function)
+        return DEFAULT_RETRY if spec is None else spec.retry
+
+    def new_wake(self) -> asyncio.Event:
+        """An event that is set whenever anything changed; each loop has its own."""
+        event = asyncio.Event()
+        self._wakes.append(event)
+        return event
+
+    def wake(self) -> None:
+        """Something changed: every loop looks again."""
+        for event in self._wakes:
+            event.set()
+
+    async def connecting(self, call: Callable[[], Awaitable[T]], again: Callable[[], Awaitable[object]]) -> T:
+        """The answer of a source, reconnecting by `again` with back-off for as long as it is not connected."""
+        pause = FIRST_PAUSE
+        reopen = False
+        while True:
+            try:
+                if reopen:
+                    await again()
+                answer = await call()
+            except NotConnected as error:
+                self._unreachable = str(error) or "the source is not connected"
+                reopen = True
+                await asyncio.sleep(pause * (0.5 + random.random()))
+                pause = min(LAST_PAUSE, pause * 2)
+            else:
+                self._unreachable = ""
+                return answer
+
+    @property
+    def state(self) -> tuple[str, str]:
+        """The state's name as people see it, and a detail."""
+        if self._unreachable:
+            return "disconnected", self._unreachable
+        if self.draining:
+            return "draining", ""
+        if self.waiting_for:
+            return "starting", self.waiting_for
+        if self.paused:
+            return "paused", ""
+        if self.session.unreachable and not self.session.connected:
+            return "disconnected", self.session.unreachable
+        clogged = self.clogged
+        return ("clogged", clogged) if clogged else ("running", "")
+
+
+def by_flight(refs: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
+    """Refs as flight numbers with the indexes in each, by C-speed steps over the batch."""
+    ordered = sorted(set(refs))
+    start = 0
+    while start < len(ordered):
+        number = ordered[start] >> INDEX_BITS
+        stop = bisect_left(ordered, (number + 1) << INDEX_BITS, start)
+        base = number << INDEX_BITS
+        yield number, [ref - base for ref in ordered[start:stop]]
+        start = stop

@@ -1,0 +1,397 @@
+"""The pump of queue sources: claims by credit, pushes, renews what is out, settles each item by itself.
+
+Claiming never waits for settling: room in the window is reserved when items are claimed and returned when their
+settlement is durable, so there is always room for the outcome of whatever was pushed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from ..sdk.model.claim import Leased, Settle, State
+from ..sdk.model.dead_letter import DeadLetter
+from ..sdk.model.demand import Cell, Demand
+from ..sdk.model.errors import TailraceError, Unavailable
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
+from ..sdk.source import QueueSource
+from .durable import until_available
+from .pump import Counts, Out, Pump, Setup
+from .rules.settlement import Action, Family, History, Settlement, settle
+from .session import Renewal
+
+#: A claim waits this long for the first due item.
+LEASE_WAIT = 1.0
+#: Claims under way at once: a second one only for cells that the first did not ask for.
+CLAIMS = 2
+#: Renewals under way at once.
+RENEWALS = 32
+#: Throttle counts remembered, by id; the oldest go first.
+_REMEMBERED = 100_000
+
+_ENDS = {
+    Outcome.SUCCESS: State.SUCCESS,
+    Outcome.DROPPED: State.DROPPED,
+    Outcome.EXPIRED: State.EXPIRED,
+    Outcome.CANCELLED: State.CANCELLED,
+}
+
+
+@dataclass(slots=True)
+class Claim:
+    """One claim of the store. `until`: when it ends, by this host's clock; `gone`: indexes that are not ours any more,
+    whose outcomes only return credit."""
+
+    until: float
+    gone: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Settling:
+    """What is to be written of one fence, and the window that it frees."""
+
+    succeeded: list[str] = field(default_factory=list)
+    others: list[Settle] = field(default_factory=list)
+    items: int = 0
+    size: int = 0
+
+
+class QueuePump(Pump):
+    """Invariant: `window` counts every claimed item until its settlement is durable."""
+
+    def __init__(self, setup: Setup, counts: Counts, source: QueueSource) -> None:
+        super().__init__(setup, counts)
+        self.source = source
+        self._pending: dict[int, Settling] = {}
+        self._letters: list[DeadLetter] = []
+        self._results: dict[str, bytes] = {}
+        self._claims: dict[asyncio.Task[Leased | None], tuple[frozenset[Cell], float]] = {}
+        self._settling = False
+        self._throttles: dict[str, int] = {}
+        self._store_failing = ""
+        self._stranded: list[tuple[float, Out]] = []  # of lost sessions: returned at that time
+        self._read_wake, self._settle_wake, self._strand_wake = self.new_wake(), self.new_wake(), self.new_wake()
+
+    async def open(self) -> None:
+        """Connects."""
+        await self.connecting(self.source.open, self._reopen)
+
+    async def _reopen(self) -> None:
+        await self.source.close()
+        await self.source.open()
+
+    async def close(self) -> None:
+        """Disconnects. What is still claimed comes back when its lease ends."""
+        for task in self._claims:
+            task.cancel()
+        await asyncio.gather(*self._claims, return_exceptions=True)
+        await self.source.close()
+
+    def steps(self) -> list[Coroutine[Any, Any, None]]:
+        """The loops that run side by side."""
+        return [self._lease(), self._settle(), self._heartbeat(), self._strand()]
+
+    # Read: claims by credit.
+
+    async def _lease(self) -> None:
+        wake = self._read_wake
+        while True:
+            wake.clear()
+            if not self._claim() or len(self._claims) >= CLAIMS:
+                waiting = asyncio.create_task(wake.wait())
+                try:
+                    await asyncio.wait([waiting, *self._claims], return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    waiting.cancel()
+            for task in [task for task in self._claims if task.done()]:
+                _, sent = self._claims.pop(task)
+                leased = task.result()
+                if leased is not None and leased.ids:
+                    self._push_claim(leased, sent)
+
+    def _claim(self) -> bool:
+        """Starts a claim for cells that have room and are not asked for already; whether it did."""
+        if self.paused or self.draining or not self.session.connected or len(self._claims) >= CLAIMS:
+            return False
+        room, credit = self.window.room(), self.session.credit
+        asked = frozenset[Cell]().union(*(cells for cells, _ in self._claims.values()))
+        cells = {cell: count for cell, count in credit.rooms().items() if cell not in asked}
+        total = min(room.items, credit.total_room, FLIGHT_ITEMS)
+        if self._claims:
+            total = min(total, (self.window.items - self.window.used_items) >> 1)
+        if not cells or total <= 0:
+            return False
+        demand = Demand(cells, credit.closed, total, room.bytes)
+        sent = self.clock.monotonic()
+        task = asyncio.create_task(
+            self.connecting(lambda: self.source.lease(demand, self.sizes.source, LEASE_WAIT), self._reopen)
+        )
+        self._claims[task] = (frozenset(cells), sent)
+        return True
+
+    def _push_claim(self, leased: Leased, sent: float) -> None:
+        cells = [Cell(kind.function, kind.priority) for kind in leased.kinds]
+        flight = Flight(
+            number=self.next_flight(),
+            fence=leased.fence,
+            kinds=leased.kinds,
+            ids=leased.ids,
+            payloads=leased.payloads,
+            attempts=leased.attempts,
+            extras=leased.extras,
+            wants_result=self.config.results,
+        )
+        for extra in leased.extras.values():
+            extra.alone = extra.alone or extra.crashes > 0
+        self.counts.read += len(flight)
+        self.window.take(len(flight), sum(map(len, leased.payloads)))
+        out = self.push(flight, cells, Counter(cells), Claim(sent + leased.lease))
+        if self.draining:
+            self._return_all(out)
+
+    # Settle.
+
+    def succeeded(self, out: Out, indexes: list[int]) -> None:
+        """Acknowledged in one write per fence."""
+        ours = self._ours(out, indexes)
+        ids = out.flight.ids
+        settling = self._pending_of(out.flight.fence)
+        settling.succeeded.extend(ids if len(ours) == len(ids) else [ids[index] for index in ours])
+        settling.items += len(indexes)
+        settling.size += out.release(indexes)
+        if self._throttles:
+            for index in ours:
+                self._throttles.pop(ids[index], None)
+
+    def ended(self, out: Out, index: int, ended: Ended) -> None:
+        """One item that did not plainly succeed, or has a result."""
+        flight = out.flight
+        id_ = flight.ids[index]
+        settling = self._pending_of(flight.fence)
+        settling.items += 1
+        settling.size += len(flight.payloads[index])
+        if not self._ours(out, [index]):
+            out.release((index,))
+            return
+        if ended.outcome == Outcome.SUCCESS:
+            settling.succeeded.append(id_)
+            if ended.result is not None:
+                self._results[id_] = ended.result
+            return
+        extra = flight.extras.get(index)
+        history = History(
+            flight.attempts[index],
+            extra.crashes if extra is not None else 0,
+            self._throttles.pop(id_, 0),
+            max(0.0, self.clock.wall() - out.pushed_at),
+        )
+        policy = self.policy(flight.kinds[index].function)
+        settlement = settle(ended, Family.QUEUE, policy, history, random.random)
+        if settlement.action is Action.DEAD:
+            self._letters.append(self._letter(out, index, settlement, ended))
+        settling.others.append(self._settle_of(out, index, settlement, ended))
+        out.release((index,))
+
+    def _settle_of(self, out: Out, index: int, settlement: Settlement, ended: Ended) -> Settle:
+        flight = out.flight
+        due = self.clock.wall() + settlement.delay
+        match settlement.action:
+            case Action.DONE:
+                state = _ENDS[Outcome(ended.outcome)]
+            case Action.DEAD:
+                state = State.FATAL_FAILURE
+            case _:
+                state = State.RETRIABLE_FAILURE if settlement.failed else State.NEW
+        if settlement.throttles and settlement.action is Action.RETURN:
+            if len(self._throttles) >= _REMEMBERED:
+                del self._throttles[next(iter(self._throttles))]
+            self._throttles[flight.ids[index]] = settlement.throttles
+        return Settle(
+            flight.ids[index],
+            flight.fence,
+            state,
+            due,
+            settlement.failed,
+            settlement.crashes,
+            settlement.reason,
+            ended.progress,
+            settlement.throttles,
+        )
+
+    def _letter(self, out: Out, index: int, settlement: Settlement, ended: Ended) -> DeadLetter:
+        flight = out.flight
+        extra = flight.extras.get(index)
+        return DeadLetter(
+            id=flight.ids[index],
+            tailer=self.config.name,
+            kind=flight.kinds[index],
+            payload=flight.payloads[index],
+            outcome=Outcome(ended.outcome).name.lower(),
+            reason=settlement.reason,
+            attempts=settlement.failed,
+            crashes=settlement.crashes,
+            first_seen=out.pushed_at,
+            died_at=self.clock.wall(),
+            key=extra.key if extra is not None else "",
+            headers=extra.headers if extra is not None else (),
+            progress=ended.progress,
+        )
+
+    async def _settle(self) -> None:
+        """Results and dead letters are durable before the queue hears that their items are over (law 3)."""
+        environment = self.setup.environment
+        while True:
+            await self._settle_wake.wait()
+            self._settle_wake.clear()
+            while self._pending:
+                self._settling = True
+                pending, self._pending = self._pending, {}
+                letters, self._letters = self._letters, []
+                results, self._results = self._results, {}
+                if results:
+                    await until_available(partial(environment.results.put, results), self._fails)
+                if letters:
+                    await until_available(partial(environment.dead_letters.add, letters), self._fails)
+                await asyncio.gather(*(self._write(fence, settling) for fence, settling in pending.items()))
+                for settling in pending.values():
+                    self.window.give(settling.items, settling.size)
+                    self.counts.settled += settling.items
+                self.counts.dead += len(letters)
+                self._settling = False
+                self.wake()
+
+    async def _write(self, fence: int, settling: Settling) -> None:
+        if settling.succeeded or settling.others:
+            write = partial(self.source.settle, fence, settling.succeeded, settling.others)
+            await until_available(write, self._fails)
+
+    def _pending_of(self, fence: int) -> Settling:
+        settling = self._pending.get(fence)
+        if settling is None:
+            settling = self._pending[fence] = Settling()
+        return settling
+
+    def _ours(self, out: Out, indexes: list[int]) -> list[int]:
+        gone = out.place.gone
+        return [index for index in indexes if index not in gone] if gone else indexes
+
+    # Renew, and give back what a lost session left.
+
+    async def _heartbeat(self) -> None:
+        while True:
+            await asyncio.sleep(self.sizes.heartbeat)
+            limit = asyncio.Semaphore(RENEWALS)
+
+            async def one(out: Out, limit: asyncio.Semaphore = limit) -> None:
+                async with limit:
+                    await self._renew(out)
+
+            await asyncio.gather(*(one(out) for out in list(self.flights.values())))
+            with contextlib.suppress(TailraceError):
+                self.lag = await self.source.waiting()
+
+    async def _renew(self, out: Out) -> None:
+        """Prolongs one claim. A store that is away is asked again at the next heartbeat."""
+        claim: Claim = out.place
+        flight = out.flight
+        still = {flight.ids[index]: index for index in out.still_open() if index not in claim.gone}
+        if not still:
+            return
+        sent = self.clock.monotonic()
+        try:
+            renewed = await self.source.renew(list(still), flight.fence, self.sizes.source, State.PROCESSING)
+        except Unavailable as error:
+            self._fails(str(error))
+            return
+        self._fails("")
+        claim.until = max(claim.until, sent + renewed.lease)
+        lost = [still[id_] for id_ in renewed.lost if id_ in still]
+        claim.gone.update(index for index in lost if out.open[index])
+        stop = {*lost, *(still[id_] for id_ in renewed.cancel if id_ in still)}
+        if stop and flight.number in self.flights:
+            self.session.cancel([ref(flight.number, index) for index in stop if out.open[index]])
+
+    async def _strand(self) -> None:
+        """Returns the items of a lost session once nothing of them can be running."""
+        while True:
+            self._strand_wake.clear()
+            now = self.clock.monotonic()
+            for _, out in [one for one in self._stranded if one[0] <= now]:
+                self._return_open(out)
+            self._stranded = [one for one in self._stranded if one[0] > now]
+            timeout = min((time - now for time, _ in self._stranded), default=None)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._strand_wake.wait()
+
+    def _return_open(self, out: Out) -> None:
+        for index in out.still_open():
+            out.close([index])
+            self.ended(out, index, Ended(Outcome.LOST, "the scheduler's session was lost"))
+        self._settle_wake.set()
+
+    def _return_all(self, out: Out) -> None:
+        """Claimed while draining: cancelled before it could start would still spend a message; it is not pushed."""
+        self.session.withdraw(out.flight.number)
+        self.session.credit.give(out.counts)
+        del self.flights[out.flight.number]
+        for index in out.still_open():
+            out.close([index])
+            self.ended(out, index, Ended(Outcome.HELD, "draining"))
+        self._settle_wake.set()
+
+    # What the session asks.
+
+    def held_for(self, flight: int) -> float:
+        """Seconds that the claim behind a flight still lasts."""
+        out = self.flights.get(flight)
+        return 0.0 if out is None else max(0.0, out.place.until - self.clock.monotonic())
+
+    def renewal(self) -> Renewal:
+        """The flights whose claims last for more than a heartbeat; the others keep what they have."""
+        now = self.clock.monotonic()
+        least = now + self.sizes.heartbeat
+        held = {number: out.place.until for number, out in self.flights.items() if out.place.until > least}
+        return Renewal(min(held.values(), default=now) - now, list(held))
+
+    def credit_changed(self) -> None:
+        """Limits, gates or functions are new."""
+        self.wake()
+
+    def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
+        """What was out goes back into the queue when nothing of it can be running any more."""
+        now = self.clock.monotonic()
+        flights, self.flights = self.flights, {}
+        self._stranded.extend((now if number in unsent else now + wait, out) for number, out in flights.items())
+        self.wake()
+
+    # What people see.
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is out, or on its way into a store."""
+        return bool(self.flights or self._claims or self._pending or self._settling or self._stranded)
+
+    @property
+    def held(self) -> int:
+        """A queue holds its items itself."""
+        return 0
+
+    @property
+    def clogged(self) -> str:
+        """Why nothing more is claimed although there may be more."""
+        if self._store_failing:
+            return self._store_failing
+        if not self.session.functions:
+            return "no worker runs any function"
+        return ""
+
+    def _fails(self, why: str) -> None:
+        self._store_failing = why

@@ -1,0 +1,67 @@
+"""The kinds of source: the built-in ones and those of the entry point group `tailrace.sources`."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.model.errors import ConfigError
+from ..sdk.source import SourceKind
+from ..stores.checkpoints.checkpoints import Checkpoints
+from ..stores.dead_letters.dead_letters import DeadLetters
+from ..stores.inventory.inventory import Inventory
+from ..stores.log.log import Log
+from ..stores.queue.queue import Queue
+from ..stores.results.results import Results
+
+GROUP = "tailrace.sources"
+
+_BUILT_IN = {kind: f"tailrace.tailers.sources.{kind}:KIND" for kind in ("directory", "due", "log", "queue")}
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The stores that this process has, embedded or remote. `tailer` is the name of the tailer being built."""
+
+    queue: Queue
+    log: Log
+    checkpoints: Checkpoints
+    inventory: Inventory
+    dead_letters: DeadLetters
+    results: Results
+    clock: Clock = field(default=SYSTEM_CLOCK)
+    data_dir: Path = field(default_factory=Path)
+    tailer: str = ""
+
+
+def kinds() -> list[str]:
+    """The names of all kinds, sorted."""
+    return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
+
+
+def kind_of(name: str) -> SourceKind:
+    """The kind of a name. Raises ConfigError for an unknown one (with the nearest known), for one whose extra is not
+    installed, and for one that cannot be loaded."""
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if name in _BUILT_IN:
+        points[name] = EntryPoint(name, _BUILT_IN[name], GROUP)
+    if name not in points:
+        known = kinds()
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f'; did you mean "{near[0]}"?' if near else ""
+        raise ConfigError(f'source.kind: unknown kind "{name}": expected one of {", ".join(known)}{hint}')
+    try:
+        kind = points[name].load()
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f'source.kind: "{name}" needs the Python package "{error.name}", which is not installed: '
+            f"pip install 'tailrace[{name}]'"
+        ) from error
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f'source.kind: "{name}" cannot be loaded from {points[name].value}: {error}') from error
+    if not isinstance(kind, SourceKind):
+        raise ConfigError(f'source.kind: "{name}": {points[name].value} is not a SourceKind')
+    return kind

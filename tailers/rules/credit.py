@@ -1,0 +1,122 @@
+"""What a scheduler wants from this session now: limits by cell, a total, and closed cells.
+
+Limits are absolute (how many may be pushed and not yet got back), so a repeated or reordered grant is harmless. A cell
+without a limit gets nothing: its items stay in their source and cost no attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...sdk.model.demand import Cell, Closed
+from ...sdk.model.workload import FLIGHT_ITEMS, Kind
+
+#: Kinds whose gate was looked up; forgotten whole when full.
+_REMEMBERED = 65_536
+
+
+class Credit:
+    """Invariant: `out` is the sum of `_out`, the items pushed and not yet returned, and is never negative."""
+
+    def __init__(self) -> None:
+        self._limits: dict[Cell, int] = {}
+        self._out: dict[Cell, int] = {}
+        self._total = 0
+        self.out = 0
+        self.closed: frozenset[Closed] = frozenset()
+        self._is_closed: dict[Kind, str] = {}
+
+    def limit(self, cells: Iterable[tuple[Cell, int]], total: int) -> None:
+        """New limits of some cells, and of all together (0: unchanged)."""
+        self._limits.update(cells)
+        if total:
+            self._total = total
+
+    def close(self, closed: Iterable[Closed]) -> None:
+        """The closed cells, whole. What a gate drops is pushed all the same and comes back dropped."""
+        self.closed = frozenset(cell for cell in closed if not cell.drop)
+        self._is_closed.clear()
+
+    def reset(self) -> None:
+        """Another session: nothing is granted, nothing is out."""
+        self.__init__()  # type: ignore[misc]
+
+    @property
+    def total_room(self) -> int:
+        """How many items more, all cells together; none while less than a sixteenth of the total is free and others
+        are out, since a few items do not pay for their message."""
+        room = self._total - self.out
+        return 0 if room <= 0 or (room < self._total >> 4 and self.out) else room
+
+    def room(self, cell: Cell) -> int:
+        """How many items more of one cell."""
+        return max(0, min(self._limits.get(cell, 0) - self._out.get(cell, 0), self._total - self.out))
+
+    def batch_room(self, cell: Cell) -> int:
+        """The same for reading ahead: none while less than a sixteenth of the limit is free and others are out."""
+        room = self.room(cell)
+        return 0 if room < self._limits.get(cell, 0) >> 4 and cell in self._out else room
+
+    def rooms(self) -> dict[Cell, int]:
+        """Every cell that has room."""
+        out = self._out
+        return {cell: limit - out.get(cell, 0) for cell, limit in self._limits.items() if limit > out.get(cell, 0)}
+
+    def known(self, cell: Cell) -> bool:
+        """Whether the scheduler ever named the cell."""
+        return cell in self._limits
+
+    def fits(self, counts: Mapping[Cell, int]) -> bool:
+        """Whether so many items of each cell may all be pushed."""
+        limits, out = self._limits, self._out
+        if sum(counts.values()) > self._total - self.out:
+            return False
+        return all(count <= limits.get(cell, 0) - out.get(cell, 0) for cell, count in counts.items())
+
+    def take(self, counts: Mapping[Cell, int]) -> None:
+        """Items were pushed."""
+        out = self._out
+        for cell, count in counts.items():
+            out[cell] = out.get(cell, 0) + count
+            self.out += count
+
+    def give(self, counts: Mapping[Cell, int]) -> None:
+        """Items came back."""
+        out = self._out
+        for cell, count in counts.items():
+            left = out[cell] - count
+            assert left >= 0, f"more of {cell} came back than was pushed"
+            if left:
+                out[cell] = left
+            else:
+                del out[cell]
+            self.out -= count
+
+    def why_closed(self, kind: Kind) -> str:
+        """The reason why a kind is closed; empty when it is not."""
+        if not self.closed:
+            return ""
+        reason = self._is_closed.get(kind)
+        if reason is None:
+            reason = next((cell.reason or "closed" for cell in self.closed if _covers(cell, kind)), "")
+            if len(self._is_closed) >= _REMEMBERED:
+                self._is_closed.clear()
+            self._is_closed[kind] = reason
+        return reason
+
+    def is_closed(self, kind: Kind) -> bool:
+        """Whether items of a kind would come back held."""
+        return bool(self.closed) and self.why_closed(kind) != ""
+
+
+def _covers(closed: Closed, kind: Kind) -> bool:
+    return (
+        closed.function == kind.function
+        and closed.collection in ("", kind.collection)
+        and closed.tenant in ("", kind.tenant)
+    )
+
+
+def most_at_once(room: int) -> int:
+    """How many items one hand-out may have."""
+    return min(room, FLIGHT_ITEMS)

@@ -1,0 +1,121 @@
+"""Out-of-order completion → the safe position: everything below it is settled (parallel-consumer's offset map, in the
+form of uForwarder's ack tracking queue).
+
+One byte per position between the frontier and the last position read, so that a batch settles with a few operations
+at C speed. What is settled above the frontier travels with the checkpoint as a bitmap, so a restart repeats only what
+was really unsettled.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+
+#: The first byte of an encoding, so that a later form can be told apart.
+_FORMAT = b"\x01"
+_TO_TEXT = bytes.maketrans(b"\x00\x01", b"01")
+_FROM_TEXT = bytes.maketrans(b"01", b"\x00\x01")
+
+
+class Frontier:
+    """One partition's positions.
+
+    position  everything below it is settled
+    end       the next position that was never read here
+
+    Invariants: `_bits` covers [position, end), 1 for settled, and begins with 0 unless empty (after `advance`);
+    `_tail` covers positions from `end` on, 1 for those that an earlier run had settled.
+    """
+
+    __slots__ = ("_bits", "_tail", "end", "position")
+
+    def __init__(self, position: int, ahead: bytes = b"") -> None:
+        self.position = position
+        self.end = position
+        self._bits = bytearray()
+        self._tail = decode(ahead)
+
+    @property
+    def span(self) -> int:
+        """How many positions lie between the frontier and the last one read."""
+        return self.end - self.position
+
+    @property
+    def unsettled(self) -> int:
+        """How many of the positions read are not settled."""
+        return self._bits.count(0)
+
+    def read(self, positions: Sequence[int], absent: Sequence[int] = ()) -> list[int] | None:
+        """Takes note of positions just read, rising. Gaps and `absent` ones count as settled. Returns the indexes
+        that are to be run, None for all: those settled by an earlier run and those read before are not among them."""
+        count = len(positions)
+        if not absent and not self._tail and count and positions[0] == self.end == positions[-1] - count + 1:
+            self._bits.extend(bytes(count))
+            self.end += count
+            return None
+        last = max(positions[-1] if count else -1, max(absent, default=-1))
+        fresh = max(0, last + 1 - self.end)
+        start = self.end
+        known = self._tail[:fresh].ljust(fresh, b"\x00")
+        added = bytearray(b"\x01") * fresh
+        run = []
+        for index, position in enumerate(positions):
+            place = position - start
+            if place >= 0 and not known[place]:
+                added[place] = 0
+                run.append(index)
+        self._tail = self._tail[fresh:]
+        self._bits.extend(added)
+        self.end += fresh
+        return None if len(run) == count else run
+
+    def settle(self, positions: Iterable[int]) -> None:
+        """These are done or durably elsewhere. Repeats and positions never read are ignored."""
+        bits, base, size = self._bits, self.position, len(self._bits)
+        for position in positions:
+            if 0 <= position - base < size:
+                bits[position - base] = 1
+
+    def settle_range(self, first: int, last: int) -> None:
+        """Everything from `first` to `last`, both included."""
+        start, stop = max(0, first - self.position), min(len(self._bits), last + 1 - self.position)
+        if stop > start:
+            self._bits[start:stop] = b"\x01" * (stop - start)
+
+    def advance(self) -> bool:
+        """Moves the frontier over what is settled; returns whether it moved."""
+        bits = self._bits
+        done = bits.find(0)
+        if done < 0:
+            done = len(bits)
+        if done:
+            del bits[:done]
+            self.position += done
+        return done > 0
+
+    def encode(self) -> bytes:
+        """What is settled above `position`; empty when nothing is. `Frontier(position, encode())` is as settled as
+        this one, with everything to be read again."""
+        return encode(bytes(self._bits) + self._tail)
+
+
+def encode(bits: bytes) -> bytes:
+    """Bytes of 0 and 1 as a compressed bitmap: at most an eighth of a byte per position, a few bytes for long runs."""
+    bits = bits.rstrip(b"\x00")
+    if not bits:
+        return b""
+    number = int(bits[::-1].translate(_TO_TEXT), 2)
+    return _FORMAT + zlib.compress(number.to_bytes((len(bits) + 7) // 8, "little"), 1)
+
+
+def decode(ahead: bytes) -> bytes:
+    """The inverse of `encode`, without trailing zeros. Raises ValueError for anything else."""
+    if not ahead:
+        return b""
+    if ahead[:1] != _FORMAT:
+        raise ValueError(f"a checkpoint's settled positions are in format {ahead[0]}, which this version does not know")
+    try:
+        number = int.from_bytes(zlib.decompress(ahead[1:]), "little")
+    except zlib.error as error:
+        raise ValueError(f"a checkpoint's settled positions cannot be read: {error}") from error
+    return bin(number)[2:].encode().translate(_FROM_TEXT)[::-1]

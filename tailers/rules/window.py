@@ -1,0 +1,58 @@
+"""Back-pressure: may a tailer read more, and how much (after uForwarder's inflight limiter).
+
+Three bounds, each for another danger: `items` and `bytes` are what is in memory, from reading until settled (so there
+is always room for the outcome of whatever was pushed); `positions` is how far reading may run ahead of the oldest
+position that is not settled, which bounds held items and what a restart reads again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Room(NamedTuple):
+    """How many items, of how many bytes together, may be read now. Zero items: none."""
+
+    items: int
+    bytes: int
+
+
+FULL = Room(0, 0)
+
+
+@dataclass(slots=True)
+class Window:
+    """Invariants: `used_items` and `used_bytes` are never negative; they may pass their limits by one read, since a
+    source returns at least one item however large.
+
+    Reading resumes only when a sixteenth of `items` is free, or nothing is in memory: many reads of a few items
+    would cost more than the room they use.
+    """
+
+    items: int = 8192
+    bytes: int = 16 << 20
+    positions: int = 100_000
+    used_items: int = 0
+    used_bytes: int = 0
+
+    def room(self, span: int = 0) -> Room:
+        """What may be read now, when reading is `span` positions ahead of the oldest unsettled one."""
+        items = min(self.items - self.used_items, self.positions - span)
+        left = self.bytes - self.used_bytes
+        if items <= 0 or left <= 0:
+            return FULL
+        if items < self.items >> 4 and self.used_items:
+            return FULL
+        return Room(items, left)
+
+    def take(self, items: int, size: int) -> None:
+        """Items were read into memory."""
+        self.used_items += items
+        self.used_bytes += size
+
+    def give(self, items: int, size: int) -> None:
+        """Items were settled, or their payloads released."""
+        self.used_items -= items
+        self.used_bytes -= size
+        assert self.used_items >= 0 and self.used_bytes >= 0, "more was given back than taken"

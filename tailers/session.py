@@ -1,0 +1,213 @@
+"""A tailer's end of its session with a scheduler: pushes and lease grants out, outcomes, credit and lease requests in.
+
+It keeps the promises of the lease chain towards the scheduler (LEASES L1, L4, L5): a push names the scheduler's last
+lease request, a grant answers one, and neither exceeds what the tailer still holds of its source. What it granted last
+it remembers, because items of a lost session are handed out again only when that is over.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from ..sdk.clock import Clock
+from ..sdk.model.demand import Cell, Closed
+from ..sdk.model.function_spec import FunctionSpec
+from ..sdk.model.lease import LeaseSizes, grant_to_scheduler, wait_for_scheduler
+from ..sdk.model.workload import Flight, Outcomes
+from ..sdk.wire.channel import dial
+from ..sdk.wire.convert import KindWriter, function_from_wire, read_outcomes, write_items
+from ..sdk.wire.session import Dialer
+from ..sdk.wire.v1 import scheduler_pb2 as pb
+from ..sdk.wire.v1.scheduler_pb2_grpc import SchedulerStub
+from .rules.credit import Credit
+
+#: Payload bytes after which a frame takes no further flight: a fraction of the largest gRPC message.
+FRAME_BYTES = 1 << 20
+
+
+class Renewal(NamedTuple):
+    """What a tailer still holds, for `seconds` more, of each flight named."""
+
+    seconds: float
+    flights: list[int]
+
+
+class Owner(Protocol):
+    """The pump behind a session. Nothing here may block.
+
+    held_for         seconds that it still holds the source of this flight
+    renewal          the same of everything that is out and not settled
+    outcomes_came    a batch of ends; credit has not been returned yet
+    credit_changed   limits, gates or functions are new
+    session_lost     these flights were pushed in a session that is gone for good; they may be handed out again
+                     after `wait` seconds, those in `unsent` at once
+    """
+
+    def held_for(self, flight: int) -> float: ...
+
+    def renewal(self) -> Renewal: ...
+
+    def outcomes_came(self, outcomes: Outcomes) -> None: ...
+
+    def credit_changed(self) -> None: ...
+
+    def session_lost(self, wait: float, unsent: Sequence[int]) -> None: ...
+
+
+class SchedulerSession:
+    """One tailer's session. `unreachable` says why the scheduler cannot be reached; empty while it can."""
+
+    def __init__(self, address: str, name: str, owner: Owner, sizes: LeaseSizes, clock: Clock) -> None:
+        self.credit = Credit()
+        self.functions: dict[str, FunctionSpec] = {}
+        self.unreachable = ""
+        self._name = name
+        self._owner = owner
+        self._sizes = sizes
+        self._clock = clock
+        self._kinds = KindWriter()
+        self._unsent: deque[Flight] = deque()
+        self._cancel: list[int] = []
+        self._draining = False
+        self._say_draining = False
+        self._request = 0  # the scheduler's last lease request
+        self._owed = False  # it has not been answered
+        self._granted_until = 0.0  # by this host's clock, drift included
+        self._channel = dial(address)
+        stub = SchedulerStub(self._channel)  # type: ignore[no-untyped-call]
+        self._dialer = Dialer(
+            stub.AttachTailer,
+            self._hello,
+            self,
+            pb.TailerFrame,
+            silence=2 * sizes.heartbeat + sizes.round_trip,
+            clock=clock,
+            unreachable=self._cannot_reach,
+        )
+
+    def start(self) -> None:
+        """Begins to dial."""
+        self._dialer.start()
+
+    async def close(self) -> None:
+        """Ends the session."""
+        await self._dialer.close()
+        await self._channel.close()
+
+    async def wait(self) -> None:
+        """Waits for an error of the session, which is raised."""
+        await self._dialer.wait()
+
+    @property
+    def connected(self) -> bool:
+        """Whether a connection is up."""
+        return self._dialer.connected.is_set()
+
+    def push(self, flight: Flight) -> None:
+        """Hands out a flight. Its credit must have been taken."""
+        self._unsent.append(flight)
+        self._dialer.notify()
+
+    def withdraw(self, number: int) -> None:
+        """Takes back the flight pushed last, which has not been sent."""
+        assert self._unsent[-1].number == number, "only what was pushed in this very step can be withdrawn"
+        self._unsent.pop()
+
+    def cancel(self, refs: Iterable[int]) -> None:
+        """These are to be cancelled by whoever has them."""
+        self._cancel.extend(refs)
+        self._dialer.notify()
+
+    def drain(self) -> None:
+        """Nothing more will be pushed."""
+        self._draining = self._say_draining = True
+        self._dialer.notify()
+
+    def wait_before_again(self) -> float:
+        """Seconds until nothing that was granted so far can still be running."""
+        return max(0.0, self._granted_until - self._clock.monotonic())
+
+    # The endpoint of the link.
+
+    def opened(self, resumed: bool) -> None:
+        self.unreachable = ""
+        if not resumed:
+            self._kinds = KindWriter()
+            self._request = 0
+            self._owed = False
+            self._say_draining = self._draining
+        self._owner.credit_changed()
+
+    def compose(self) -> pb.TailerFrame | None:
+        if not (self._unsent or self._owed or self._cancel or self._say_draining):
+            return None
+        frame = pb.TailerFrame(cancel=self._cancel, draining=self._say_draining)
+        self._cancel = []
+        self._say_draining = False
+        if self._owed:
+            self._grant(frame)
+        size = 0
+        while self._unsent and size < FRAME_BYTES:
+            flight = self._unsent.popleft()
+            lease = self._granting(self._owner.held_for(flight.number))
+            push = frame.pushes.add(flight=flight.number, fence=flight.fence, lease_request=self._request, lease=lease)
+            columns = (flight.kinds, flight.ids, flight.payloads, flight.attempts)
+            write_items(push.items, self._kinds, columns, flight.extras)
+            push.items.wants_result = flight.wants_result
+            size += sum(map(len, flight.payloads))
+        return frame
+
+    def accept(self, frame: pb.TailerReply) -> None:
+        if frame.HasField("lease_request"):
+            self._request = frame.lease_request.number
+            self._owed = True
+            self._dialer.notify()
+        if frame.HasField("outcomes"):
+            self._owner.outcomes_came(read_outcomes(frame.outcomes))
+        if frame.HasField("credit"):
+            self._take_credit(frame.credit)
+            self._owner.credit_changed()
+
+    def broken(self) -> None:
+        self.unreachable = "the connection to the scheduler broke"
+
+    def lost(self) -> None:
+        unsent = [flight.number for flight in self._unsent]
+        self._unsent.clear()
+        self._cancel.clear()
+        self._owed = False
+        self.credit.reset()
+        wait, self._granted_until = self.wait_before_again(), 0.0
+        self._owner.session_lost(wait, unsent)
+
+    def _hello(self, hello: pb.Hello) -> pb.TailerFrame:
+        hello.name = self._name
+        return pb.TailerFrame(hello=hello)
+
+    def _cannot_reach(self, reason: str) -> None:
+        self.unreachable = f"the scheduler cannot be reached: {reason}"
+
+    def _grant(self, frame: pb.TailerFrame) -> None:
+        renewal = self._owner.renewal()
+        frame.grant.request = self._request
+        frame.grant.lease = self._granting(renewal.seconds) if renewal.flights else 0.0
+        frame.grant.flights.extend(renewal.flights)
+        self._owed = False
+
+    def _granting(self, held: float) -> float:
+        """A lease to grant now, remembered: the scheduler's clock for it started before this moment."""
+        lease = grant_to_scheduler(self._sizes, held)
+        until = self._clock.monotonic() + wait_for_scheduler(self._sizes, lease)
+        self._granted_until = max(self._granted_until, until)
+        return lease
+
+    def _take_credit(self, credit: pb.Credit) -> None:
+        self.credit.limit([(Cell(cell.function, cell.priority), cell.limit) for cell in credit.cells], credit.total)
+        if credit.closed_changed:
+            self.credit.close(
+                Closed(cell.function, cell.collection, cell.tenant, cell.reason, cell.drop) for cell in credit.closed
+            )
+        for message in credit.functions:
+            self.functions[message.name] = function_from_wire(message)

@@ -1,0 +1,226 @@
+"""A folder as a stream: new and changed files, in the order in which they were found.
+
+The inventory gives each name and version a position, so a restart goes on where the checkpoint is. A file that is
+gone when its turn comes is counted and passed; one that changed meanwhile is handed out as it is now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...sdk.model.errors import NotConnected
+from ...sdk.source import Capabilities, SourceKind, StreamBatch
+from ...stores.inventory.inventory import Entries, Entry, Inventory
+from ..config import Seconds, Size
+from ..registry import Environment
+from .listing import Listing, list_folder, matcher
+
+#: The only partition: a folder has one order of discovery.
+PARTITION = "0"
+#: Scanning takes at most this share of the time, however large the folder.
+SCAN_SHARE = 0.05
+OFFER = 1000
+
+
+class DirectoryOptions(BaseModel):
+    """A folder to watch.
+
+    path          the folder
+    include       names to take, as glob patterns (one without a slash is matched against the file's own name)
+    exclude       names to leave out
+    recursive     also the folders in it
+    follow_links  also folders behind links; a loop is refused
+    payload       reference: JSON {"path", "name", "size", "modified"}; content: the file's bytes
+    max_bytes     largest file handed out as content; larger ones are counted and passed
+    poll          seconds between scans
+    once          stop scanning after the first full listing
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(min_length=1)
+    include: tuple[str, ...] = ("*",)
+    exclude: tuple[str, ...] = ()
+    recursive: bool = True
+    follow_links: bool = False
+    payload: Literal["reference", "content"] = "reference"
+    max_bytes: Annotated[Size, Field(ge=0, le=1 << 30)] = 4 << 20
+    poll: Annotated[Seconds, Field(ge=0.01, le=86_400)] = 1.0
+    once: bool = False
+
+
+class DirectorySource:
+    """Implements `sdk.source.StreamSource`. `name` names the folder in the inventory.
+
+    vanished   files that were gone when their turn came
+    too_large  files passed because of `max_bytes`
+    listed     the first full listing is done
+    skipped    what the last listing did not enter or read, and why
+    """
+
+    capabilities = Capabilities(delays=False)
+
+    def __init__(self, options: DirectoryOptions, inventory: Inventory, name: str) -> None:
+        self.vanished = 0
+        self.too_large = 0
+        self.listed = asyncio.Event()
+        self.skipped: dict[str, str] = {}
+        self._options = options
+        self._root = Path(options.path)
+        self._wanted = matcher(options.include, options.exclude)
+        self._inventory = inventory
+        self._name = name
+        self._next = 0
+        self._seen: dict[str, str] = {}  # of the last listing, so that only changes are offered
+        self._scanner: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()  # something was found, the scanner failed, or the source was closed
+        self._failure = ""
+        self._took = 0.0  # seconds that the last listing took
+
+    async def open(self, positions: Mapping[str, int]) -> None:
+        if self._scanner is not None:
+            return
+        self._next = positions.get(PARTITION, 0)
+        self._failure = ""
+        self._seen = {}
+        self._changed.clear()
+        await self._offer(await self._listing())
+        self._scanner = asyncio.create_task(self._scan(), name=f"scan-{self._name}")
+
+    async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
+        if self._scanner is None:
+            return []
+        batch = await self._take(limit, max_bytes)
+        if batch is None and timeout > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._changed.wait()
+            self._changed.clear()
+            if self._failure:
+                raise NotConnected(self._failure)
+            batch = await self._take(limit, max_bytes) if self._scanner is not None else None
+        return [] if batch is None else [batch]
+
+    async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
+        found = Entries([], [], [])
+        for position in sorted(positions):
+            one = await self._inventory.read(self._name, position, 1)
+            if one.positions == [position]:
+                found.positions.append(position)
+                found.names.extend(one.names)
+                found.versions.extend(one.versions)
+        batch = await asyncio.to_thread(self._load, found, 1 << 30)
+        batch.absent = sorted(set(positions).difference(batch.positions))
+        return batch
+
+    async def ends(self) -> dict[str, int]:
+        return {PARTITION: await self._inventory.end(self._name)}
+
+    async def close(self) -> None:
+        scanner, self._scanner = self._scanner, None
+        self._changed.set()
+        if scanner is not None:
+            scanner.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await scanner
+
+    async def _scan(self) -> None:
+        options = self._options
+        while not options.once:
+            await asyncio.sleep(max(options.poll, self._took / SCAN_SHARE))
+            try:
+                await self._offer(await self._listing())
+            except NotConnected as error:
+                self._failure = str(error)
+                self._changed.set()
+                return
+
+    async def _listing(self) -> Listing:
+        began = time.monotonic()
+        options = self._options
+        try:
+            listing = await asyncio.to_thread(
+                list_folder, self._root, self._wanted, options.recursive, options.follow_links
+            )
+        except OSError as error:
+            raise NotConnected(f"the folder {self._root} cannot be read: {error.strerror or error}") from error
+        self._took = time.monotonic() - began
+        self.skipped = listing.skipped
+        return listing
+
+    async def _offer(self, listing: Listing) -> None:
+        """Tells the inventory what is new or changed since the last listing."""
+        seen, self._seen = self._seen, dict(listing.entries)
+        changed: list[Entry] = [entry for entry in listing.entries if seen.get(entry.name) != entry.version]
+        for start in range(0, len(changed), OFFER):
+            if await self._inventory.offer(self._name, changed[start : start + OFFER]):
+                self._changed.set()
+        self.listed.set()
+
+    async def _take(self, limit: int, max_bytes: int) -> StreamBatch | None:
+        entries = await self._inventory.read(self._name, self._next, limit)
+        if not entries.positions:
+            return None
+        batch = await asyncio.to_thread(self._load, entries, max_bytes)
+        self._next = max([*batch.positions, *batch.absent]) + 1
+        return batch
+
+    def _load(self, entries: Entries, max_bytes: int) -> StreamBatch:
+        """Runs in a thread: the entries as items, until the bytes are used up."""
+        batch = StreamBatch(PARTITION, [], [], [], [], [])
+        for position, name in zip(entries.positions, entries.names, strict=True):
+            if max_bytes <= 0:
+                break
+            try:
+                loaded = self._load_one(name)
+            except OSError:
+                self.vanished += 1
+                loaded = None
+            if loaded is None:
+                batch.absent.append(position)
+                continue
+            modified, payload = loaded
+            max_bytes -= len(payload)
+            batch.positions.append(position)
+            batch.times.append(modified)
+            batch.keys.append(name)
+            batch.headers.append(())
+            batch.payloads.append(payload)
+        return batch
+
+    def _load_one(self, name: str) -> tuple[float, bytes] | None:
+        path = self._root / name
+        stat = path.stat()
+        if self._options.payload == "content":
+            if stat.st_size > self._options.max_bytes:
+                self.too_large += 1
+                return None
+            return stat.st_mtime, path.read_bytes()
+        facts = {"path": str(path), "name": name, "size": stat.st_size, "modified": stat.st_mtime}
+        return stat.st_mtime, json.dumps(facts, separators=(",", ":")).encode()
+
+
+def build(options: DirectoryOptions, environment: Environment) -> DirectorySource:
+    """The source over one folder. Another folder or other patterns make another inventory."""
+    chosen = json.dumps([str(Path(options.path).resolve()), options.include, options.exclude])
+    mark = hashlib.sha256(chosen.encode()).hexdigest()[:12]
+    return DirectorySource(options, environment.inventory, f"{environment.tailer}:{mark}")
+
+
+KIND = SourceKind(
+    "directory",
+    "stream",
+    DirectoryOptions,
+    build,
+    DirectorySource.capabilities,
+    description="new and changed files of a folder",
+)

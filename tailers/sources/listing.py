@@ -1,0 +1,94 @@
+"""Lists the files of a folder: names relative to it, each with a version that changes when the file does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ...stores.inventory.inventory import Entry
+
+
+@dataclass(slots=True)
+class Listing:
+    """`skipped` says what was not entered or could not be read, and why."""
+
+    entries: list[Entry] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+def version_of(size: int, modified_ns: int) -> str:
+    """What tells two contents of one name apart."""
+    return f"{size}-{modified_ns}"
+
+
+def matcher(include: tuple[str, ...], exclude: tuple[str, ...]) -> Callable[[str], bool]:
+    """Whether a file's relative name is wanted. A pattern without a slash is matched against the last part of it."""
+
+    def matches(name: str, patterns: tuple[str, ...]) -> bool:
+        last = name.rpartition("/")[2]
+        return any(fnmatchcase(name if "/" in pattern else last, pattern) for pattern in patterns)
+
+    return lambda name: matches(name, include) and not matches(name, exclude)
+
+
+def list_folder(root: Path, wanted: Callable[[str], bool], recursive: bool, follow: bool) -> Listing:
+    """Every wanted regular file under `root`. Linked folders are entered only with `follow`, and never one that is
+    among its own parents. Raises OSError when `root` itself cannot be read."""
+    listing = Listing()
+    top = root.stat()
+    _list(str(root), "", ((top.st_dev, top.st_ino),), _Rules(wanted, recursive, follow), listing)
+    return listing
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    wanted: Callable[[str], bool]
+    recursive: bool
+    follow: bool
+
+
+def _list(folder: str, prefix: str, parents: tuple[tuple[int, int], ...], rules: _Rules, listing: Listing) -> None:
+    for entry in _scan(folder, prefix, listing):
+        name = prefix + entry.name
+        try:
+            name.encode()
+            if entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and entry.is_dir()):
+                _enter(entry, name, parents, rules, listing)
+            elif rules.wanted(name) and entry.is_file():
+                stat = entry.stat()
+                listing.entries.append(Entry(name, version_of(stat.st_size, stat.st_mtime_ns)))
+        except UnicodeEncodeError:
+            listing.skipped[ascii(name)] = "its name is not valid text"
+        except FileNotFoundError:
+            continue  # it vanished while the folder was listed
+        except OSError as error:
+            listing.skipped[name] = error.strerror or str(error)
+
+
+def _scan(folder: str, prefix: str, listing: Listing) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            yield from sorted(found, key=lambda entry: entry.name)
+    except OSError as error:
+        if not prefix:
+            raise
+        listing.skipped[prefix.rstrip("/")] = error.strerror or str(error)
+
+
+def _enter(
+    entry: os.DirEntry[str], name: str, parents: tuple[tuple[int, int], ...], rules: _Rules, listing: Listing
+) -> None:
+    if not rules.recursive:
+        return
+    if entry.is_symlink() and not rules.follow:
+        listing.skipped[name] = "a link to a folder; follow_links is off"
+        return
+    stat = entry.stat()
+    here = (stat.st_dev, stat.st_ino)
+    if here in parents:
+        listing.skipped[name] = "a link to one of its own parents"
+        return
+    _list(entry.path, name + "/", (*parents, here), rules, listing)

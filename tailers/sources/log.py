@@ -1,0 +1,137 @@
+"""A stream of the platform's log as a source: all partitions, in turns."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...sdk.source import Capabilities, SourceKind, StreamBatch
+from ...stores.log.log import Log, Records
+from ..registry import Environment
+
+
+class LogOptions(BaseModel):
+    """`stream` names the stream; it may come into being later."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stream: str = Field(min_length=1, max_length=400)
+
+
+class LogSource:
+    """Implements `sdk.source.StreamSource` over `stores.log.log.Log`. Partitions are named by their number."""
+
+    capabilities = Capabilities(delays=False)
+
+    def __init__(self, log: Log, stream: str) -> None:
+        self._log = log
+        self._stream = stream
+        self._next: dict[int, int] = {}  # each partition's next position
+        self._turn = 0
+        self._closed = asyncio.Event()
+        self._closed.set()
+
+    async def open(self, positions: Mapping[str, int]) -> None:
+        if not self._closed.is_set():
+            return
+        self._closed.clear()
+        self._next = {int(name): position for name, position in positions.items()}
+        await self._discover()
+
+    async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
+        if self._closed.is_set():
+            return []
+        batches = await self._sweep(limit, max_bytes)
+        if not batches and timeout > 0 and await self._wait(timeout):
+            await self._discover()
+            batches = await self._sweep(limit, max_bytes)
+        return batches
+
+    async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
+        batch = StreamBatch(partition, [], [], [], [], [])
+        wanted = sorted(positions)
+        start = 0
+        while start < len(wanted):
+            stop = start + 1
+            while stop < len(wanted) and wanted[stop] - wanted[start] < 2 * (stop - start + 8):
+                stop += 1  # nearly dense: one read
+            few = set(wanted[start:stop])
+            position, last = wanted[start], wanted[stop - 1]
+            while position <= last:
+                records = await self._log.read(self._stream, int(partition), position, last + 1 - position, 1 << 24)
+                if not records.positions or records.positions[0] > last:
+                    break
+                _append(batch, records, [i for i, at in enumerate(records.positions) if at in few])
+                position = records.positions[-1] + 1
+            start = stop
+        batch.absent = sorted(set(wanted).difference(batch.positions))
+        return batch
+
+    async def ends(self) -> dict[str, int]:
+        return {str(number): bounds.end for number, bounds in (await self._log.bounds(self._stream)).items()}
+
+    async def close(self) -> None:
+        self._closed.set()
+
+    async def _discover(self) -> None:
+        """Partitions that came into being, from their start; a position that was trimmed away moves to the start."""
+        for number, bounds in (await self._log.bounds(self._stream)).items():
+            self._next[number] = max(self._next.get(number, 0), bounds.start)
+
+    async def _sweep(self, limit: int, max_bytes: int) -> list[StreamBatch]:
+        """What is there now, beginning with another partition each time."""
+        batches: list[StreamBatch] = []
+        numbers = sorted(self._next)
+        if not numbers:
+            return batches
+        self._turn = (self._turn + 1) % len(numbers)
+        for number in numbers[self._turn :] + numbers[: self._turn]:
+            if limit <= 0 or max_bytes <= 0:
+                break
+            records = await self._log.read(self._stream, number, self._next[number], limit, max_bytes)
+            if not records.positions:
+                continue
+            self._next[number] = records.positions[-1] + 1
+            limit -= len(records.positions)
+            max_bytes -= sum(map(len, records.payloads))
+            batches.append(
+                StreamBatch(
+                    str(number), records.positions, records.times, records.keys, records.headers, records.payloads
+                )
+            )
+        return batches
+
+    async def _wait(self, timeout: float) -> bool:
+        """Waits for a record or for `close`; whether there may be something to read."""
+        waiting = asyncio.create_task(self._log.wait(self._stream, dict(self._next), timeout))
+        closed = asyncio.create_task(self._closed.wait())
+        try:
+            await asyncio.wait([waiting, closed], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            closed.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await waiting
+        return not self._closed.is_set()
+
+
+def _append(batch: StreamBatch, records: Records, indexes: Sequence[int]) -> None:
+    for index in indexes:
+        batch.positions.append(records.positions[index])
+        batch.times.append(records.times[index])
+        batch.keys.append(records.keys[index])
+        batch.headers.append(records.headers[index])
+        batch.payloads.append(records.payloads[index])
+
+
+def build(options: LogOptions, environment: Environment) -> LogSource:
+    """The source over one stream of this process's log."""
+    return LogSource(environment.log, options.stream)
+
+
+KIND = SourceKind(
+    "log", "stream", LogOptions, build, LogSource.capabilities, description="records appended to the platform's log"
+)
