@@ -1,6 +1,7 @@
 """When to look again for a workload that somebody waits for: after 1 ms, then 2, 5, 10, 20, 50 ms, and every 50.
 
-Quick functions answer quickly, slow ones cost little, and all who wait share each look.
+Quick functions answer quickly, slow ones cost little, and all who wait share each look. With more than a thousand who
+wait, the last pause grows with their number, so that looking never costs more than READS_PER_SECOND.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Generic, TypeVar
 W = TypeVar("W", bound=Hashable)
 
 PAUSES = (0.001, 0.002, 0.005, 0.010, 0.020, 0.050)
+READS_PER_SECOND = 20_000
 #: Looks closer together than this are made as one (seconds).
 TOGETHER = 0.0005
 
@@ -60,4 +62,5 @@ class Polling(Generic[W]):
     def _plan(self, waiter: W, looks: int, now: float) -> None:
         self._number += 1
         self._looks[waiter] = (self._number, looks)
-        heapq.heappush(self._heap, (now + PAUSES[min(looks, len(PAUSES) - 1)], self._number, waiter))
+        pause = PAUSES[looks] if looks < len(PAUSES) else max(PAUSES[-1], len(self._looks) / READS_PER_SECOND)
+        heapq.heappush(self._heap, (now + pause, self._number, waiter))

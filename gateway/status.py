@@ -72,7 +72,10 @@ class StatusDesk:
 
     async def cancel(self, request: pb.CancelRequest) -> pb.CancelReply:
         """Ends what has not started, and has the others' workers told."""
-        return pb.CancelReply(outcomes=await self._queue.cancel(self._bounded(list(request.ids))))
+        ids = self._bounded(list(request.ids))
+        outcomes = await self._queue.cancel(ids)
+        _LOG.info("%s asked for the end of %d workloads (the first: %s)", request.who or "somebody", len(ids), ids[:1])
+        return pb.CancelReply(outcomes=outcomes)
 
     async def result(self, request: pb.ResultRequest) -> pb.ResultReply:
         """Waits until a workload has ended, up to `wait` seconds, and answers with its status and value."""

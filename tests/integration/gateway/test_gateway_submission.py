@@ -136,6 +136,25 @@ class SlowQueue:
         return await self._queue.submit(items)
 
 
+async def test_a_full_disk_is_said_at_once(stores: Any) -> None:
+    class Full:
+        async def submit(self, items: Any) -> Any:
+            raise tailrace.StoreFull("queue store: the disk is full. Free some space; nothing of this write was kept")
+
+    stores.queue = Full()
+    gateway = stores.gateway()
+    await gateway.start()
+    async with tailrace.AsyncClient(gateway.address, timeout=60) as other:
+        with pytest.raises(tailrace.StoreFull, match="Free some space"):
+            await other.submit("add", a=1)
+    await gateway.stop()
+
+
+async def test_a_payload_is_opaque_to_the_gateway(stores: Any, operator: GatewayClient) -> None:
+    reply = await operator.call("Submit", pb.SubmitRequest(workloads=[new_workload("add", b"\xff not json")]))
+    assert len(reply.ids) == 1
+
+
 async def test_draining_answers_what_is_inside_and_refuses_the_rest(stores: Any) -> None:
     slow = SlowQueue(stores.queue)
     stores.queue = slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tailrace.gateway.polling import PAUSES, Polling
+from tailrace.gateway.polling import PAUSES, READS_PER_SECOND, Polling
 
 
 def looks(polling: Polling[str], until: float) -> list[tuple[float, list[str]]]:
@@ -45,6 +45,20 @@ def test_one_that_comes_back_starts_quickly_again() -> None:
     polling.remove("a")
     polling.add("a", 1.0)
     assert polling.next() == 1.001
+
+
+def test_however_many_wait_the_reads_per_second_are_bounded() -> None:
+    # Given 10,000 who have been waiting for a while
+    polling: Polling[str] = Polling()
+    for number in range(10_000):
+        polling.add(str(number), 0.0)
+    while (due := polling.next()) is not None and due < 2.0:
+        polling.take(due, 1000)
+    # When they go on waiting for two seconds, then there are no more reads than the bound
+    reads = 0
+    while (due := polling.next()) is not None and due < 4.0:
+        reads += len(polling.take(due, 1000))
+    assert 0.5 * READS_PER_SECOND < reads / 2 <= 1.1 * READS_PER_SECOND
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcde"), st.booleans(), st.floats(0, 0.1)), max_size=50), st.integers(1, 5))
