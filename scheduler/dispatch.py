@@ -34,7 +34,7 @@ class Dispatch:
         self._now = 0.0
         self._wall = 0.0
         self._pools: list[Pool] = []
-        self._from: Able | None = None
+        self._picked: list[Item] = []
 
     @property
     def next_at(self) -> float | None:
@@ -52,8 +52,10 @@ class Dispatch:
             return set()
         self._first = (self._first + 1) % len(ables)
         turns = [able for able in ables[self._first :] + ables[: self._first] if len(able.ring)]
+        for able in turns:
+            self._take_all(able, room_of(able.pools))
         while turns:
-            rooms = [(able, room) for able in turns if (room := room_of(able.pools)) and len(able.ring)]
+            rooms = [(able, room) for able in turns if len(able.ring) and (room := room_of(able.pools))]
             if not rooms:
                 break
             weight = sum([able.ring.weight for able, _ in rooms])
@@ -61,39 +63,59 @@ class Dispatch:
                 # Asked again: pools may be shared with the set that was just served.
                 room = room_of(able.pools)
                 if room:
-                    self._from = able
                     able.ring.round(room, max(1.0, room / weight), self._take)
+                    picked, self._picked = self._picked, []
+                    self._place(able, picked)
         return self._assign()
 
+    def _take_all(self, able: Able, room: int) -> None:
+        """When there is room for all that waits, nobody's turn matters: everything of unlimited functions goes."""
+        ring = able.ring
+        if sum([len(lane.items) for function in ring for lane in function.lanes]) > room:
+            return
+        items: list[Item] = []
+        for function in ring.clear():
+            if function.limited:
+                ring.join(function)
+                continue
+            function.owed = 0.0
+            for lane in function.lanes:
+                if lane.dated:
+                    items += self._not_expired(lane.take(len(lane.items)))
+                elif lane.items:
+                    items += lane.items
+                    lane.items.clear()
+        self._place(able, items)
+
     def _take(self, function: Function, offer: int) -> int:
-        """One function's turn: at most `offer` items of it are picked and placed."""
+        """One function's turn: at most `offer` items of it are picked."""
         if function.limited:
             offer = self._within_limits(function, offer)
             if not offer:
                 return 0
         items = self._pick(function, offer)
         count = len(items)
-        if not count:
-            return 0
         if function.limited:
             if function.concurrency is not None:
                 function.concurrency.start(count)
             if function.bucket is not None:
                 function.bucket.take(count)
-        assert self._from is not None
-        pools = self._from.pools
-        if len(pools) == 1:
-            parts = [(pools[0], count)]
-        else:
-            parts = place(pools, count)
+        self._picked += items
+        return count
+
+    def _place(self, able: Able, items: list[Item]) -> None:
+        """Items of functions that these pools can run, at most as many as they have room for."""
+        count = len(items)
+        if not count:
+            return
+        pools = able.pools
         start = 0
-        for pool, number in parts:
+        for pool, number in [(pools[0], count)] if len(pools) == 1 else place(pools, count):
             if not pool.taken:
                 self._pools.append(pool)
-            pool.taken.extend(items if number == count else items[start : start + number])
+            pool.taken += items if number == count else items[start : start + number]
             pool.assigned += number
             start += number
-        return count
 
     def _within_limits(self, function: Function, offer: int) -> int:
         """How many of the offer the function's limits allow; at 0 it leaves the ring until they change."""
@@ -109,34 +131,37 @@ class Dispatch:
 
     def _pick(self, function: Function, count: int) -> list[Item]:
         """The next items of one function by priority. Items past their expiry end on the way."""
-        picked: list[Item] = []
         lanes = function.lanes
+        picked: list[Item] = []
         while count:
             filled = [lane for lane in lanes if lane.items]
-            if not filled:
-                break
             if len(filled) == 1:
                 function.owed = 0.0
                 lane = filled[0]
                 dated = lane.dated
                 items = lane.take(count)
+                function.waits = bool(lane.items)
             else:
                 waiting = [len(lane.items) for lane in lanes]
-                numbers, function.owed = split(waiting, min(count, sum(waiting)), function.owed, self._low_share)
+                count = min(count, sum(waiting))
+                numbers, function.owed = split(waiting, count, function.owed, self._low_share)
                 dated = any(lane.dated for lane in filled)
-                items = []
-                for lane, number in zip(lanes, numbers, strict=True):
-                    if number:
-                        items += lane.take(number)
-            if dated:
-                over = [item for item in items if expired(item, self._wall)]
-                if over:
-                    self._over(over)
-                    items = [item for item in items if not expired(item, self._wall)]
+                items = [item for lane, number in zip(lanes, numbers, strict=True) for item in lane.take(number)]
+                function.waits = sum(waiting) > count
+            if not dated:
+                return picked + items if picked else items
+            items = self._not_expired(items)
             picked += items
-            count -= len(items)
-        function.waits = bool(lanes[0].items or lanes[1].items or lanes[2].items or lanes[3].items)
+            count = count - len(items) if function.waits else 0
         return picked
+
+    def _not_expired(self, items: list[Item]) -> list[Item]:
+        """Ends the items whose time to start has passed; returns the others."""
+        over = [item for item in items if expired(item, self._wall)]
+        if not over:
+            return items
+        self._over(over)
+        return [item for item in items if not expired(item, self._wall)]
 
     def _assign(self) -> set[Worker]:
         """Makes assignments of what was placed in each pool."""
@@ -158,7 +183,7 @@ class Dispatch:
 
 def wake(function: Function) -> None:
     """A function may have something to start: it joins the ring of those who can run it."""
-    if function.able is not None and not function.waits:
+    if function.able is not None:
         function.able.ring.join(function)
 
 

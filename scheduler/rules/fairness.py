@@ -9,7 +9,7 @@ between two functions that always have work, starts divided by weight differ by 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 #: Weights beyond these are taken as these: a turn must come within a hundred rounds.
@@ -45,6 +45,9 @@ class Ring(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._turns)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._turns)
 
     @property
     def weight(self) -> float:
