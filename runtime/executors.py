@@ -38,6 +38,15 @@ class _Pipe(asyncio.Protocol):
             self._accept(frame)
 
 
+class _Writer(asyncio.Protocol):
+    """The writing side, on a descriptor of its own: when a write fails because the process has died, the reading side
+    must stay open until its last words were read."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+
+
 def _same(pipe: _Pipe) -> _Pipe:
     return pipe
 
@@ -74,7 +83,8 @@ class ExecutorProcess:
         self._on_frame = on_frame
         self._on_death = on_death
         self._loop = asyncio.get_running_loop()
-        self._transports: list[Any] = []
+        self._transports: list[Any] = []  # reading: work, control
+        self._writers: list[Any] = []  # writing: work, control
         self._sockets: list[socket.socket] = []
         self._pipes: list[_Pipe] = []
         self._process: subprocess.Popen[bytes] | None = None
@@ -107,18 +117,20 @@ class ExecutorProcess:
             transport, _ = await self._loop.create_unix_connection(partial(_same, pipe), sock=end)
             self._pipes.append(pipe)
             self._transports.append(transport)
+            writer, _ = await self._loop.create_unix_connection(_Writer, sock=end.dup())
+            self._writers.append(writer)
         self.send(self.setup)
 
     def send(self, frame: Any) -> None:
         """A frame on the work socket."""
-        if self._transports:
-            self._transports[0].write(encode(frame))
+        if self._writers:
+            self._writers[0].write(encode(frame))
 
     def set_timer(self, deadline: float) -> None:
         """Tells its kernel timer the earliest deadline of all that was sent (0: nothing is left)."""
         self.timer = deadline
-        if len(self._transports) > 1:
-            self._transports[1].write(encode(Timer(self.covered, deadline)))
+        if len(self._writers) > 1:
+            self._writers[1].write(encode(Timer(self.covered, deadline)))
 
     def quit(self) -> None:
         """Asks it to end; nothing is in it."""
@@ -168,10 +180,11 @@ class ExecutorProcess:
 
     def close(self) -> None:
         """Closes this side's descriptors."""
-        for transport in self._transports:
+        for transport in [*self._transports, *self._writers]:
             transport.abort()
         for end in self._sockets[len(self._transports) :]:
             end.close()
         self._transports = []
+        self._writers = []
         self._sockets = []
         self.board.close()

@@ -19,7 +19,7 @@ from .rules import attempt
 from .rules.attempt import Stop
 from .rules.buffer import Depth
 from .rules.dispatch import Waiting, restart_pause, shares
-from .rules.suspicion import Death, verdicts
+from .rules.suspicion import Death, cause, verdicts
 
 LOG = logging.getLogger("tailrace.runtime")
 #: An executor that lived this long died of something new: the next one starts at once.
@@ -66,6 +66,7 @@ class Pool:
         self._fresh = fresh
         self._deaths = 0
         self._stopping = False
+        self._ever_ready = False
         self._starting: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -123,6 +124,10 @@ class Pool:
             lived = self._loop.time() - executor.started
             meant = executor.retiring or (executor.why and death.code == -signal.SIGKILL)
             self._deaths = 0 if meant or lived >= LONG_LIFE else self._deaths + 1
+            if self._deaths >= 3 and not self._ever_ready:
+                self.failure = self.failure or (
+                    f"pool {self.name!r}: its process {cause(death.code)} while it loaded {', '.join(self.setup.modules)}"
+                )
             if not executor.retiring:
                 LOG.warning(
                     "pool %s: executor %d ended (code %d%s); it held %d items, %d ran",
@@ -186,7 +191,7 @@ class Pool:
                 executor.notes.update(notes)
                 self._reports.notes(notes)
             case Ready():
-                executor.ready = True
+                executor.ready = self._ever_ready = True
                 self._changed.set()
                 self.fill()
             case Failed():

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tailrace.runtime.config import WorkerConfig
+from tailrace.runtime.loader import load_functions
+from tailrace.runtime.supervisor import Supervisor
+from tailrace.runtime.worker import Worker
+from tailrace.sdk.model.errors import UserError
+from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Extra
+from tailrace.sdk.model.workload import Extra, Flight, Kind
 
 
 @pytest.mark.parametrize(("how", "cause"), [("exit", "exited with code 3"), ("SIGSEGV", "killed by SIGSEGV")])
@@ -209,3 +218,59 @@ async def test_executors_do_not_outlive_their_worker(start: Any) -> None:
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+async def test_last_words_are_read_although_writing_failed_first(tmp_path: Path) -> None:
+    """Given a process that reported and died, when a write to it fails first, then its report still counts."""
+    source = tmp_path / "last_words.py"
+    source.write_text(
+        "import os\nfrom tailrace.sdk.function import function\n"
+        "@function\nasync def done(): ...\n"
+        "@function\nasync def leave():\n    import asyncio\n    await asyncio.sleep(0.05)\n    os._exit(0)\n"
+    )
+    ends: dict[int, Any] = {}
+    all_ended = asyncio.Event()
+
+    def ended(succeeded: list[int], others: dict[int, Any]) -> None:
+        ends.update(dict.fromkeys(succeeded, "success"))
+        ends.update(others)
+        if len(ends) == 2:
+            all_ended.set()
+
+    supervisor = Supervisor(
+        WorkerConfig(executors=1),
+        load_functions([str(source)]),
+        earliest=lambda keys: time.monotonic() + 60,
+        ended=ended,
+        notes=lambda notes: None,
+        limits=lambda: None,
+    )
+    await supervisor.start()
+    try:
+        (pid,) = supervisor.pids()
+        flight = Flight(1, 0, [Kind("done"), Kind("leave")], ["a", "b"], [b"", b""], [1, 1])
+        supervisor.assign(1, flight, [1, 1], "default")
+        await asyncio.sleep(0)  # the assignment leaves
+        with contextlib.suppress(ChildProcessError):  # reaped already, by the supervisor's thread
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - this loop must stand still: nothing is read
+        supervisor.release()  # writes to it
+        supervisor.set_timers()
+        await all_ended.wait()
+    finally:
+        await supervisor.stop()
+    first, second = sorted(ends)
+    assert ends[first] == "success"
+    assert ends[second].crashed
+
+
+async def test_functions_that_cannot_be_loaded_in_an_executor_fail_the_start(tmp_path: Path) -> None:
+    source = tmp_path / "only_here.py"
+    source.write_text(
+        "import os\nfrom tailrace.sdk.function import function\n"
+        f"if os.getpid() != {os.getpid()}: os._exit(9)\n"
+        "@function\nasync def work(): ...\n"
+    )
+    worker = Worker(WorkerConfig(executors=1), [str(source)], ["127.0.0.1:1"], None, LeaseSizes())
+    with pytest.raises(UserError, match="exited with code 9 while it loaded"):
+        await worker.start()
+    await worker.stop()
