@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from ..sdk.model import units
+from ..sdk.config import Bytes, Seconds
 from ..sdk.model.errors import ConfigError, InvalidRequest
 from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
 from ..sdk.model.priority import Priority
@@ -24,23 +24,6 @@ from ..sdk.source import SourceKind
 from .registry import kind_of
 from .rules.window import Window
 
-
-def _size(value: Any) -> Any:
-    try:
-        return units.size(value)
-    except InvalidRequest as error:
-        raise PydanticCustomError("size", "{reason}", {"reason": str(error)}) from None
-
-
-def _seconds(value: Any) -> Any:
-    try:
-        return units.seconds(value)
-    except InvalidRequest as error:
-        raise PydanticCustomError("duration", "{reason}", {"reason": str(error)}) from None
-
-
-Size = Annotated[int, BeforeValidator(_size)]
-Seconds = Annotated[float, BeforeValidator(_seconds)]
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME_PATTERN}$")]
 
 
@@ -96,7 +79,7 @@ class WindowConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     items: int = Field(8192, ge=1, le=1_000_000)
-    bytes: Annotated[Size, Field(ge=1, le=1 << 30)] = 16 << 20
+    bytes: Bytes = Field(16 << 20, ge=1, le=1 << 30)
     positions: int = Field(100_000, ge=1, le=10_000_000)
 
     def rule(self) -> Window:

@@ -281,6 +281,11 @@ class Pump(ABC):
                 return answer
 
     @property
+    def in_flight(self) -> int:
+        """How many items were pushed and have no outcome."""
+        return sum(out.left for out in self.flights.values())
+
+    @property
     def state(self) -> tuple[str, str]:
         """The state's name as people see it, and a detail."""
         if self._unreachable:

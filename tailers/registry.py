@@ -24,7 +24,8 @@ _BUILT_IN = {kind: f"tailrace.tailers.sources.{kind}:KIND" for kind in ("directo
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The stores that this process has, embedded or remote. `tailer` is the name of the tailer being built."""
+    """The stores that this process has, embedded or remote. `delay_log` holds the delay service's streams (None: they
+    are in `log`); `tailer` is the name of the tailer being built."""
 
     queue: Queue
     log: Log
@@ -35,6 +36,12 @@ class Environment:
     clock: Clock = field(default=SYSTEM_CLOCK)
     data_dir: Path = field(default_factory=Path)
     tailer: str = ""
+    delay_log: Log | None = None
+
+    @property
+    def due_log(self) -> Log:
+        """Where the due streams are."""
+        return self.log if self.delay_log is None else self.delay_log
 
 
 def kinds() -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..sdk.model.dead_letter import DeadLetter
 from ..sdk.model.demand import Cell
-from ..sdk.model.errors import NotConnected, TailraceError
+from ..sdk.model.errors import NotConnected, TailraceError, UserError
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.parked import Parked
 from ..sdk.model.priority import DEFAULT_PRIORITY, Priority
@@ -78,7 +78,7 @@ class StreamPump(Pump):
         self._priorities: dict[str, int] = {}
         self._only_cell = isinstance(setup.config.function, str) and isinstance(setup.config.priority, str | None)
         environment = setup.environment
-        self._parks: DurableWriter[Parked, Tag] = DurableWriter(setup.parking.park, self._parked)
+        self._parks: DurableWriter[Parked, Tag] = DurableWriter(self._write_parks, self._parked)
         self._dead: DurableWriter[DeadLetter, Tag] = DurableWriter(environment.dead_letters.add, self._died)
         self._results: DurableWriter[tuple[str, bytes], Tag] = DurableWriter(
             lambda batch: environment.results.put(dict(batch)), self._stored
@@ -109,6 +109,7 @@ class StreamPump(Pump):
         if not opened.clean and opened.epoch > 1:
             wait = self.sizes.drift * opened.lease
             self.waiting_for = f"waiting {wait:.0f} s for the previous owner's lease"
+            self._quiet_at = sent + wait
             await asyncio.sleep(wait)
             self.waiting_for = ""
             await self._renew()
@@ -383,6 +384,35 @@ class StreamPump(Pump):
         )
         size = len(item.payload)
         self._parks.add(item, size, Tag(part, batch.positions[index], size))
+
+    async def _write_parks(self, items: list[Parked]) -> None:
+        """Parks; what the delay service refuses for good (a delay beyond its bound) is a dead letter."""
+        park = self.setup.parking.park
+        try:
+            await park(items)
+        except UserError:
+            for item in items:
+                try:
+                    await park([item])
+                except UserError as error:
+                    await self.setup.environment.dead_letters.add([self._refused(item, str(error))])
+
+    def _refused(self, item: Parked, why: str) -> DeadLetter:
+        return DeadLetter(
+            id=item.id,
+            tailer=item.tailer,
+            kind=item.kind,
+            payload=item.payload,
+            outcome=Outcome.RETRY.name.lower(),
+            reason=f"{item.reason} (cannot be parked: {why})",
+            attempts=item.attempt - 1,
+            crashes=item.crashes,
+            first_seen=item.first_seen,
+            died_at=self.clock.wall(),
+            key=item.key,
+            headers=item.headers,
+            progress=item.progress,
+        )
 
     def _bury(self, out: Out, index: int, settlement: Settlement, ended: Ended) -> None:
         part, batch, mapped = out.place

@@ -13,14 +13,14 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...sdk.config import Bytes, Seconds
 from ...sdk.model.errors import NotConnected
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.inventory.inventory import Entries, Entry, Inventory
-from ..config import Seconds, Size
 from ..registry import Environment
 from .listing import Listing, list_folder, matcher
 
@@ -53,8 +53,8 @@ class DirectoryOptions(BaseModel):
     recursive: bool = True
     follow_links: bool = False
     payload: Literal["reference", "content"] = "reference"
-    max_bytes: Annotated[Size, Field(ge=0, le=1 << 30)] = 4 << 20
-    poll: Annotated[Seconds, Field(ge=0.01, le=86_400)] = 1.0
+    max_bytes: Bytes = Field(4 << 20, ge=0, le=1 << 30)
+    poll: Seconds = Field(1.0, ge=0.01, le=86_400)
     once: bool = False
 
 

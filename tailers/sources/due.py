@@ -33,7 +33,7 @@ class DueSource(LogSource):
 
 def build(options: DueOptions, environment: Environment) -> DueSource:
     """The source over one function's due stream."""
-    return DueSource(environment.log, PREFIX + options.function)
+    return DueSource(environment.due_log, PREFIX + options.function)
 
 
 KIND = SourceKind(

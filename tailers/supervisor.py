@@ -1,0 +1,116 @@
+"""All tailers of one process: those that are configured, and one for each function that has due items."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+from ..sdk.model.errors import ConfigError, Unavailable
+from ..sdk.model.lease import LeaseSizes
+from ..sdk.model.overview import TailerOverview
+from ..sdk.model.parked import Parked
+from .config import TailerConfig
+from .parking import Parking
+from .registry import Environment
+from .sources.due import PREFIX
+from .tailer import Tailer
+
+#: Seconds between looks for due streams of functions that never had one.
+LOOK_EVERY = 2.0
+
+
+class Tailers:
+    """A part. With `due`, each function that has a due stream, or whose items this process parks, gets a tailer named
+    `due.<function>` for it, with a window of its own: a clogged function never holds up another's retries.
+    """
+
+    def __init__(
+        self,
+        configs: Sequence[TailerConfig],
+        environment: Environment,
+        scheduler: str,
+        parking: Parking,
+        sizes: LeaseSizes,
+        *,
+        due: bool = True,
+    ) -> None:
+        names = [config.name for config in configs]
+        if len(set(names)) != len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise ConfigError(f"two tailers are named {twice[0]!r}: names must differ, since checkpoints bear them")
+        reserved = [name for name in names if name.startswith(PREFIX)]
+        if due and reserved:
+            raise ConfigError(
+                f'the tailer name {reserved[0]!r} is taken: "{PREFIX}…" names the delay service\'s tailers'
+            )
+        self._configs = {config.name: config for config in configs}
+        self._environment = environment
+        self._scheduler = scheduler
+        self._parking = parking
+        self._sizes = sizes
+        self._due = due
+        self._tailers: dict[str, Tailer] = {}
+        self._look: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Starts every tailer; raises the first one's error with none left running."""
+        try:
+            for config in self._configs.values():
+                await self._add(config)
+        except BaseException:
+            await self.stop()
+            raise
+        if self._due:
+            self._look = asyncio.create_task(self._find_due(), name="due-tailers")
+
+    async def drain(self, timeout: float) -> None:
+        """Drains all of them at once."""
+        await self._stop_looking()
+        await asyncio.gather(*(tailer.drain(timeout) for tailer in self._tailers.values()))
+
+    async def stop(self) -> None:
+        """Ends all of them."""
+        await self._stop_looking()
+        tailers, self._tailers = self._tailers, {}
+        await asyncio.gather(*(tailer.stop() for tailer in tailers.values()))
+
+    async def park(self, items: Sequence[Parked]) -> None:
+        """Parks, and sees to it that somebody reads the items when they are due."""
+        await self._parking.park(items)
+        for function in {item.kind.function for item in items}:
+            await self.expect(function)
+
+    async def expect(self, function: str) -> None:
+        """A function may have due items from now on."""
+        if self._look is not None and PREFIX + function not in self._tailers:
+            source = {"kind": "due", "function": function}
+            await self._add(TailerConfig.model_validate({"name": PREFIX + function, "source": source}))
+
+    def tailer(self, name: str) -> Tailer | None:
+        """One of them, for pausing and resuming."""
+        return self._tailers.get(name)
+
+    def overviews(self) -> list[TailerOverview]:
+        """How each of them is, sorted by name."""
+        return [self._tailers[name].overview() for name in sorted(self._tailers)]
+
+    async def _add(self, config: TailerConfig) -> None:
+        tailer = Tailer(config, self._environment, self._scheduler, self, self._sizes, origin=self._configs.get)
+        self._tailers[config.name] = tailer
+        await tailer.start()
+
+    async def _find_due(self) -> None:
+        while True:
+            with contextlib.suppress(Unavailable):
+                for stream in await self._environment.due_log.streams():
+                    if stream.startswith(PREFIX):
+                        await self.expect(stream.removeprefix(PREFIX))
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def _stop_looking(self) -> None:
+        look, self._look = self._look, None
+        if look is not None:
+            look.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await look

@@ -1,0 +1,156 @@
+"""One tailer: keeps a pump running over its source, pauses and drains it, and says how it is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import structlog
+
+from ..sdk.model.errors import StaleFence, UserError
+from ..sdk.model.lease import LeaseSizes
+from ..sdk.model.overview import TailerOverview
+from .config import TailerConfig
+from .parking import Parking
+from .pump import Counts, Pump, Setup
+from .queue_pump import QueuePump
+from .registry import Environment, kind_of
+from .stream_pump import StreamPump
+
+#: Pauses before a pump that failed is started again, seconds: the first, and the cap it doubles to.
+FIRST_PAUSE = 0.5
+LAST_PAUSE = 30.0
+#: A pump that ran this long starts over with the first pause.
+HEALTHY_AFTER = 60.0
+
+log = structlog.get_logger("tailrace.tailer")
+
+
+class Tailer:
+    """A part: `start` returns once the configuration is known to be good; the source is reached in the background, and
+    `overview()` says how that goes. `origin` finds the configuration of the tailer that a parked item first came from.
+    """
+
+    def __init__(
+        self,
+        config: TailerConfig,
+        environment: Environment,
+        scheduler: str,
+        parking: Parking,
+        sizes: LeaseSizes,
+        origin: Callable[[str], TailerConfig | None] = lambda name: None,
+    ) -> None:
+        self.config = config
+        self._kind = kind_of(str(config.source["kind"]))
+        environment = replace(environment, tailer=config.name)
+        self._setup = Setup(config, self._kind, environment, scheduler, parking, sizes, origin)
+        self._options = config.options_for(self._kind)
+        self._counts = Counts()
+        self._pump: Pump | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._paused = False
+        self._failure = ""
+
+    async def start(self) -> None:
+        """Begins. Raises ConfigError, or what the kind's `build` raises, for a source that cannot be."""
+        self._pump = self._build()
+        self._task = asyncio.create_task(self._run(), name=f"tailer-{self.config.name}")
+
+    async def drain(self, timeout: float) -> None:
+        """Reads nothing more; returns when nothing is out any more, or after `timeout` seconds."""
+        pump = self._pump
+        if pump is not None and not await pump.drain(timeout):
+            log.warning("drain timed out", tailer=self.config.name, in_flight=pump.in_flight)
+
+    async def stop(self) -> None:
+        """Ends now. What is out comes back when its lease is over; nothing is lost."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def pause(self) -> None:
+        """Reads nothing more until `resume`; what is out goes on."""
+        self._set_paused(True)
+
+    def resume(self) -> None:
+        """The opposite of `pause`; also starts again what had failed for good."""
+        self._set_paused(False)
+        if self._failure and (self._task is None or self._task.done()):
+            self._pump = self._build()
+            self._task = asyncio.create_task(self._run(), name=f"tailer-{self.config.name}")
+
+    def overview(self) -> TailerOverview:
+        """How it is, for people."""
+        pump, counts = self._pump, self._counts
+        state, detail = ("failed", self._failure) if self._failure or pump is None else pump.state
+        return TailerOverview(
+            name=self.config.name,
+            kind=self._kind.name,
+            state=state,
+            read=counts.read,
+            settled=counts.settled,
+            parked=counts.parked,
+            dead=counts.dead,
+            in_flight=0 if pump is None else pump.in_flight,
+            held=0 if pump is None else pump.held,
+            lag=-1 if pump is None else pump.lag,
+            detail=detail,
+        )
+
+    def _set_paused(self, paused: bool) -> None:
+        self._paused = paused
+        if self._pump is not None:
+            self._pump.paused = paused
+            self._pump.wake()
+
+    def _build(self) -> Pump:
+        self._failure = ""
+        source = self._kind.build(self._options, self._setup.environment)
+        family = QueuePump if self._kind.family == "queue" else StreamPump
+        pump: Pump = family(self._setup, self._counts, source)
+        pump.paused = self._paused
+        return pump
+
+    async def _run(self) -> None:
+        """One pump after another, until one ends for a reason that trying again cannot mend."""
+        clock = self._setup.clock
+        pause = FIRST_PAUSE
+        while True:
+            assert self._pump is not None
+            began = clock.monotonic()
+            try:
+                await self._pump.run()
+            except BaseExceptionGroup as group:
+                if all(isinstance(one, asyncio.CancelledError) for one in group.exceptions):
+                    raise asyncio.CancelledError from group
+                error: BaseException = _first(group)
+            except Exception as raised:
+                error = raised
+            else:
+                return
+            self._failure = str(error) or type(error).__name__
+            if isinstance(error, StaleFence | UserError):
+                if isinstance(error, StaleFence):
+                    self._failure = (
+                        f'another tailer named "{self.config.name}" has taken this source; '
+                        "give one of them another name, or resume this one to take it back"
+                    )
+                log.error("tailer stopped", tailer=self.config.name, reason=self._failure)
+                return
+            log.error("tailer failed, starting again", tailer=self.config.name, reason=self._failure, exc_info=error)
+            if clock.monotonic() - began > HEALTHY_AFTER:
+                pause = FIRST_PAUSE
+            await asyncio.sleep(pause)
+            pause = min(LAST_PAUSE, pause * 2)
+            self._pump = self._build()
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
