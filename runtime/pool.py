@@ -125,9 +125,8 @@ class Pool:
             meant = executor.retiring or (executor.why and death.code == -signal.SIGKILL)
             self._deaths = 0 if meant or lived >= LONG_LIFE else self._deaths + 1
             if self._deaths >= 3 and not self._ever_ready:
-                self.failure = self.failure or (
-                    f"pool {self.name!r}: its process {cause(death.code)} while it loaded {', '.join(self.setup.modules)}"
-                )
+                modules = ", ".join(self.setup.modules)
+                self.failure = f"pool {self.name!r}: its process {cause(death.code)} while it loaded {modules}"
             if not executor.retiring:
                 LOG.warning(
                     "pool %s: executor %d ended (code %d%s); it held %d items, %d ran",
