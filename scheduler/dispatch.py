@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 from ..sdk.model.workload import FLIGHT_ITEMS, INDEX_BITS
 from .roster import Able, Function
+from .rules.fairness import quantum
 from .rules.lanes import PAYLOAD, SESSION, Item, expired
-from .rules.placement import Pool, place, room_of
+from .rules.placement import Pool, limit_of, place, room_of
 from .rules.priority import split
 from .sessions import Assignment, Tailer, Worker, WorkerFlight
 
@@ -63,7 +64,7 @@ class Dispatch:
                 # Asked again: pools may be shared with the set that was just served.
                 room = room_of(able.pools)
                 if room:
-                    able.ring.round(room, max(1.0, room / weight), self._take)
+                    able.ring.round(room, quantum(room / weight, limit_of(able.pools)), self._take)
                     picked, self._picked = self._picked, []
                     self._place(able, picked)
         return self._assign()
@@ -71,7 +72,7 @@ class Dispatch:
     def _take_all(self, able: Able, room: int) -> None:
         """When there is room for all that waits, nobody's turn matters: everything of unlimited functions goes."""
         ring = able.ring
-        if sum([len(lane.items) for function in ring for lane in function.lanes]) > room:
+        if len(ring) > room or sum([len(lane.items) for function in ring for lane in function.lanes]) > room:
             return
         items: list[Item] = []
         for function in ring.clear():

@@ -15,6 +15,11 @@ from typing import Generic, TypeVar
 #: Weights beyond these are taken as these: a turn must come within a hundred rounds.
 LIGHTEST, HEAVIEST = 0.01, 100.0
 
+#: A turn may be this many items even when room is scarce, so that picking costs little, but no more than this part of
+#: what the pools can hold, so that a few slow functions in a small installation still alternate item by item.
+CHUNK = 16.0
+CHUNK_PART = 1 / 128
+
 
 class Turn:
     """What a function brings to the ring. `waits`: it is in the ring; who takes from it clears the mark when there
@@ -98,6 +103,11 @@ class Ring(Generic[T]):
             else:
                 turns.popleft()
         return given
+
+
+def quantum(share: float, capacity: int) -> float:
+    """Items for a turn of weight 1: an even share of the room there is, or a chunk of what the pools can hold."""
+    return max(1.0, share, min(CHUNK, capacity * CHUNK_PART))
 
 
 def clamp_weight(weight: float) -> float:

@@ -42,6 +42,11 @@ def room_of(pools: Sequence[Pool]) -> int:
     return sum([pool.room for pool in pools])
 
 
+def limit_of(pools: Sequence[Pool]) -> int:
+    """How many items all of them together can hold."""
+    return sum([pool.limit for pool in pools])
+
+
 def place(pools: Sequence[Pool], count: int) -> list[tuple[Pool, int]]:
     """Divides `count` items (at most `room_of(pools)`) so that the least loaded get them first, in even parts."""
     if len(pools) == 1:
