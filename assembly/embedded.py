@@ -64,6 +64,19 @@ class EmbeddedStores:
             await store.open()
         self._sweeper = asyncio.create_task(self._sweep(), name="sweep-stores")
 
+    def engines(self) -> dict[str, object]:
+        """The stores that other processes may use, by name."""
+        return {
+            "queue": self.queue,
+            "log": self.log,
+            "delay_log": self.delay_log,
+            "checkpoints": self.checkpoints,
+            "dead_letters": self.dead_letters,
+            "results": self.results,
+            "control": self.control,
+            "inventory": self.inventory,
+        }
+
     def _files(self) -> list[SqliteFile]:
         return [self._queue_file, self._log_file, self._delay_file, self._state_file]
 

@@ -68,4 +68,47 @@ def node(arguments: dict[str, Any]) -> Part:
     )
 
 
-_PARTS: dict[str, Callable[[dict[str, Any]], Part]] = {"node": node, "scheduler": scheduler, "worker": worker}
+def delay(arguments: dict[str, Any]) -> Part:
+    """The delay service over served stores. Arguments: listen, store, config."""
+    from .separate import SeparateDelay
+
+    return SeparateDelay(arguments["store"], _directory(arguments), arguments.get("listen"))
+
+
+def gateway(arguments: dict[str, Any]) -> Part:
+    """A gateway over served stores. Arguments: listen, store, config."""
+    from .separate import SeparateGateway
+
+    return SeparateGateway(arguments["store"], _directory(arguments), arguments.get("listen"))
+
+
+def tailers(arguments: dict[str, Any]) -> Part:
+    """Tailers over served stores. Arguments: files, scheduler, delay, store, config, heartbeat."""
+    from .separate import SeparateTailers
+
+    return SeparateTailers(
+        [Path(path) for path in arguments["files"]],
+        _directory(arguments),
+        scheduler=arguments["scheduler"],
+        delay=arguments["delay"],
+        store=arguments["store"],
+        heartbeat=arguments.get("heartbeat"),
+    )
+
+
+def store(arguments: dict[str, Any]) -> Part:
+    """Embedded stores, served. Arguments: listen, data, config."""
+    from .separate import SeparateStore
+
+    return SeparateStore(Path(arguments["data"]), _directory(arguments), arguments.get("listen"))
+
+
+_PARTS: dict[str, Callable[[dict[str, Any]], Part]] = {
+    "delay": delay,
+    "gateway": gateway,
+    "node": node,
+    "scheduler": scheduler,
+    "store": store,
+    "tailers": tailers,
+    "worker": worker,
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from ..sdk.model.errors import InvalidRequest
@@ -17,17 +17,24 @@ USUAL_LETTERS = 100
 MOST_LETTERS = 1000
 
 
+async def no_parts() -> Overview:
+    """For a gateway that knows of no tailers and no delay streams."""
+    return Overview()
+
+
 class OverviewDesk:
     """Answers Overview and ListDead. `parts` tells of the tailers and delay streams; the stores are counted here."""
 
-    def __init__(self, queue: Queue, dead_letters: DeadLetters, parts: Callable[[], Overview]) -> None:
+    def __init__(self, queue: Queue, dead_letters: DeadLetters, parts: Callable[[], Awaitable[Overview]]) -> None:
         self._queue = queue
         self._dead_letters = dead_letters
         self._parts = parts
 
     async def overview(self, request: pb.OverviewRequest) -> pb.OverviewReply:
         """Everything now."""
-        whole = replace(self._parts(), queue=await self._queue.counts(), dead_letters=await self._dead_letters.count())
+        whole = replace(
+            await self._parts(), queue=await self._queue.counts(), dead_letters=await self._dead_letters.count()
+        )
         return overview_to_wire(whole)
 
     async def list_dead(self, request: pb.ListDeadRequest) -> pb.ListDeadReply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import grpc
 
@@ -20,7 +20,7 @@ from ..stores.results.results import Results
 from .config import GatewayConfig
 from .control import ControlDesk
 from .known_functions import KnownFunctions
-from .overview import OverviewDesk
+from .overview import OverviewDesk, no_parts
 from .status import StatusDesk
 from .submitter import Submitter
 
@@ -63,7 +63,7 @@ class GatewayServer:
         results: Results,
         dead_letters: DeadLetters,
         control: Control,
-        overview: Callable[[], Overview] = Overview,
+        overview: Callable[[], Awaitable[Overview]] = no_parts,
         clock: Clock = SYSTEM_CLOCK,
         quotas: Sequence[Quota] = (),
     ) -> None:

@@ -213,13 +213,17 @@ async def test_dead_letters_are_listed_and_shown(stores: Any, operator: GatewayC
 
 async def test_the_overview_joins_what_the_parts_tell_with_the_stores_counts(stores: Any) -> None:
     tailer = TailerOverview("orders", "log", "running", read=7, lag=-1, detail="fine")
+
+    async def parts() -> Overview:
+        return Overview(tailers=[tailer], delay={"delay.5s": 3})
+
     running = GatewayServer(
         stores.gateway()._config,
         stores.queue,
         stores.results,
         stores.dead_letters,
         stores.control,
-        lambda: Overview(tailers=[tailer], delay={"delay.5s": 3}),
+        parts,
     )
     await running.start()
     await stores.dead_letters.add([letter("a")])

@@ -1,0 +1,111 @@
+"""What the command line runs in the foreground: one part, or the whole platform. Each returns an exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..sdk.lifecycle import Part
+from . import parts
+from .platform import Platform
+from .running import Signals, run
+
+#: Where `tailrace up` listens, and what the parts look for when nothing is said.
+DEFAULT_PORTS = {
+    "gateway": "127.0.0.1:8786",
+    "scheduler": "127.0.0.1:8788",
+    "delay": "127.0.0.1:8789",
+    "store": "127.0.0.1:8790",
+}
+
+
+def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: bool) -> int:
+    """The whole platform here, until a signal. `data` rests when it ends; the next `up` goes on from there."""
+    say = _sayer(as_json)
+    platform = Platform(data, functions, config, ports=DEFAULT_PORTS, on_event=say)
+
+    def started() -> None:
+        say("tailrace", "ready", f"gateway {platform.gateway_address}, scheduler {platform.scheduler_address}")
+
+    return _run(platform, started)
+
+
+def run_scheduler(listen: str | None, gateway: str | None, config: Path | None) -> int:
+    """A scheduler; without a gateway it has no gates and no quotas."""
+    return _part("scheduler", parts.scheduler, listen=listen, gateway=gateway, config=config)
+
+
+def run_worker(modules: Sequence[str], schedulers: Sequence[str], gateway: str | None, config: Path | None) -> int:
+    """A worker that runs the functions of the modules."""
+    return _part(
+        "worker",
+        parts.worker,
+        modules=list(modules),
+        schedulers=list(schedulers) or [DEFAULT_PORTS["scheduler"]],
+        gateway=gateway or os.environ.get("TAILRACE_GATEWAY") or DEFAULT_PORTS["gateway"],
+        config=config,
+    )
+
+
+def run_delay(listen: str | None, store: str | None, config: Path | None) -> int:
+    """The delay service over the stores served at `store`."""
+    return _part("delay", parts.delay, listen=listen, store=store or DEFAULT_PORTS["store"], config=config)
+
+
+def run_gateway(listen: str | None, store: str | None, config: Path | None) -> int:
+    """A gateway over the stores served at `store`."""
+    return _part("gateway", parts.gateway, listen=listen, store=store or DEFAULT_PORTS["store"], config=config)
+
+
+def run_tailers(
+    files: Sequence[Path], scheduler: str | None, delay: str | None, store: str | None, config: Path | None
+) -> int:
+    """Tailers over the stores served at `store`, with the delay service at `delay`."""
+    return _part(
+        "tailers",
+        parts.tailers,
+        files=[str(path) for path in files],
+        scheduler=scheduler or DEFAULT_PORTS["scheduler"],
+        delay=delay or DEFAULT_PORTS["delay"],
+        store=store or DEFAULT_PORTS["store"],
+        config=config,
+    )
+
+
+def run_store(listen: str | None, data: Path, config: Path | None) -> int:
+    """The embedded stores in `data`, served to other processes."""
+    return _part("store", parts.store, listen=listen, data=str(data), config=config)
+
+
+def _part(name: str, make: Callable[[dict[str, Any]], Part], *, config: Path | None, **arguments: Any) -> int:
+    part = make({"config": None if config is None else str(config), **arguments})
+    say = _sayer(False)
+    return _run(part, lambda: say(name, "ready", getattr(part, "address", "")))
+
+
+def _run(part: Part, started: Callable[[], None]) -> int:
+    async def main() -> None:
+        signals = Signals()
+        signals.install()
+        await run(part, started=started, signals=signals)
+
+    asyncio.run(main())
+    return 0
+
+
+def _sayer(as_json: bool) -> Callable[[str, str, str], None]:
+    """Tells people, or machines, what the parts do; on standard error, as logs are."""
+
+    def say(part: str, event: str, detail: str) -> None:
+        if as_json:
+            text = json.dumps({"part": part, "event": event, "detail": detail})
+        else:
+            text = f"{part:>9}  {event}  {detail}".rstrip()
+        print(text, file=sys.stderr, flush=True)
+
+    return say

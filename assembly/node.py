@@ -1,0 +1,122 @@
+"""The node: the one process that owns the embedded stores, with everything that reads and writes them in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..delay_service.config import DelayConfig
+from ..delay_service.mover import Mover
+from ..delay_service.service import DelayServer, DelayService
+from ..gateway.config import GatewayConfig
+from ..gateway.quotas import QuotasConfig
+from ..gateway.server import GatewayServer
+from ..sdk.clock import SYSTEM_CLOCK
+from ..sdk.config import load
+from ..sdk.lifecycle import Group
+from ..sdk.model.overview import Overview
+from ..stores.config import StoresConfig
+from ..stores.server import StoreServer
+from ..tailers.config import TailerConfig
+from ..tailers.registry import Environment
+from ..tailers.supervisor import Tailers
+from .embedded import EmbeddedStores
+from .settings import ConfigDirectory, merged
+
+#: The tailer that every node has: it reads the node's own queue.
+QUEUE_TAILER = {"name": "queue", "source": {"kind": "queue"}, "results": True}
+
+
+class Node:
+    """A Part. `listen` has the addresses of `gateway`, `store` and `delay`; `addresses` the actual ones after start.
+
+    Order of starting: stores, then those who serve them, then the tailers; drained and stopped in reverse, so that
+    what is in flight is still settled while the tailers drain.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        directory: ConfigDirectory,
+        *,
+        scheduler: str,
+        listen: dict[str, str],
+        tailers: Sequence[Path] = (),
+        heartbeat: float | None = None,
+    ) -> None:
+        configs = [load(path, TailerConfig) for path in [*directory.tailers(), *tailers]]
+        if not any(config.source["kind"] == "queue" for config in configs):
+            configs.insert(0, TailerConfig.model_validate(QUEUE_TAILER))
+        stores_config = merged(directory.read("stores.yaml", StoresConfig), listen=listen["store"])
+        gateway_config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen["gateway"])
+        delay_config = merged(directory.read("delay.yaml", DelayConfig), listen=listen["delay"])
+        quota_file = directory.quotas()
+        quotas = [] if quota_file is None else load(quota_file, QuotasConfig).quotas()
+        stores = self._stores = EmbeddedStores(data, stores_config)
+        self._delay = DelayService(stores.delay_log, delay_config)
+        self._tailers = Tailers(
+            configs,
+            Environment(
+                queue=stores.queue,
+                log=stores.log,
+                delay_log=stores.delay_log,
+                checkpoints=stores.checkpoints,
+                inventory=stores.inventory,
+                dead_letters=stores.dead_letters,
+                results=stores.results,
+                clock=SYSTEM_CLOCK,
+                data_dir=data,
+            ),
+            scheduler,
+            self._delay,
+            directory.lease_sizes(heartbeat),
+        )
+        self._gateway = GatewayServer(
+            gateway_config,
+            stores.queue,
+            stores.results,
+            stores.dead_letters,
+            stores.control,
+            self._overview,
+            quotas=quotas,
+        )
+        self._delay_server = DelayServer(self._delay, delay_config)
+        self._store_server = StoreServer(stores_config.listen, stores.engines())
+        self._parts = Group(
+            [
+                stores,
+                Mover(stores.delay_log, stores.checkpoints, delay_config),
+                self._delay_server,
+                self._store_server,
+                self._gateway,
+                self._tailers,
+            ]
+        )
+
+    async def _overview(self) -> Overview:
+        """What the gateway cannot count by itself."""
+        depths = await self._delay.depth()
+        return Overview(tailers=self._tailers.overviews(), delay={depth.stream: depth.items for depth in depths})
+
+    @property
+    def address(self) -> str:
+        """Where clients submit."""
+        return self._gateway.address
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where each part listens."""
+        return {
+            "gateway": self._gateway.address,
+            "store": self._store_server.address,
+            "delay": self._delay_server.address,
+        }
+
+    async def start(self) -> None:
+        await self._parts.start()
+
+    async def drain(self, timeout: float) -> None:
+        await self._parts.drain(timeout)
+
+    async def stop(self) -> None:
+        await self._parts.stop()

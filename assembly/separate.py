@@ -1,0 +1,160 @@
+"""Parts that run apart from the embedded stores: the same objects as in the node, over the stores served by another
+process. Only constructors differ (law 11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..delay_service.config import DelayConfig
+from ..delay_service.mover import Mover
+from ..delay_service.service import DelayServer, DelayService
+from ..gateway.config import GatewayConfig
+from ..gateway.quotas import QuotasConfig
+from ..gateway.server import GatewayServer
+from ..sdk.config import load
+from ..sdk.lifecycle import Group
+from ..sdk.wire.delay import DelayClient
+from ..stores.config import StoresConfig
+from ..stores.remote import (
+    RemoteCheckpoints,
+    RemoteControl,
+    RemoteDeadLetters,
+    RemoteInventory,
+    RemoteLog,
+    RemoteQueue,
+    RemoteResults,
+)
+from ..stores.server import StoreServer
+from ..tailers.config import TailerConfig
+from ..tailers.registry import Environment
+from ..tailers.supervisor import Tailers
+from .embedded import EmbeddedStores
+from .settings import ConfigDirectory, merged
+
+
+class RemoteStores:
+    """Clients of every store served at an address. A Part."""
+
+    def __init__(self, address: str) -> None:
+        self.queue = RemoteQueue(address)
+        self.log = RemoteLog(address)
+        self.delay_log = RemoteLog(address, "delay_log")
+        self.checkpoints = RemoteCheckpoints(address)
+        self.dead_letters = RemoteDeadLetters(address)
+        self.results = RemoteResults(address)
+        self.control = RemoteControl(address)
+        self.inventory = RemoteInventory(address)
+
+    async def start(self) -> None:
+        """Nothing to do: each client dials at its first call."""
+
+    async def drain(self, timeout: float) -> None:
+        """Nothing to wait for."""
+
+    async def stop(self) -> None:
+        """Closes the clients."""
+        for client in vars(self).values():
+            await client.close()
+
+
+class SeparateStore(Group):
+    """Embedded stores, served. A Part."""
+
+    def __init__(self, data: Path, directory: ConfigDirectory, listen: str | None) -> None:
+        config = merged(directory.read("stores.yaml", StoresConfig), listen=listen)
+        stores = EmbeddedStores(data, config)
+        self._server = StoreServer(config.listen, stores.engines())
+        super().__init__([stores, self._server])
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return self._server.address
+
+
+class SeparateGateway(Group):
+    """A gateway over served stores. A Part."""
+
+    def __init__(self, store: str, directory: ConfigDirectory, listen: str | None) -> None:
+        config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen)
+        file = directory.quotas()
+        stores = RemoteStores(store)
+        self._server = GatewayServer(
+            config,
+            stores.queue,
+            stores.results,
+            stores.dead_letters,
+            stores.control,
+            quotas=[] if file is None else load(file, QuotasConfig).quotas(),
+        )
+        super().__init__([stores, self._server])
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return self._server.address
+
+
+class SeparateDelay(Group):
+    """The delay service over served stores. A Part."""
+
+    def __init__(self, store: str, directory: ConfigDirectory, listen: str | None) -> None:
+        config = merged(directory.read("delay.yaml", DelayConfig), listen=listen)
+        stores = RemoteStores(store)
+        self._server = DelayServer(DelayService(stores.delay_log, config), config)
+        super().__init__([stores, Mover(stores.delay_log, stores.checkpoints, config), self._server])
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return self._server.address
+
+
+class SeparateTailers:
+    """Tailers over served stores, with the delay service at its address. A Part."""
+
+    def __init__(
+        self,
+        files: Sequence[Path],
+        directory: ConfigDirectory,
+        *,
+        scheduler: str,
+        delay: str,
+        store: str,
+        heartbeat: float | None = None,
+    ) -> None:
+        self._configs = [load(path, TailerConfig) for path in files]
+        self._sizes = directory.lease_sizes(heartbeat)
+        self._scheduler = scheduler
+        self._delay_address = delay
+        self._stores = RemoteStores(store)
+        self._parts: Group | None = None
+        self._delay: DelayClient | None = None
+
+    async def start(self) -> None:
+        stores = self._stores
+        self._delay = DelayClient(self._delay_address)
+        environment = Environment(
+            queue=stores.queue,
+            log=stores.log,
+            checkpoints=stores.checkpoints,
+            inventory=stores.inventory,
+            dead_letters=stores.dead_letters,
+            results=stores.results,
+            delay_log=stores.delay_log,
+        )
+        tailers = Tailers(self._configs, environment, self._scheduler, self._delay, self._sizes)
+        self._parts = Group([stores, tailers])
+        await self._parts.start()
+
+    async def drain(self, timeout: float) -> None:
+        if self._parts is not None:
+            await self._parts.drain(timeout)
+
+    async def stop(self) -> None:
+        if self._parts is not None:
+            await self._parts.stop()
+        if self._delay is not None:
+            await self._delay.close()

@@ -1,0 +1,340 @@
+"""Commands that talk to the gateway: workloads, functions, gates, quotas, dead letters."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from ..sdk import terminal
+from ..sdk.model.errors import InvalidRequest
+from ..sdk.terminal import GatewayAddress, Json
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ..sdk.model.dead_letter import DeadLetter
+    from ..sdk.model.status import WorkloadStatus
+    from ..sdk.wire.gateway import GatewayClient
+
+T = TypeVar("T")
+
+function = typer.Typer(help="Functions that workers have registered.", no_args_is_help=True, rich_markup_mode=None)
+gate = typer.Typer(help="Pause or drop a function's workloads.", no_args_is_help=True, rich_markup_mode=None)
+quota = typer.Typer(help="Limits of functions.", no_args_is_help=True, rich_markup_mode=None)
+dead = typer.Typer(help="Workloads that will not be tried again.", no_args_is_help=True, rich_markup_mode=None)
+
+Ids = Annotated[list[str], typer.Argument(metavar="ID…")]
+Id = Annotated[str, typer.Argument(metavar="ID")]
+FunctionName = Annotated[str, typer.Argument(metavar="FUNCTION")]
+Collection = Annotated[str, typer.Option("--collection", help="Only this collection of the function.")]
+Why = Annotated[str, typer.Option("--why", help="The reason, shown by `gate list`.")]
+
+#: Most copies that one `submit --count` makes.
+MOST_COPIES = 1_000_000
+
+
+def submit(
+    function: FunctionName,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE…", help='Arguments: JSON values, or text (`n=5`, `name=Ann`, `zip="01"`).'),
+    ] = None,
+    json_arguments: Annotated[
+        str | None, typer.Option("--json-arguments", metavar="TEXT", help="All arguments as a JSON object; - reads it.")
+    ] = None,
+    delay: Annotated[str | None, typer.Option("--delay", metavar="TIME", help='Due after, such as "30s".')] = None,
+    priority: Annotated[str | None, typer.Option("--priority", help="A priority; default: the function's.")] = None,
+    collection: Annotated[str | None, typer.Option("--collection", help="A label among the function's.")] = None,
+    tenant: Annotated[str, typer.Option("--tenant", help="On whose behalf.")] = "",
+    key: Annotated[str, typer.Option("--key", help="The ordering key.")] = "",
+    dedupe_key: Annotated[str, typer.Option("--dedupe-key", help="The same key submits once.")] = "",
+    count: Annotated[int, typer.Option("--count", min=1, max=MOST_COPIES, help="So many copies.")] = 1,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Submit a workload; it is durable when this returns. Prints its id."""
+    given = _arguments(arguments or [], json_arguments)
+    if dedupe_key and count > 1:
+        raise InvalidRequest("--dedupe-key with --count would submit one workload only: leave one of them out")
+    from ..sdk.call import Call
+    from ..sdk.client import Client
+
+    one = Call(
+        function,
+        delay=delay,
+        priority=priority,
+        collection=collection,
+        tenant=tenant,
+        key=key,
+        dedupe_key=dedupe_key,
+        arguments=given,
+    )
+    ids: list[dict[str, Any]] = []
+    with Client(gateway) as client, terminal.progress("submitting", count) as advance:
+        for start in range(0, count, 1000):
+            handles = client.submit_many([one] * min(1000, count - start))
+            ids += [{"id": handle.id, "function": function, "duplicate": handle.duplicate} for handle in handles]
+            advance(len(handles))
+    if as_json:
+        terminal.show_json(ids)
+    elif count == 1:
+        terminal.say(ids[0]["id"] + ("  (submitted before, with the same dedupe key)" if ids[0]["duplicate"] else ""))
+    else:
+        terminal.say(f"{count} workloads submitted, {ids[0]['id']} … {ids[-1]['id']}")
+
+
+def _arguments(pairs: Iterable[str], text: str | None) -> dict[str, Any]:
+    """The arguments of a call from `key=value` pairs or one JSON object."""
+    given: dict[str, Any] = {}
+    if text is not None:
+        text = sys.stdin.read() if text == "-" else text
+        try:
+            given = json.loads(text)
+        except ValueError as error:
+            raise InvalidRequest(f"--json-arguments is not JSON: {error}") from None
+        if not isinstance(given, dict):
+            raise InvalidRequest('--json-arguments: expected an object, such as {"name": "Ann"}')
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise InvalidRequest(f"{pair!r} is not an argument: expected key=value, such as name=Ann or n=5")
+        if name in given:
+            raise InvalidRequest(f"the argument {name!r} is given twice: keep one of them")
+        try:
+            given[name] = json.loads(value)
+        except ValueError:
+            given[name] = value
+    return given
+
+
+def status(ids: Ids, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Where workloads are now."""
+    from ..sdk.client import Client
+
+    with Client(gateway) as client:
+        found = client.status_many(ids)
+    rows = [_status_row(id, each) for id, each in zip(ids, found, strict=True)]
+    terminal.show(rows, ["id", "function", "state", "attempts", "due_at", "progress", "reason"], as_json)
+    if any(each is None for each in found):
+        raise typer.Exit(terminal.FAILED)
+
+
+def _status_row(id: str, status: WorkloadStatus | None) -> dict[str, Any]:
+    if status is None:
+        return {"id": id, "state": "unknown", "reason": "never submitted here, or ended long ago"}
+    return {
+        "id": status.id,
+        "function": status.function,
+        "state": status.state,
+        "priority": _label(status.kind.priority),
+        "collection": status.kind.collection,
+        "tenant": status.kind.tenant,
+        "attempts": status.attempts,
+        "crashes": status.crashes,
+        "created_at": terminal.moment(status.created_at),
+        "due_at": terminal.moment(status.due_at),
+        "ended_at": terminal.moment(status.ended_at),
+        "progress": status.progress,
+        "reason": status.reason,
+    }
+
+
+def _label(priority: int) -> str:
+    from ..sdk.model.priority import Priority
+
+    return Priority(priority).label
+
+
+def result(
+    id: Id,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended.")] = False,
+    timeout: Annotated[str | None, typer.Option("--timeout", metavar="TIME", help="Wait at most so long.")] = None,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """What a workload returned, as JSON. Exit code 1 when it did not succeed, is not over, or is not known."""
+    from ..sdk.client import Client
+    from ..sdk.model.errors import WorkloadFailed
+
+    with Client(gateway) as client:
+        if client.status_many([id])[0] is None:
+            _not_found(f"no workload {id!r} is known: it was never submitted here, or ended long ago")
+        try:
+            value = client.result(id, timeout if wait or timeout else 0)
+        except WorkloadFailed as error:
+            if as_json:
+                terminal.show_json({"id": id, "outcome": error.outcome, "reason": error.reason})
+                raise typer.Exit(terminal.FAILED) from None
+            raise
+    terminal.show_json({"id": id, "outcome": "success", "result": value} if as_json else value)
+
+
+def cancel(ids: Ids, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Ask for the end of workloads. Exit code 1 when one of them is not known."""
+    from ..sdk.client import Client
+
+    with Client(gateway) as client:
+        outcomes = client.cancel_many(ids)
+    rows = [{"id": id, "outcome": outcome} for id, outcome in zip(ids, outcomes, strict=True)]
+    terminal.show(rows, ["id", "outcome"], as_json)
+    if "unknown" in outcomes:
+        raise typer.Exit(terminal.FAILED)
+
+
+@function.command("list")
+def function_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Functions, with their priority and retry policy."""
+    from ..sdk.model.function_spec import spec_to_dict
+
+    functions = _ask(gateway, lambda client: client.functions())
+    rows = [spec_to_dict(spec) for spec in functions]
+    for row in rows:
+        row["attempts"] = row["retry"]["max_attempts"]
+    terminal.show(
+        rows,
+        ["name", "priority", "attempts", "timeout", "pool", "isolation", "description"],
+        as_json,
+        empty="no function is registered: start a worker (`tailrace worker MODULE`, `tailrace up --functions MODULE`)",
+    )
+
+
+@gate.command("pause")
+def gate_pause(
+    function: FunctionName, collection: Collection = "", why: Why = "", gateway: GatewayAddress = None
+) -> None:
+    """Hold a function's workloads where they rest; what runs goes on."""
+    _set_gate(gateway, function, collection, "pause", why)
+
+
+@gate.command("drop")
+def gate_drop(
+    function: FunctionName, collection: Collection = "", why: Why = "", gateway: GatewayAddress = None
+) -> None:
+    """Discard a function's workloads instead of running them."""
+    _set_gate(gateway, function, collection, "drop", why)
+
+
+@gate.command("resume")
+def gate_resume(function: FunctionName, collection: Collection = "", gateway: GatewayAddress = None) -> None:
+    """Remove a gate."""
+    _set_gate(gateway, function, collection, "resume", "")
+
+
+def _set_gate(gateway: str | None, function: str, collection: str, action: str, why: str) -> None:
+    from ..sdk.identity import whoami
+    from ..sdk.model.limits import Gate
+
+    _ask(gateway, lambda client: client.set_gate(Gate(function, collection, action, whoami(), why)))
+    past = {"pause": "paused", "drop": "dropped from now on", "resume": "resumed"}[action]
+    terminal.say(f"{function}{f' / {collection}' if collection else ''}: {past}")
+
+
+@gate.command("list")
+def gate_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """The gates that are closed."""
+    gates = _ask(gateway, lambda client: client.limits()).gates
+    rows = [
+        {
+            "function": each.function,
+            "collection": each.collection,
+            "action": each.action,
+            "who": each.who,
+            "why": each.why,
+            "since": terminal.moment(each.since),
+        }
+        for each in gates
+    ]
+    terminal.show(rows, list(rows[0]) if rows else [], as_json, empty="every gate is open")
+
+
+@quota.command("set")
+def quota_set(
+    function: FunctionName,
+    concurrency: Annotated[int, typer.Option("--concurrency", min=0, help="Runs at once; 0: no limit.")] = 0,
+    rate: Annotated[float, typer.Option("--rate", min=0, help="Starts per second; 0: no limit.")] = 0.0,
+    burst: Annotated[float, typer.Option("--burst", min=0, help="Starts at once after a quiet time.")] = 0.0,
+    weight: Annotated[float, typer.Option("--weight", min=0, help="Share when functions compete.")] = 0.0,
+    gateway: GatewayAddress = None,
+) -> None:
+    """Set all limits of a function; what is not given is not limited."""
+    from ..sdk.model.limits import Quota
+
+    _ask(gateway, lambda client: client.set_quota(Quota(function, concurrency, rate, burst, weight)))
+    terminal.say(f"{function}: {'limits set' if concurrency or rate or weight else 'no limits'}")
+
+
+@quota.command("list")
+def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """The limits that are set."""
+    quotas = _ask(gateway, lambda client: client.limits()).quotas
+    names = ["function", "concurrency", "rate", "burst", "weight"]
+    rows = [{name: getattr(each, name) for name in names} for each in quotas]
+    terminal.show(rows, names, as_json, empty="no function has a limit")
+
+
+@dead.command("list")
+def dead_list(
+    function: Annotated[str, typer.Option("--function", help="Only of this function.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")] = 100,
+    after: Annotated[str, typer.Option("--after", metavar="ID", help="Go on after this one.")] = "",
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Dead letters, oldest first."""
+    letters, total = _ask(gateway, lambda client: client.dead_letters(function, limit, after))
+    rows = [_letter_row(letter) for letter in letters]
+    terminal.show(rows, ["id", "function", "outcome", "attempts", "died_at", "reason"], as_json, empty="none")
+    if not as_json and total > len(rows) and rows:
+        terminal.complain(f"{len(rows)} of {total}; go on with --after {rows[-1]['id']}")
+
+
+@dead.command("show")
+def dead_show(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """One dead letter with its payload."""
+    try:
+        letter = _ask(gateway, lambda client: client.dead_letter(id))
+    except InvalidRequest as error:
+        _not_found(str(error))
+    payload = letter.payload.decode("utf-8", "backslashreplace")
+    terminal.show_facts({**_letter_row(letter), "payload": payload}, as_json)
+
+
+def _letter_row(letter: DeadLetter) -> dict[str, Any]:
+    return {
+        "id": letter.id,
+        "function": letter.kind.function,
+        "outcome": letter.outcome,
+        "reason": letter.reason,
+        "attempts": letter.attempts,
+        "crashes": letter.crashes,
+        "priority": _label(letter.kind.priority),
+        "collection": letter.kind.collection,
+        "tenant": letter.kind.tenant,
+        "key": letter.key,
+        "headers": dict(letter.headers),
+        "tailer": letter.tailer,
+        "first_seen": terminal.moment(letter.first_seen),
+        "died_at": terminal.moment(letter.died_at),
+        "progress": letter.progress,
+    }
+
+
+def _not_found(message: str) -> None:
+    terminal.complain(f"tailrace: {message}")
+    raise typer.Exit(terminal.FAILED)
+
+
+def _ask(gateway: str | None, question: Callable[[GatewayClient], Awaitable[T]]) -> T:
+    """One conversation with the gateway."""
+    from ..sdk.discovery import find_gateway
+    from ..sdk.wire.gateway import GatewayClient
+
+    async def ask() -> T:
+        async with GatewayClient(find_gateway(gateway)) as client:
+            return await question(client)
+
+    return terminal.call(ask())
