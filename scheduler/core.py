@@ -8,7 +8,7 @@ worker's `report` → its tailer (returns.py). An item is handed to a worker at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ..sdk.model.demand import Cell
 from ..sdk.model.function_spec import FunctionSpec
@@ -19,6 +19,7 @@ from ..sdk.model.workload import INDEX_BITS, Flight, Outcomes
 from .config import SchedulerConfig
 from .dispatch import Dispatch, wake
 from .intake import Intake
+from .recall import Recall
 from .returns import HELD, Returns, ended
 from .roster import Roster
 from .rules.credit import too_much
@@ -47,7 +48,8 @@ class Core:
         self.returns = Returns()
         self.intake = Intake(self.roster, self.returns)
         self.speaking = self.returns.speaking
-        self._dispatch = Dispatch(config.low_share, self._expire)
+        self._recall = Recall(self.roster, self.workers, self.intake, self.returns)
+        self._dispatch = Dispatch(config.low_share, self._recall.expire)
         self._cells: dict[Cell, int] = {}
         self._total = 0
         self._groups = 0
@@ -81,7 +83,7 @@ class Core:
         if self.tailers.get(tailer.session) is tailer:
             del self.tailers[tailer.session]
             tailer.held.flights.clear()
-            self._revoke(lambda item: item[SESSION] is tailer)
+            self._recall.revoke(lambda item: item[SESSION] is tailer)
             self._recredit(now)
 
     def attach_worker(self, session: str, name: str, now: float) -> Worker:
@@ -112,21 +114,21 @@ class Core:
         """Its connection is gone. What was not sent yet waits again; what was sent waits for it, or for its lease."""
         worker.connected = False
         worker.away_since = now
-        self._take_back(worker)
+        self._recall.take_back(worker)
         self._reroster(now)
 
     def worker_draining(self, worker: Worker, now: float) -> None:
         """It takes nothing new; what it has it finishes or hands back."""
         if not worker.draining:
             worker.draining = True
-            self._take_back(worker)
+            self._recall.take_back(worker)
             self._reroster(now)
 
     def forget_worker(self, worker: Worker, now: float) -> None:
         """A session is over for good: whether its items ran is not known."""
         if self.workers.get(worker.session) is worker:
             worker.connected = False
-            self._take_back(worker)
+            self._recall.take_back(worker)
             del self.workers[worker.session]
             _, items = self.returns.release(worker, list(worker.open))
             self.returns.end(items, ended(Outcome.LOST, Reason.WORKER_LOST))
@@ -153,12 +155,12 @@ class Core:
     def granted(self, tailer: Tailer, request: int, lease: float, flights: Iterable[int]) -> None:
         """The tailer's answer to a lease request. Items of flights it does not list are nobody's any more."""
         sent_at = tailer.requests.sent_at(request)
-        self._abandon(tailer, tailer.held.renew(0.0 if sent_at is None else sent_at + lease, flights))
+        self._recall.abandon(tailer, tailer.held.renew(0.0 if sent_at is None else sent_at + lease, flights))
 
     def abandon(self, tailer: Tailer, flight: int) -> None:
         """Nobody waits for this flight any more: what waits is dropped, what runs is cancelled and not renewed."""
         if tailer.held.forget(flight):
-            self._abandon(tailer, [flight])
+            self._recall.abandon(tailer, [flight])
 
     def cancel(self, tailer: Tailer, refs: Iterable[int]) -> None:
         """Waiting items end at once; running ones are cancelled where they run."""
@@ -167,8 +169,8 @@ class Core:
         def named(item: Item) -> bool:
             return item[SESSION] is tailer and item[REF] in wanted
 
-        self.returns.end(self._remove(named), ended(Outcome.CANCELLED, Reason.CANCELLED))
-        self._cancel_running(named)
+        self.returns.end(self._recall.remove(named), ended(Outcome.CANCELLED, Reason.CANCELLED))
+        self._recall.cancel_running(named)
 
     def heartbeat(self) -> None:
         """Every session with a connection is asked to renew."""
@@ -206,7 +208,7 @@ class Core:
             until = made.tailer.held.until({item[REF] >> INDEX_BITS for item in made.items})
             if grant_to_worker(self.sizes, until - now) > 0 and (lease := worker.granted.grant(self.sizes, until)) > 0:
                 return made, lease
-            self.returns.end(self._unsend(worker, made), HELD[Reason.LEASE_OVER])
+            self.returns.end(self._recall.unsend(worker, made), HELD[Reason.LEASE_OVER])
         return None
 
     # ---- time and control
@@ -229,7 +231,7 @@ class Core:
             else:
                 self._see_freshness(worker, now)
         for tailer in list(self.tailers.values()):
-            self._lapse(tailer, now)
+            self._recall.lapse(tailer, now)
             if not tailer.connected and not tailer.patient:
                 over = max(tailer.held.ends(), tailer.away_since + self.sizes.scheduler)
                 if now >= over:
@@ -244,7 +246,7 @@ class Core:
                     self.returns.end(left, HELD[Reason.NO_WORKER])
             for lane in function.lanes:
                 if lane.dated:
-                    self._expire(lane.remove(lambda item: expired(item, wall)))
+                    self._recall.expire(lane.remove(lambda item: expired(item, wall)))
         if stranded:
             self._recredit(now)
 
@@ -271,8 +273,8 @@ class Core:
         """Takes nothing more: credit ends, what waits goes back, what runs may finish."""
         self.draining = True
         for worker in self.workers.values():
-            self._take_back(worker)
-        self.returns.end(self._remove(lambda item: True), HELD[Reason.DRAINING])
+            self._recall.take_back(worker)
+        self.returns.end(self._recall.remove(lambda item: True), HELD[Reason.DRAINING])
         self._recredit(now)
 
     @property
@@ -297,57 +299,6 @@ class Core:
         if too_much(tailer.held.items, self.config.calls if tailer.patient else self._total):
             return Reason.NO_CREDIT
         return None
-
-    def _expire(self, items: list[Item]) -> None:
-        self.returns.end(items, ended(Outcome.EXPIRED, Reason.EXPIRED))
-
-    def _abandon(self, tailer: Tailer, flights: Collection[int]) -> None:
-        gone = set(flights)
-        if gone:
-            self._revoke(lambda item: item[SESSION] is tailer and item[REF] >> INDEX_BITS in gone)
-
-    def _lapse(self, tailer: Tailer, now: float) -> None:
-        """Flights whose lease is over: what waits goes back, what runs is not renewed any more and is cancelled."""
-        over = set(tailer.held.lapse(now))
-        if over:
-
-            def lapsed(item: Item) -> bool:
-                return item[SESSION] is tailer and item[REF] >> INDEX_BITS in over
-
-            self.returns.end(self._remove(lapsed), HELD[Reason.LEASE_OVER])
-            self._revoke(lapsed)
-
-    def _remove(self, gone: Callable[[Item], bool]) -> list[Item]:
-        """Takes items out of all lanes."""
-        lanes = [lane for function in self.roster.functions.values() for lane in function.lanes if lane.items]
-        return [item for lane in lanes for item in lane.remove(gone)]
-
-    def _revoke(self, gone: Callable[[Item], bool]) -> None:
-        """Items that are not ours any more: dropped where they wait, not renewed and cancelled where they run."""
-        self._remove(gone)
-        for worker, refs in self._cancel_running(gone):
-            worker.revoked.update(refs)
-
-    def _cancel_running(self, named: Callable[[Item], bool]) -> list[tuple[Worker, list[int]]]:
-        found = []
-        for worker in self.workers.values():
-            refs = [ref for ref, item in worker.open.items() if named(item)]
-            if refs:
-                worker.cancel += refs
-                self.speaking.add(worker)
-                found.append((worker, refs))
-        return found
-
-    def _unsend(self, worker: Worker, made: Assignment) -> list[Item]:
-        """The items of an assignment that was made and not sent: the worker never heard of them."""
-        base = made.flight << INDEX_BITS
-        return self.returns.release(worker, range(base, base + len(made.items)))[1]
-
-    def _take_back(self, worker: Worker) -> None:
-        made = list(worker.assignments)
-        worker.assignments.clear()
-        for each in reversed(made):
-            self.intake.put_back(self._unsend(worker, each))
 
     def _pool(self, worker: Worker, limits: PoolLimits, now: float) -> Pool:
         name, functions, slots, limit = limits

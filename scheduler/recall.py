@@ -1,0 +1,82 @@
+"""Recall: items are taken back from where they are, before they end by themselves: cancelled, revoked, lapsed, expired.
+
+Rare, so it may look everywhere; the hot path keeps no index for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import INDEX_BITS
+from .intake import Intake
+from .returns import HELD, Returns, ended
+from .roster import Roster
+from .rules.explain import Reason
+from .rules.lanes import REF, SESSION, Item
+from .sessions import Assignment, Tailer, Worker
+
+
+class Recall:
+    """Invariant: a revoked item keeps the deadline it has where it runs; it is never renewed again."""
+
+    def __init__(self, roster: Roster, workers: dict[str, Worker], intake: Intake, returns: Returns) -> None:
+        self._roster = roster
+        self._workers = workers
+        self._intake = intake
+        self._returns = returns
+
+    def expire(self, items: list[Item]) -> None:
+        """Items whose time to start has passed, already out of their lanes."""
+        self._returns.end(items, ended(Outcome.EXPIRED, Reason.EXPIRED))
+
+    def abandon(self, tailer: Tailer, flights: Collection[int]) -> None:
+        """Flights that nobody waits for any more."""
+        gone = set(flights)
+        if gone:
+            self.revoke(lambda item: item[SESSION] is tailer and item[REF] >> INDEX_BITS in gone)
+
+    def lapse(self, tailer: Tailer, now: float) -> None:
+        """Flights whose lease is over: what waits goes back, what runs is not renewed any more and is cancelled."""
+        over = set(tailer.held.lapse(now))
+        if over:
+
+            def lapsed(item: Item) -> bool:
+                return item[SESSION] is tailer and item[REF] >> INDEX_BITS in over
+
+            self._returns.end(self.remove(lapsed), HELD[Reason.LEASE_OVER])
+            self.revoke(lapsed)
+
+    def remove(self, gone: Callable[[Item], bool]) -> list[Item]:
+        """Takes items out of all lanes."""
+        lanes = [lane for function in self._roster.functions.values() for lane in function.lanes if lane.items]
+        return [item for lane in lanes for item in lane.remove(gone)]
+
+    def revoke(self, gone: Callable[[Item], bool]) -> None:
+        """Items that are not ours any more: dropped where they wait, not renewed and cancelled where they run."""
+        self.remove(gone)
+        for worker, refs in self.cancel_running(gone):
+            worker.revoked.update(refs)
+
+    def cancel_running(self, named: Callable[[Item], bool]) -> list[tuple[Worker, list[int]]]:
+        """Tells workers to cancel; returns whom, and which of their refs."""
+        found = []
+        for worker in self._workers.values():
+            refs = [ref for ref, item in worker.open.items() if named(item)]
+            if refs:
+                worker.cancel += refs
+                self._returns.speaking.add(worker)
+                found.append((worker, refs))
+        return found
+
+    def unsend(self, worker: Worker, made: Assignment) -> list[Item]:
+        """The items of an assignment that was made and not sent: the worker never heard of them."""
+        base = made.flight << INDEX_BITS
+        return self._returns.release(worker, range(base, base + len(made.items)))[1]
+
+    def take_back(self, worker: Worker) -> None:
+        """What was assigned to a worker and not sent waits in its lanes again."""
+        made = list(worker.assignments)
+        worker.assignments.clear()
+        for each in reversed(made):
+            self._intake.put_back(self.unsend(worker, each))
