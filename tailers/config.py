@@ -134,6 +134,17 @@ class TailerConfig(BaseModel):
             _refuse(("function",), PydanticCustomError("missing", "{reason}", {"reason": reason}), None)
         return config
 
+    @classmethod
+    def keys_under(cls, path: tuple[str | int, ...], value: dict[str, Any]) -> list[str] | None:
+        """The keys that may stand under `source`, for suggestions: those of its kind."""
+        if path != ("source",) or not isinstance(value.get("source"), dict):
+            return None
+        try:
+            kind = kind_of(str(value["source"].get("kind")))
+        except ConfigError:
+            return ["kind"]
+        return ["kind", *kind.options.model_fields]
+
     def options_for(self, kind: SourceKind) -> Any:
         """The kind's own options, validated. Raises pydantic.ValidationError."""
         return kind.options.model_validate({name: value for name, value in self.source.items() if name != "kind"})

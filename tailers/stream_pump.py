@@ -192,13 +192,14 @@ class StreamPump(Pump):
         mapped = self._mapping.map(batch)
         credit = self.session.credit
         counts = Counter(mapped.cells)
-        if not credit.closed and not mapped.due and credit.fits(counts):
+        idle = self.paused or self.draining  # read before it was told so
+        if not credit.closed and not mapped.due and not idle and credit.fits(counts):
             self._push(part, batch, mapped, counts)
             return
         now, wall = self.clock.monotonic(), self.clock.wall()
         going: list[int] = []
         rooms: dict[Cell, int] = {}
-        total = credit.total_room
+        total = 0 if idle else credit.total - credit.out
         for index, cell in enumerate(mapped.cells):
             due = mapped.due.get(index, 0.0)
             if due > wall:

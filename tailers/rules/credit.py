@@ -21,7 +21,7 @@ class Credit:
     def __init__(self) -> None:
         self._limits: dict[Cell, int] = {}
         self._out: dict[Cell, int] = {}
-        self._total = 0
+        self.total = 0
         self.out = 0
         self.closed: frozenset[Closed] = frozenset()
         self._is_closed: dict[Kind, str] = {}
@@ -30,7 +30,7 @@ class Credit:
         """New limits of some cells, and of all together (0: unchanged)."""
         self._limits.update(cells)
         if total:
-            self._total = total
+            self.total = total
 
     def close(self, closed: Iterable[Closed]) -> None:
         """The closed cells, whole. What a gate drops is pushed all the same and comes back dropped."""
@@ -45,12 +45,12 @@ class Credit:
     def total_room(self) -> int:
         """How many items more, all cells together; none while less than a sixteenth of the total is free and others
         are out, since a few items do not pay for their message."""
-        room = self._total - self.out
-        return 0 if room <= 0 or (room < self._total >> 4 and self.out) else room
+        room = self.total - self.out
+        return 0 if room <= 0 or (room < self.total >> 4 and self.out) else room
 
     def room(self, cell: Cell) -> int:
         """How many items more of one cell."""
-        return max(0, min(self._limits.get(cell, 0) - self._out.get(cell, 0), self._total - self.out))
+        return max(0, min(self._limits.get(cell, 0) - self._out.get(cell, 0), self.total - self.out))
 
     def batch_room(self, cell: Cell) -> int:
         """The same for reading ahead: none while less than a sixteenth of the limit is free and others are out."""
@@ -69,7 +69,7 @@ class Credit:
     def fits(self, counts: Mapping[Cell, int]) -> bool:
         """Whether so many items of each cell may all be pushed."""
         limits, out = self._limits, self._out
-        if sum(counts.values()) > self._total - self.out:
+        if sum(counts.values()) > self.total - self.out:
             return False
         return all(count <= limits.get(cell, 0) - out.get(cell, 0) for cell, count in counts.items())
 

@@ -1,0 +1,174 @@
+"""A queue tailer against the real embedded queue and a scheduler that does as it is told."""
+
+import asyncio
+
+from tailrace.sdk.model.claim import State
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.workload import Ended, Kind
+from tailrace.stores.queue.queue import NewItem
+
+SUCCESS = Ended(Outcome.SUCCESS)
+QUEUE = {"kind": "queue"}
+
+
+async def submit(stores, count, function="f", start=0):
+    items = [NewItem(Kind(function, 2), b"%d" % n) for n in range(start, start + count)]
+    return [one.id for one in await stores.queue.submit(items)]
+
+
+async def states(stores, ids):
+    return [status.state for status in await stores.queue.status(ids)]
+
+
+async def test_everything_is_acknowledged(stores, scheduler, start, eventually):
+    scheduler.allow("f")
+    ids = await submit(stores, 2500)
+    tailer = await start(source=QUEUE)
+    await eventually(lambda: tailer.overview().settled == 2500)
+    assert sorted(scheduler.ids) == sorted(ids)
+    assert set(await states(stores, ids)) == {State.SUCCESS}
+    assert tailer.overview().in_flight == 0
+
+
+async def test_each_outcome_has_its_state(stores, scheduler, start, eventually):
+    ends = {
+        b"0": SUCCESS,
+        b"1": Ended(Outcome.RETRY, "flaky"),
+        b"2": Ended(Outcome.FATAL, "broken"),
+        b"3": Ended(Outcome.DROPPED, "gate"),
+        b"4": Ended(Outcome.EXPIRED),
+        b"5": Ended(Outcome.CANCELLED),
+        b"6": Ended(Outcome.THROTTLED, after=100),
+        b"7": Ended(Outcome.SUCCESS, result=b"7"),
+        b"8": Ended(Outcome.HELD, "drained", after=100),
+    }
+    scheduler.decide = lambda flight, index: ends[flight.payloads[index]]
+    scheduler.allow("f")
+    ids = await submit(stores, 9)
+    tailer = await start(source=QUEUE, results=True)
+    await eventually(lambda: tailer.overview().settled == 9)
+    assert await states(stores, ids) == [
+        State.SUCCESS,
+        State.RETRIABLE_FAILURE,
+        State.FATAL_FAILURE,
+        State.DROPPED,
+        State.EXPIRED,
+        State.CANCELLED,
+        State.NEW,
+        State.SUCCESS,
+        State.NEW,
+    ]
+    statuses = await stores.queue.status(ids)
+    assert [status.attempts for status in statuses] == [0, 1, 1, 0, 0, 0, 0, 0, 0]
+    assert await stores.results.get(ids[7]) == b"7"
+    [letter] = await stores.dead_letters.list("", 10)
+    assert (letter.id, letter.reason) == (ids[2], "broken")
+
+
+async def test_retries_carry_their_attempt_until_they_are_dead(stores, scheduler, start, eventually):
+    attempts = []
+
+    def decide(flight, index):
+        attempts.append(flight.attempts[index])
+        return Ended(Outcome.RETRY, "flaky", after=0.0)
+
+    scheduler.decide = decide
+    scheduler.allow("f")
+    ids = await submit(stores, 1)
+    tailer = await start(source=QUEUE, retry={"max_attempts": 3})
+    await eventually(lambda: tailer.overview().dead == 1)
+    assert attempts == [1, 2, 3]
+    assert await states(stores, ids) == [State.FATAL_FAILURE]
+
+
+async def test_a_crash_is_counted_and_its_item_runs_alone(stores, scheduler, start, eventually):
+    seen = []
+
+    def decide(flight, index):
+        extra = flight.extras.get(index)
+        seen.append((flight.attempts[index], extra.crashes if extra else 0, bool(extra and extra.alone)))
+        return Ended(Outcome.LOST, "signal 9", crashed=True)
+
+    scheduler.decide = decide
+    scheduler.allow("f")
+    await submit(stores, 1)
+    tailer = await start(source=QUEUE)
+    await eventually(lambda: tailer.overview().dead == 1)
+    assert seen == [(1, 0, False), (1, 1, True), (1, 2, True)]
+
+
+async def test_what_has_no_credit_stays_in_the_queue(stores, scheduler, start, eventually):
+    scheduler.allow("f")
+    await submit(stores, 100, "g")
+    ids = await submit(stores, 10)
+    tailer = await start(source=QUEUE)
+    await eventually(lambda: tailer.overview().settled == 10)
+    assert sorted(scheduler.ids) == sorted(ids)
+    assert (await stores.queue.counts())["new"] == 100
+    scheduler.allow("g")
+    await eventually(lambda: tailer.overview().settled == 110)
+
+
+async def test_credit_bounds_what_is_out(stores, scheduler, start, eventually):
+    scheduler.decide = lambda flight, index: None
+    scheduler.allow("f", 30)
+    await submit(stores, 100)
+    tailer = await start(source=QUEUE)
+    await eventually(lambda: tailer.overview().in_flight == 30)
+    for flight in list(scheduler.flights):
+        for index in range(len(flight)):
+            scheduler.session.end(flight, index, SUCCESS)
+    await eventually(lambda: tailer.overview().settled == 30 and tailer.overview().in_flight == 30)
+    assert len(scheduler.ids) == 60
+
+
+async def test_renewals_keep_a_long_run_and_pass_on_a_cancellation(stores, scheduler, start, eventually):
+    scheduler.decide = lambda flight, index: None
+    scheduler.allow("f")
+    ids = await submit(stores, 2)
+    tailer = await start(source=QUEUE)
+    await eventually(lambda: tailer.overview().in_flight == 2)
+    fence = scheduler.flights[0].fence
+    assert await stores.queue.cancel(ids[:1]) == ["requested"]
+    await eventually(lambda: bool(scheduler.cancelled))
+    assert await states(stores, ids[1:]) == [State.PROCESSING]
+    assert all(flight.fence == fence for flight in scheduler.flights)
+    for index in range(2):
+        scheduler.session.end(scheduler.flights[0], index, SUCCESS if index else Ended(Outcome.CANCELLED))
+    await eventually(lambda: tailer.overview().settled == 2)
+
+
+async def test_items_of_a_lost_session_return_when_its_lease_is_over(stores, scheduler, start, eventually):
+    scheduler.decide = lambda flight, index: None
+    scheduler.allow("f")
+    ids = await submit(stores, 10)
+    tailer = await start(source=QUEUE)
+    await eventually(lambda: tailer.overview().in_flight == 10)
+    first = {id_: flight.fence for flight in scheduler.flights for id_ in flight.ids}
+    scheduler.flights.clear()
+    scheduler.decide = lambda flight, index: SUCCESS
+    await scheduler.restart()
+    await eventually(lambda: set(scheduler.ids) == set(ids))
+    assert all(flight.fence > first[id_] for flight in scheduler.flights for id_ in flight.ids)
+    await eventually(lambda: tailer.overview().settled >= 10 and tailer.overview().in_flight == 0)
+    assert set(await states(stores, ids)) == {State.SUCCESS}
+
+
+async def test_a_drain_takes_nothing_new_and_finishes(stores, scheduler, start, eventually):
+    scheduler.decide = lambda flight, index: None
+    scheduler.allow("f", 10)
+    await submit(stores, 50)
+    tailer = await start(source=QUEUE)
+    await eventually(lambda: tailer.overview().in_flight == 10)
+    flight = scheduler.flights[0]
+
+    def finish(drained):
+        for index in range(len(flight)):
+            drained.end(flight, index, SUCCESS)
+
+    session = scheduler.session
+    draining = asyncio.create_task(tailer.drain(10))
+    await eventually(lambda: session.draining)
+    finish(session)
+    await draining
+    assert (await stores.queue.counts())["new"] == 40
