@@ -32,8 +32,7 @@ class KindWriter:
         try:
             items.kind.extend([table[kind] for kind in kinds])
         except KeyError:
-            fresh = set(kinds) - table.keys()
-            for kind in fresh:
+            for kind in dict.fromkeys(kind for kind in kinds if kind not in table):
                 self._name(kind, items)
             items.kind.extend([table[kind] for kind in kinds])
 

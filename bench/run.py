@@ -1,0 +1,96 @@
+"""`tailrace bench`: runs scenarios, each several times, and prints the medians against what was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ..sdk.model.errors import InvalidRequest
+from . import scenarios
+from .percentiles import median
+from .plan import ASKED
+from .plot import Bar, bars
+
+Scenario = Callable[[Path, float, scenarios.Progress], Coroutine[Any, Any, scenarios.Figures]]
+
+#: Each scenario and its usual size: items, or seconds for those that measure over a time.
+SCENARIOS: dict[str, tuple[Scenario, float]] = {
+    "stream": (lambda folder, size, progress: scenarios.stream(folder, int(size), progress), 600_000),
+    "queue": (lambda folder, size, progress: scenarios.queue(folder, int(size), progress), 300_000),
+    "latency": (scenarios.latency, 10),
+    "memory": (lambda folder, size, progress: scenarios.memory(folder, int(size), progress), 1_000_000),
+    "idle": (scenarios.idle, 10),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to run. `items` is items or seconds, as the scenario measures; None: its usual size."""
+
+    scenario: str
+    items: float | None = None
+    runs: int = 1
+    as_json: bool = False
+    plot: Path | None = None
+
+
+def main(options: Options) -> int:
+    """Runs and prints. Exit status 0 when every bound holds, 1 otherwise."""
+    names = list(SCENARIOS) if options.scenario == "all" else [options.scenario]
+    for name in names:
+        if name not in SCENARIOS:
+            raise InvalidRequest(f"unknown scenario {name!r}: expected one of {', '.join(SCENARIOS)} or all")
+    figures = {name: _median_of(name, options) for name in names}
+    rows = [
+        Bar(asked.label, figures[name][asked.figure], asked.bound, asked.unit, asked.at_least)
+        for name in names
+        for asked in ASKED[name]
+    ]
+    if options.plot is not None:
+        note = f"median of {options.runs} on this machine; the dashed line is what was asked"
+        options.plot.write_text(bars("tailrace bench", note, rows))
+    if options.as_json:
+        print(json.dumps(figures if options.scenario == "all" else {"scenario": names[0], **figures[names[0]]}))
+    else:
+        _print(figures, rows)
+    return 0 if all(row.good for row in rows) else 1
+
+
+def _median_of(name: str, options: Options) -> scenarios.Figures:
+    """The median of each figure over the runs."""
+    scenario, usual = SCENARIOS[name]
+    size = usual if options.items is None else options.items
+    runs: list[scenarios.Figures] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        for number in range(options.runs):
+            task = progress.add_task(name, total=1.0)
+
+            def show(what: str, share: float, task: Any = task, number: int = number) -> None:
+                progress.update(task, description=f"{name} {number + 1}/{options.runs}: {what}", completed=share)
+
+            with tempfile.TemporaryDirectory(prefix="tailrace-bench-") as folder:
+                runs.append(asyncio.run(scenario(Path(folder), size, show)))
+            progress.remove_task(task)
+    return {figure: median([run[figure] for run in runs]) for figure in runs[0]}
+
+
+def _print(figures: dict[str, scenarios.Figures], rows: list[Bar]) -> None:
+    console = Console()
+    table = Table("figure", "measured", "asked", "")
+    for row in rows:
+        sign = "≥" if row.at_least else "≤"
+        verdict = "[green]holds[/]" if row.good else "[red]missed[/]"
+        table.add_row(row.label, f"{row.value:,.2f} {row.unit}", f"{sign} {row.asked:,g}", verdict)
+    console.print(table)
+    for name, found in figures.items():
+        console.print(name, {figure: round(value, 3) for figure, value in found.items()})

@@ -1,0 +1,194 @@
+"""The scenarios of `tailrace bench`: real processes, the platform as a user would start it, a few figures each."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import tailrace
+
+from ..assembly.embedded import EmbeddedStores
+from ..assembly.platform import Platform
+from ..sdk.wire.gateway import GatewayClient
+from ..stores.log.log import Record
+from ..stores.remote import RemoteLog
+from .functions import starts
+from .percentiles import percentile
+from .process import cpu_of_tree, resident_bytes
+from .workload import START_TAILER, STREAM, items, records, write_tailer
+
+FUNCTIONS = "tailrace.bench.functions"
+Progress = Callable[[str, float], None]  # what is going on, and the share of it that is done
+Figures = dict[str, float]
+
+
+async def stream(folder: Path, count: int, progress: Progress) -> Figures:
+    """Records in the embedded log, 200 functions × 50 tenants → no-op functions, settled."""
+    async with EmbeddedStores(folder / "data") as stores:
+        for number, batch in enumerate(records(count)):
+            await stores.log.append(STREAM, 0, batch)
+            progress("filling the log", number * 256 / count)
+    platform = Platform(folder / "data", [FUNCTIONS], tailers=[write_tailer(folder)])
+
+    async def settled(gateway: GatewayClient) -> int:
+        overview = await gateway.overview()
+        return sum(tailer.settled for tailer in overview.tailers if tailer.name == "bench")
+
+    return await _throughput(platform, settled, count, progress)
+
+
+async def queue(folder: Path, count: int, progress: Progress) -> Figures:
+    """Items in the durable queue, enqueued before, 20 functions × 50 tenants → no-op functions, acknowledged."""
+    async with EmbeddedStores(folder / "data") as stores:
+        for number, batch in enumerate(items(count, functions=20)):
+            await stores.queue.submit(batch)
+            progress("filling the queue", number * 256 / count)
+    platform = Platform(folder / "data", [FUNCTIONS])
+
+    async def settled(gateway: GatewayClient) -> int:
+        return (await gateway.overview()).queue.get("success", 0)
+
+    return await _throughput(platform, settled, count, progress)
+
+
+async def _throughput(
+    platform: Platform, settled: Callable[[GatewayClient], object], count: int, progress: Progress
+) -> Figures:
+    """Items settled per second, from the first look that shows any to the last item."""
+    await platform.start()
+    try:
+        cpu_before = _cpu(platform)
+        async with GatewayClient(platform.gateway_address) as gateway:
+            began, first, done = 0.0, 0, 0
+            while done < count:
+                await asyncio.sleep(0.02)
+                done = await settled(gateway)  # type: ignore[misc]
+                now = time.perf_counter()
+                progress("running", done / count)
+                if done and not began:
+                    began, first = now, done
+        cpu = {name: _cpu(platform)[name] - cpu_before.get(name, 0.0) for name in cpu_before}
+    finally:
+        await platform.stop()
+    seconds = max(now - began, 1e-9)
+    figures = {"items": float(count), "seconds": seconds, "items_per_s": (count - first) / seconds}
+    return figures | {f"{name}_cpu_us_per_item": 1e6 * used / count for name, used in cpu.items()}
+
+
+def _cpu(platform: Platform) -> dict[str, float]:
+    return {name: sum(cpu_of_tree(pid).values()) for name, pid in platform.pids().items()}
+
+
+async def latency(folder: Path, seconds: float, progress: Progress) -> Figures:
+    """200 submissions a second, submit → start; then 200 appends a second, append → start."""
+    starts_file = folder / "starts"
+    platform = Platform(
+        folder / "data",
+        [FUNCTIONS],
+        tailers=[write_tailer(folder, START_TAILER)],
+        environment={"TAILRACE_BENCH_STARTS": str(starts_file)},
+    )
+    await platform.start()
+    try:
+        async with tailrace.AsyncClient(platform.gateway_address) as client:
+
+            async def submit() -> None:
+                await client.submit("bench_start", sent=time.monotonic())
+
+            queued = await _paced(submit, seconds, starts_file, progress, "queue")
+        async with RemoteLog(platform.store_address) as log:
+
+            async def append() -> None:
+                await log.append("starts", 0, [Record(f'{{"sent": {time.monotonic()!r}}}'.encode())])
+
+            logged = await _paced(append, seconds, starts_file, progress, "log")
+    finally:
+        await platform.stop()
+    return {
+        "rate_per_s": 200.0,
+        "p50_ms": 1e3 * percentile(queued, 0.5),
+        "p99_ms": 1e3 * percentile(queued, 0.99),
+        "log_p50_ms": 1e3 * percentile(logged, 0.5),
+        "log_p99_ms": 1e3 * percentile(logged, 0.99),
+    }
+
+
+async def _paced(
+    send: Callable[[], object], seconds: float, starts_file: Path, progress: Progress, what: str
+) -> list[float]:
+    """Sends 200 a second for so long, after a warm-up of one second; returns the latencies of what was measured."""
+    running: set[asyncio.Task[None]] = set()
+    warm, count = 200, 200 + int(200 * seconds)
+    starts_file.unlink(missing_ok=True)
+    began = time.perf_counter() + 0.05
+    for number in range(count):
+        await asyncio.sleep(max(0.0, began + number / 200 - time.perf_counter()))
+        task: asyncio.Task[None] = asyncio.ensure_future(send())  # type: ignore[arg-type]
+        running.add(task)
+        task.add_done_callback(running.discard)
+        progress(f"measuring the {what}", number / count)
+    await asyncio.gather(*running)
+    deadline = time.perf_counter() + 30
+    while len(starts(starts_file)) < count and time.perf_counter() < deadline:
+        await asyncio.sleep(0.1)
+    found = starts(starts_file)
+    if len(found) < count:
+        raise tailrace.TailraceError(f"only {len(found)} of {count} workloads started within 30 s")
+    return found[warm:]
+
+
+async def memory(folder: Path, count: int, progress: Progress) -> Figures:
+    """Resident memory of node and scheduler with `count` items waiting in the queue and as many in the log."""
+    figures: Figures = {"items": float(count)}
+    for label, waiting in (("empty", 0), ("full", count)):
+        data = folder / label
+        async with EmbeddedStores(data) as stores:
+            for number, batch in enumerate(items(waiting, functions=20)):
+                await stores.queue.submit(batch)
+                progress("filling the queue", number * 256 / count)
+            for number, records_batch in enumerate(records(waiting)):
+                await stores.log.append(STREAM, 0, records_batch)
+                progress("filling the log", number * 256 / count)
+        platform = Platform(data, ["tailrace.bench.slow"], tailers=[write_tailer(folder)])
+        await platform.start()
+        try:
+            await asyncio.sleep(10)
+            pids = platform.pids()
+            prefix = "" if label == "full" else "empty_"
+            figures[f"{prefix}node_mb"] = resident_bytes(pids["node"]) / 1e6
+            figures[f"{prefix}scheduler_mb"] = resident_bytes(pids["scheduler"]) / 1e6
+        finally:
+            await platform.stop()
+    return figures
+
+
+async def idle(folder: Path, seconds: float, progress: Progress) -> Figures:
+    """CPU of an idle platform, all its processes together, and the time to import the SDK."""
+    platform = Platform(folder / "data", [FUNCTIONS])
+    await platform.start()
+    try:
+        await asyncio.sleep(2)
+        before = _cpu(platform)
+        progress("idling", 0.1)
+        await asyncio.sleep(seconds)
+        after = _cpu(platform)
+    finally:
+        await platform.stop()
+    used = sum(after[name] - before[name] for name in before)
+    return {"idle_cpu_percent": 100 * used / seconds, "import_ms": 1e3 * _import_seconds()}
+
+
+def _import_seconds() -> float:
+    """What `import tailrace` adds to starting Python: the median of five."""
+
+    def timed(code: str) -> float:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        return time.perf_counter() - began
+
+    return statistics.median(timed("import tailrace") - timed("pass") for _ in range(5))

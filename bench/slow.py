@@ -1,0 +1,18 @@
+"""The bench's functions by name, each of which never ends by itself: what waits behind them keeps waiting."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..sdk.function import Function, function
+from .functions import FUNCTIONS
+
+
+def _slow(number: int) -> Function[[], object]:
+    async def slow() -> None:
+        await asyncio.Event().wait()
+
+    return function(name=f"noop_{number:03}", priority="user_visible")(slow)
+
+
+globals().update({f"noop_{number:03}": _slow(number) for number in range(FUNCTIONS)})

@@ -1,0 +1,64 @@
+"""What the scenarios put into the sources: many functions, many tenants, small payloads, always the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..sdk.model.priority import Priority
+from ..sdk.model.workload import Kind
+from ..stores.log.log import Record
+from ..stores.queue.queue import NewItem
+from .functions import FUNCTIONS
+
+TENANTS = 50
+#: JSON of an empty argument list, padded by a header-like blank to about 200 bytes: what a small event weighs.
+PAYLOAD = b"{" + b" " * 198 + b"}"
+STREAM = "bench"
+
+TAILER = f"""\
+name: bench
+source: {{kind: log, stream: {STREAM}}}
+function: {{header: function}}
+tenant: {{header: tenant}}
+priority: user_visible
+"""
+
+START_TAILER = """\
+name: starts
+source: {kind: log, stream: starts}
+function: bench_start
+priority: interactive
+"""
+
+
+def records(count: int, seed: int = 1) -> Iterator[list[Record]]:
+    """Records of 200 functions × 50 tenants in random order, in batches of 256."""
+    pick = random.Random(seed)
+    headers = [
+        (("function", f"noop_{function:03}"), ("tenant", f"tenant-{tenant:02}"))
+        for function in range(FUNCTIONS)
+        for tenant in range(TENANTS)
+    ]
+    for first in range(0, count, 256):
+        yield [Record(PAYLOAD, "", pick.choice(headers)) for _ in range(min(256, count - first))]
+
+
+def items(count: int, functions: int, seed: int = 1) -> Iterator[list[NewItem]]:
+    """Queue items of so many functions × 50 tenants in random order, in batches of 256."""
+    pick = random.Random(seed)
+    kinds = [
+        Kind(f"noop_{function:03}", int(Priority.USER_VISIBLE), "", f"tenant-{tenant:02}")
+        for function in range(functions)
+        for tenant in range(TENANTS)
+    ]
+    for first in range(0, count, 256):
+        yield [NewItem(pick.choice(kinds), PAYLOAD) for _ in range(min(256, count - first))]
+
+
+def write_tailer(folder: Path, text: str = TAILER) -> Path:
+    """The tailer file of a scenario."""
+    path = folder / "bench-tailer.yaml"
+    path.write_text(text)
+    return path
