@@ -131,7 +131,7 @@ class TailerConfig(BaseModel):
             ) from None
         if kind.family == "stream" and config.function is None and kind.name != "due":
             reason = "a stream's records do not name their function: give a name or {header: …}"
-            _refuse(("function",), PydanticCustomError("missing", "{reason}", {"reason": reason}), None)
+            _refuse(("function",), PydanticCustomError("no_function", "{reason}", {"reason": reason}), None)
         return config
 
     @classmethod

@@ -1,0 +1,73 @@
+"""Back-pressure and credit: bounds that hold whatever happens."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tailrace.sdk.model.demand import Cell, Closed
+from tailrace.sdk.model.workload import Kind
+from tailrace.tailers.rules.credit import Credit
+from tailrace.tailers.rules.window import FULL, Window
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 64), st.integers(0, 100)), max_size=60), st.integers(0, 99))
+def test_a_window_is_never_passed_by_more_than_one_read(steps, span):
+    window, taken = Window(items=64, bytes=1000, positions=100), []
+    for reads, items, size in steps:
+        room = window.room(span)
+        if reads and room.items:
+            items = min(items, room.items)
+            window.take(items, items * size)
+            taken.append((items, items * size))
+            assert window.used_items <= 64 and room.items <= 100 - span
+        elif taken and not reads:
+            window.give(*taken.pop())
+    while taken:
+        window.give(*taken.pop())
+    assert window.room().items == 64
+
+
+def test_reading_resumes_when_a_sixteenth_is_free():
+    window = Window(items=160)
+    window.take(155, 0)
+    assert window.room() == FULL
+    window.give(5, 0)
+    assert window.room().items == 10
+
+
+def test_a_small_window_still_moves():
+    window = Window(items=1)
+    assert window.room().items == 1
+    window.take(1, 0)
+    assert window.room() == FULL
+
+
+A, B = Cell("a", 0), Cell("b", 1)
+
+
+def test_limits_are_absolute_and_a_cell_without_one_gets_nothing():
+    credit = Credit()
+    credit.limit([(A, 5)], 100)
+    credit.limit([(A, 5)], 0)
+    assert (credit.room(A), credit.room(B), credit.total_room) == (5, 0, 100)
+    credit.take({A: 5})
+    assert not credit.fits({A: 1}) and credit.rooms() == {}
+    credit.limit([(A, 3)], 0)
+    assert credit.room(A) == 0
+    credit.give({A: 5})
+    assert credit.rooms() == {A: 3} and credit.out == 0
+
+
+def test_the_total_bounds_all_cells():
+    credit = Credit()
+    credit.limit([(A, 50), (B, 50)], 64)
+    assert not credit.fits({A: 40, B: 30})
+    credit.take({A: 40})
+    assert credit.room(B) == 24
+
+
+def test_closed_kinds_are_found_by_collection_and_tenant_and_drops_are_pushed():
+    credit = Credit()
+    credit.close([Closed("a", tenant="x", reason="paused"), Closed("a", collection="c", drop=True)])
+    assert credit.why_closed(Kind("a", 0, "", "x")) == "paused"
+    assert not credit.is_closed(Kind("a", 0, "c", "y")) and not credit.is_closed(Kind("b", 0, "", "x"))
+    credit.close([])
+    assert not credit.is_closed(Kind("a", 0, "", "x"))
