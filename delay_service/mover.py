@@ -1,0 +1,186 @@
+"""Carries parked items on: from the head of each rung to the next one, or to the stream of what is due. Forward only.
+
+The order of a move is append, commit, trim: an item is durable where it goes before its rung's checkpoint passes it. A
+crash between append and commit repeats the move, so a copy is possible then (never a loss); the commit follows at once,
+for each batch, to keep that window small. The ledger of failed items removes copies.
+
+A rung costs nothing while nothing happens: it sleeps until its head's time, or until something is appended to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.model.errors import StaleFence, Unavailable
+from ..stores.checkpoints.checkpoints import Checkpoints, Mark
+from ..stores.log.log import Log, Record, Records
+from .config import DelayConfig
+from .records import UNREADABLE, Ticket, due_stream, rung_stream, rung_wait, ticket_of
+from .rules.head import Head
+from .rules.ladder import Ladder
+
+#: The mover's name in the checkpoints; not a name that a tailer can have.
+SOURCE = "@delay"
+#: Shortest sleep on a head, seconds: what becomes due within it moves together.
+SHORTEST_SLEEP = 0.002
+#: Longest wait for an append to an empty rung, seconds (it is woken by the append itself).
+LONGEST_WAIT = 3600.0
+#: Pauses after a failure of the log, seconds: the first, and the cap it doubles to.
+FIRST_PAUSE = 0.1
+LAST_PAUSE = 5.0
+
+_LOG = logging.getLogger("tailrace.delay")
+
+
+class Rung:
+    """One rung's position and head. Invariant: everything below `position` is durable further on."""
+
+    def __init__(
+        self, stream: str, wait: float, position: int, log: Log, config: DelayConfig, ladder: Ladder, clock: Clock
+    ) -> None:
+        self.stream = stream
+        self.position = position
+        self._log = log
+        self._config = config
+        self._ladder = ladder
+        self._clock = clock
+        # A rung that the configuration no longer has is emptied all the same, by its own wait.
+        self._release = Ladder((wait,)).release_at
+        self._streams = [rung_stream(each) for each in ladder.rungs]
+        self._head = Head(wait)
+
+    async def move(self) -> tuple[int, float | None]:
+        """Appends what has waited its time to where it goes next. Returns the position to commit, and how long until
+        the next head may move (0: look again at once; None: the rung is empty)."""
+        found = await self._log.read(self.stream, 0, self.position, self._config.batch_items, self._config.batch_bytes)
+        if not found.positions:
+            return self.position, None
+        tickets = [ticket_of(headers) for headers in found.headers]
+        releases = [
+            entered if ticket is None else self._release(entered, 0, ticket.due)
+            for entered, ticket in zip(found.times, tickets, strict=True)
+        ]
+        wall = self._clock.wall()
+        count, sleep = self._head.ready(found.positions, found.times, releases, wall, self._clock.monotonic())
+        if not count:
+            return self.position, sleep
+        grouped: dict[str, list[Record]] = {}
+        for index in range(count):
+            stream = self._next(tickets[index], wall)
+            grouped.setdefault(stream, []).append(_record(found, index))
+        await asyncio.gather(*[self._log.append(stream, 0, records) for stream, records in grouped.items()])
+        return found.positions[count - 1] + 1, sleep
+
+    def _next(self, ticket: Ticket | None, wall: float) -> str:
+        if ticket is None:
+            _LOG.error("a record in %s is not a parked item; it is kept in the stream %s", self.stream, UNREADABLE)
+            return UNREADABLE
+        rung = self._ladder.next_rung(ticket.due, ticket.latest, wall)
+        return due_stream(ticket.function) if rung is None else self._streams[rung]
+
+
+def _record(found: Records, index: int) -> Record:
+    return Record(found.payloads[index], found.keys[index], found.headers[index])
+
+
+class Mover:
+    """Moves the items of every rung in `log`. A Part. One at a time: a later one's start ends the earlier one's moves.
+
+    `why` says why a rung cannot move now; empty: all can.
+    """
+
+    def __init__(self, log: Log, checkpoints: Checkpoints, config: DelayConfig, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._log = log
+        self._checkpoints = checkpoints
+        self._config = config
+        self._clock = clock
+        self._epoch = 0
+        self._rungs: list[Rung] = []
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._moving: set[str] = set()
+        self._draining = asyncio.Event()
+        self._failing: dict[str, str] = {}
+
+    @property
+    def why(self) -> str:
+        """Why a rung cannot move now; empty: all can."""
+        return "; ".join(f"{stream}: {why}" for stream, why in sorted(self._failing.items()))
+
+    async def start(self) -> None:
+        """Takes over the rungs and moves from then on."""
+        for rung in await self.open():
+            self._tasks[rung.stream] = asyncio.create_task(self._run(rung), name=f"move-{rung.stream}")
+
+    async def open(self) -> list[Rung]:
+        """Takes over the rungs, those of the configuration and any others that hold items. Moves nothing yet."""
+        self._draining.clear()
+        opened = await self._checkpoints.open(SOURCE, 0.0)
+        self._epoch = opened.epoch
+        waits = {rung_stream(wait): wait for wait in self._config.rungs}
+        for stream in await self._log.streams():
+            wait = rung_wait(stream)
+            if wait is not None:
+                waits.setdefault(stream, wait)
+        ladder = self._config.ladder()
+        marks = opened.marks
+        self._rungs = []
+        for stream, wait in waits.items():
+            await self._log.create(stream, 1)
+            position = marks[stream].position if stream in marks else 0
+            self._rungs.append(Rung(stream, wait, position, self._log, self._config, ladder, self._clock))
+        return self._rungs
+
+    async def step(self, rung: Rung) -> float | None:
+        """One move of one rung: append, commit, trim. Returns as `Rung.move` does."""
+        position, sleep = await rung.move()
+        if position > rung.position:
+            await self._checkpoints.commit(SOURCE, self._epoch, {rung.stream: Mark(position)})
+            rung.position = position
+            await self._log.trim(rung.stream, 0, position)
+        return sleep
+
+    async def _run(self, rung: Rung) -> None:
+        pause = FIRST_PAUSE
+        while not self._draining.is_set():
+            self._moving.add(rung.stream)
+            try:
+                sleep = await self.step(rung)
+            except StaleFence:
+                self._failing[rung.stream] = "another mover has taken over"
+                _LOG.error("%s: another mover has taken over; this one stops", rung.stream)
+                return
+            except Exception as error:
+                if not isinstance(error, Unavailable):
+                    _LOG.exception("%s: a move failed; it is tried again", rung.stream)
+                self._failing[rung.stream] = str(error) or type(error).__name__
+                sleep, pause = pause, min(LAST_PAUSE, pause * 2)
+            else:
+                self._failing.pop(rung.stream, None)
+                pause = FIRST_PAUSE
+            finally:
+                self._moving.discard(rung.stream)
+            if self._draining.is_set():
+                return
+            if sleep is None:
+                await self._log.wait(rung.stream, {0: rung.position}, LONGEST_WAIT)
+            elif sleep > 0:
+                await asyncio.sleep(max(SHORTEST_SLEEP, sleep))
+
+    async def drain(self, timeout: float) -> None:
+        """Finishes the moves that are under way; the rest stays where it is."""
+        self._draining.set()
+        idle = [task for stream, task in self._tasks.items() if stream not in self._moving]
+        for task in idle:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=timeout)
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Ends now. A move that was under way is repeated by the next start."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._tasks.clear()

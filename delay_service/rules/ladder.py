@@ -1,0 +1,141 @@
+"""Which fixed waits make an arbitrary delay: a chain of rungs, decided one hop at a time.
+
+The idea is that of asynchronous tiers built on fixed-delay streams (Uber's and Meta's): a stream whose items all wait
+the same time is a plain log, of which only the head is ever looked at. Any other delay is a chain of such waits.
+
+The rule. An item is parked with a due time and a latest time, due + max(smallest rung, 5 % of the whole delay). Each
+hop is decided from what remains *now*, so a move that came late shortens the rest of the chain:
+
+- never early: an item leaves the ladder only when its due time has passed;
+- the bound: the waits of a chain add up to no more than the latest time, as long as moves are prompt;
+- few hops: where each rung divides the next (the default ladder) taking the longest rung that still fits is optimal;
+  other ladders are searched, within a budget, and never do worse than that.
+
+Why a chain never gets stuck. Invariant: while an item is not due, latest - now ≥ smallest rung. It holds when parked
+(the tolerance is at least the smallest rung), and a hop over rung r ≤ latest - now leaves it due, or not due with the
+same tolerance.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...sdk.model.errors import ConfigError
+
+DEFAULT_RUNGS = (1.0, 5.0, 30.0, 60.0, 300.0, 1800.0, 21_600.0)
+#: Rungs of one ladder at most: each is a stream with a head to look at.
+MAX_RUNGS = 16
+#: The share of a delay by which it may be late, when that is more than the smallest rung.
+TOLERANCE = 0.05
+#: Remaining waits below this are waited for where the item is: another rung would be a hop for less than a tick.
+GRAIN = 0.001
+#: Steps of the search for a shorter chain, per decision (about 0.1 ms): only ladders whose rungs do not nest search.
+SEARCH_STEPS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Rungs in seconds, rising. Invariants (checked when made): 1 to MAX_RUNGS, all positive, finite, rising."""
+
+    rungs: tuple[float, ...] = DEFAULT_RUNGS
+    _nested: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rungs = self.rungs
+        if not 1 <= len(rungs) <= MAX_RUNGS:
+            raise ConfigError(f"rungs: {len(rungs)} given; expected 1 to {MAX_RUNGS} waits, such as [1s, 5s, 30s]")
+        if not all(math.isfinite(rung) and rung > 0 for rung in rungs):
+            raise ConfigError(f"rungs: {_texts(rungs)}: every wait must be more than 0")
+        if any(after <= before for before, after in itertools.pairwise(rungs)):
+            raise ConfigError(f"rungs: {_texts(rungs)}: each wait must be longer than the one before it")
+        nested = all(math.fmod(after, before) == 0 for before, after in itertools.pairwise(rungs))
+        object.__setattr__(self, "_nested", nested)
+
+    def tolerance(self, delay: float) -> float:
+        """By how much an item that is to wait `delay` seconds may be late."""
+        return max(self.rungs[0], TOLERANCE * delay)
+
+    def latest(self, due: float, now: float) -> float:
+        """The latest time of an item that is parked now."""
+        return due + self.tolerance(max(0.0, due - now))
+
+    def next_rung(self, due: float, latest: float, now: float) -> int | None:
+        """The index of the rung that the item waits in next; None: it is due.
+
+        An item without its tolerance left (its latest time is from another ladder) takes the smallest rung.
+        """
+        remaining = due - now
+        if remaining <= 0:
+            return None
+        room = max(latest - now, remaining)
+        longest = self._longest(room)
+        if self._nested or longest == 0 or self.rungs[longest] >= remaining:
+            return longest
+        return self._search(remaining, room, longest)
+
+    def _longest(self, room: float) -> int:
+        """The longest rung that fits; the smallest one if none does."""
+        index = len(self.rungs) - 1
+        while index > 0 and self.rungs[index] > room:
+            index -= 1
+        return index
+
+    def _search(self, remaining: float, room: float, longest: int) -> int:
+        """The longest rung of a shortest chain whose waits add up to between `remaining` and `room`."""
+        bound = self._greedy_hops(remaining, room)
+        search = _Search(self.rungs[: longest + 1][::-1], SEARCH_STEPS)
+        for hops in range(max(1, math.ceil(remaining / self.rungs[longest])), bound):
+            first = search.first_of_chain(0, remaining, room, hops)
+            if first is not None:
+                return longest - first
+            if search.steps <= 0:
+                break
+        return longest
+
+    def _greedy_hops(self, remaining: float, room: float) -> int:
+        hops = 0
+        while remaining > 0:
+            longest = self.rungs[self._longest(room)]
+            # As many of it as fit, but the last of them may already be enough.
+            count = max(1, min(math.floor(room / longest), math.ceil(remaining / longest)))
+            hops += count
+            remaining -= count * longest
+            room -= count * longest
+        return hops
+
+    def release_at(self, entered: float, rung: int, due: float) -> float:
+        """When an item that entered a rung at `entered` leaves it: its wait later, or when it is due, if that is less
+        than GRAIN after that."""
+        leaves = entered + self.rungs[rung]
+        return due if leaves < due <= leaves + GRAIN else leaves
+
+
+class _Search:
+    """Chains of an exact number of hops, longest waits first."""
+
+    def __init__(self, waits: Sequence[float], steps: int) -> None:
+        self._waits = waits  # falling
+        self.steps = steps
+
+    def first_of_chain(self, begin: int, remaining: float, room: float, hops: int) -> int | None:
+        """The index of the longest wait of a chain of `hops` waits, none longer than waits[begin], adding up to
+        between `remaining` and `room`; None when there is none (or the steps are used up)."""
+        for index in range(begin, len(self._waits)):
+            self.steps -= 1
+            wait = self._waits[index]
+            if self.steps <= 0 or wait * hops < remaining:
+                return None  # even `hops` times the longest one left is too short
+            if wait > room:
+                continue
+            if hops == 1:
+                return index
+            if self.first_of_chain(index, remaining - wait, room - wait, hops - 1) is not None:
+                return index
+        return None
+
+
+def _texts(rungs: Sequence[float]) -> str:
+    return ", ".join(f"{rung:g} s" for rung in rungs)

@@ -1,0 +1,160 @@
+"""Parking: an item that failed for now goes to the first rung of its chain, durably, or to its due stream.
+
+`DelayService` is the one object both for tailers of the same process and, through `DelayServer`, for others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+
+import grpc
+
+from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.model.errors import InvalidRequest, Overloaded
+from ..sdk.model.parked import Parked
+from ..sdk.model.units import duration_text
+from ..sdk.wire import delay as wire
+from ..sdk.wire.channel import serve
+from ..sdk.wire.delay import Depth
+from ..sdk.wire.health import Health
+from ..stores.log.log import Log, Record
+from .config import DelayConfig
+from .holdings import FRESH, Holdings
+from .records import due_stream, record_of, rung_stream, rung_wait
+
+#: How far the clock of whoever parks may be ahead of ours before a delay of exactly `max_delay` is refused, seconds.
+CLOCK_ALLOWANCE = 60.0
+#: What a refused park is told to wait, seconds.
+RETRY_AFTER = 1.0
+#: Seconds that calls which are being answered get when the server is stopped.
+GRACE = 0.5
+
+
+class DelayService:
+    """Parks items in the streams of `log`. Needs no start; the Mover carries the items on."""
+
+    def __init__(self, log: Log, config: DelayConfig, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._log = log
+        self._config = config
+        self._clock = clock
+        self._ladder = config.ladder()
+        self._streams = [rung_stream(wait) for wait in config.rungs]
+        self._holdings = Holdings(log, clock)
+        self._parking_items = 0  # being appended: counted so that parks at once cannot pass the bound together
+        self._parking_bytes = 0
+        self._refresh: asyncio.Task[None] | None = None
+        self._refreshed = float("-inf")
+
+    async def park(self, items: Sequence[Parked]) -> None:
+        """Durable when it returns; safe to repeat: a repeat may make a copy, never lose one.
+
+        Raises InvalidRequest for a due time beyond `max_delay` (nothing was stored), Overloaded when the service holds
+        what it may (nothing was stored), and what the log raises (some may be stored: repeat all).
+        """
+        now = self._clock.wall()
+        for item in items:
+            self._check(item, now)
+        size = sum(len(item.payload) for item in items)
+        await self._holdings.look()
+        self._admit(len(items), size)
+        self._parking_items += len(items)
+        self._parking_bytes += size
+        try:
+            await self._append(self._by_stream(items, self._clock.wall()))
+        finally:
+            self._parking_items -= len(items)
+            self._parking_bytes -= size
+
+    def _check(self, item: Parked, now: float) -> None:
+        if not math.isfinite(item.due):
+            raise InvalidRequest(f"item {item.id!r}: due {item.due!r} is not a time; expected seconds since 1970")
+        if item.due - now > self._config.max_delay + CLOCK_ALLOWANCE:
+            raise InvalidRequest(
+                f"item {item.id!r} is due in {duration_text(item.due - now)}, but the longest delay is "
+                f"{duration_text(self._config.max_delay)}: retry sooner, or raise max_delay in delay.yaml"
+            )
+
+    def _admit(self, items: int, size: int) -> None:
+        config = self._config
+        held, held_bytes = self._holdings.items + self._parking_items, self._holdings.bytes + self._parking_bytes
+        if held + items > config.max_items:
+            raise Overloaded(
+                f"the delay service holds {held} items of at most {config.max_items}: items stay in their sources "
+                "until some are due (max_items in delay.yaml)",
+                RETRY_AFTER,
+            )
+        if held_bytes + size > config.max_bytes:
+            raise Overloaded(
+                f"the delay service holds about {held_bytes} bytes of at most {config.max_bytes}: items stay in their "
+                "sources until some are due (max_bytes in delay.yaml)",
+                RETRY_AFTER,
+            )
+
+    def _by_stream(self, items: Sequence[Parked], now: float) -> dict[str, list[Record]]:
+        grouped: dict[str, list[Record]] = {}
+        for item in items:
+            latest = self._ladder.latest(item.due, now)
+            rung = self._ladder.next_rung(item.due, latest, now)
+            stream = due_stream(item.kind.function) if rung is None else self._streams[rung]
+            grouped.setdefault(stream, []).append(record_of(item, latest))
+        return grouped
+
+    async def _append(self, grouped: dict[str, list[Record]]) -> None:
+        # At once, so that they share a commit. All are awaited before any failure is told.
+        streams = list(grouped)
+        appends = [self._log.append(stream, 0, grouped[stream]) for stream in streams]
+        answers = await asyncio.gather(*appends, return_exceptions=True)
+        for stream, answer in zip(streams, answers, strict=True):
+            if not isinstance(answer, BaseException):
+                self._holdings.added(stream, grouped[stream])
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+
+    async def depth(self) -> list[Depth]:
+        """The depth of every rung and due stream."""
+        await self._holdings.look()
+        found = dict.fromkeys(self._streams, 0) | self._holdings.by_stream()
+        depths = [Depth(stream, rung_wait(stream) or 0.0, items) for stream, items in found.items()]
+        # Rungs by their wait, then the due streams.
+        return sorted(depths, key=lambda depth: (depth.wait == 0, depth.wait, depth.stream))
+
+    def overview(self) -> dict[str, int]:
+        """Items by stream, for live views: as last counted, which starts counting anew. Call it in the loop."""
+        now = self._clock.monotonic()
+        if now - self._refreshed >= FRESH and (self._refresh is None or self._refresh.done()):
+            self._refreshed = now
+            self._refresh = asyncio.create_task(self._holdings.look(), name="delay-depths")
+        return self._holdings.by_stream()
+
+
+class DelayServer:
+    """The delay service behind a listener. A Part; the log is the caller's."""
+
+    def __init__(self, service: DelayService, config: DelayConfig) -> None:
+        self._service = service
+        self._config = config
+        self._health = Health(wire.SERVICE)
+        self._server: grpc.aio.Server | None = None
+        self.address = config.listen
+
+    async def start(self) -> None:
+        """Listens; `address` is the actual one from then on."""
+        self._server, self.address = await serve(
+            self._config.listen, [wire.register(self._service), self._health.register]
+        )
+        await self._health.set(True)
+
+    async def drain(self, timeout: float) -> None:
+        """Takes nothing new and answers what is inside, for at most `timeout` seconds."""
+        if self._server is not None:
+            await self._health.set(False)
+            await self._server.stop(timeout)
+
+    async def stop(self) -> None:
+        """Ends now."""
+        if self._server is not None:
+            await self._server.stop(GRACE)
+            self._server = None
