@@ -34,7 +34,7 @@ MAX_GROUP = 512
 #: Seconds between looks at standing writes that gave no time of their own.
 STANDING_LOOK = 1.0
 
-_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC}
+_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class SqliteFile:
         """A SQLite error in the words of the error tree."""
         code = getattr(error, "sqlite_errorcode", None)
         text = f"{self.name} store at {self.path}: {error}"
-        if code is not None and (code in _FULL_CODES or code & 0xFF == sqlite3.SQLITE_FULL):
+        if code is not None and code & 0xFF in _FULL_CODES:
             return StoreFull(f"{text}. Free some space; nothing of this write was kept")
         if code is not None and code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             return TailraceError(f"{text}. The folder must exist and be writable by this user")
@@ -207,13 +207,17 @@ class SqliteFile:
                 answers.append(self._attempt(connection, each, alone=len(group) + len(standing) == 1))
             answers.extend(self._attend(connection, standing))
             connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             with contextlib.suppress(sqlite3.Error):
                 self._reload(connection)
             failure = self._explain(error)
-            answers = [(each, None, failure) for each in {*plain, *(answer[0] for answer in answers)}]
+            now = time.monotonic()
+            for each in standing:  # asked again later, not at once: what failed may go on failing
+                each.look = now + STANDING_LOOK
+            over = [each for each in standing if each.deadline is not None and each.deadline <= now]
+            answers = [(each, None, failure) for each in {*plain, *over, *(answer[0] for answer in answers)}]
         gone = {id(answer[0]) for answer in answers}
         standing[:] = [each for each in standing if id(each) not in gone]
         self._answer(answers)
@@ -229,6 +233,7 @@ class SqliteFile:
             return write, None, None
         if not alone:
             connection.execute("SAVEPOINT one")
+        changes = connection.total_changes
         try:
             value = write.fn(connection)
         except Exception as error:
@@ -240,7 +245,9 @@ class SqliteFile:
             else:
                 connection.execute("ROLLBACK TO one")
                 connection.execute("RELEASE one")
-            self._reload(connection)
+            # A refusal before the first change left everything as it was: reading it all again would cost a scan.
+            if connection.total_changes != changes or not isinstance(error, TailraceError):
+                self._reload(connection)
             return write, None, self._explain(error) if isinstance(error, sqlite3.Error) else error
         if not alone:
             connection.execute("RELEASE one")

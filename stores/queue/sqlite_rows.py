@@ -5,7 +5,8 @@ moved; payloads rest apart (ATF's two records, R9). Constraints stand in the sch
 bypasses this code is refused by the database.
 
 The claim is the lease: its row holds the next trigger (the lease's end) of all the items claimed together, so that a
-claim takes an item out of the index of what waits and puts it into no other, and a renewal is one row.
+claim takes an item out of the index of what waits and puts it into no other, and a renewal is one row. A holder that
+renews only some of its items splits the row.
 """
 
 from __future__ import annotations
@@ -47,10 +48,12 @@ CREATE TABLE IF NOT EXISTS tasks (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS tasks_live ON tasks (lane, next_trigger) WHERE next_trigger IS NOT NULL;
 CREATE TABLE IF NOT EXISTS claims (
-    fence INTEGER PRIMARY KEY,
+    number INTEGER PRIMARY KEY,
+    fence INTEGER NOT NULL,
     until INTEGER NOT NULL,
     ids TEXT NOT NULL
 ) STRICT;
+CREATE INDEX IF NOT EXISTS claims_fence ON claims (fence);
 CREATE TABLE IF NOT EXISTS entities (
     id INTEGER PRIMARY KEY,
     payload BLOB NOT NULL,
@@ -81,6 +84,9 @@ CANCEL = 2  # its holder is to be told
 KEYED = 4  # in `keyed`; waits for the older ones of its key
 DEDUPED = 8  # in `dedupe`
 
+#: The rows of a JSON array of numbers, in a condition.
+IDS = "(SELECT value FROM json_each(?))"
+
 #: Next trigger of an item that waits for an older one of its key: never by itself.
 BLOCKED = (1 << 62) - 1
 
@@ -94,12 +100,12 @@ class Ids:
     several writers never meet but by a one in two million chance within a millisecond, and then the table refuses."""
 
     def __init__(self, last: int) -> None:
-        self._last = last
+        self.last = last
 
     def take(self, count: int, now_ms: int) -> list[int]:
         """The next `count` ids."""
-        first = max(self._last + 1, (now_ms - _EPOCH_2020_MS) << 22 | random.getrandbits(21))
-        self._last = first + count - 1
+        first = max(self.last + 1, (now_ms - _EPOCH_2020_MS) << 22 | random.getrandbits(21))
+        self.last = first + count - 1
         return list(range(first, first + count))
 
 
@@ -122,8 +128,13 @@ def created_at(number: int) -> float:
     return ((number >> 22) + _EPOCH_2020_MS) / 1000
 
 
+def first_id(ms: int) -> int:
+    """The lowest id of an item made at that time, milliseconds since 1970, or later."""
+    return max(0, ms - _EPOCH_2020_MS) << 22
+
+
 class Kinds:
-    """Numbers of lanes and kinds, read once and grown in the writer.
+    """Numbers of lanes and kinds, read once and grown in the writer; other threads may look numbers up.
 
     A number that a failed transaction gave out is forgotten by `reload`.
     """
@@ -132,18 +143,20 @@ class Kinds:
         self.lanes: dict[int, tuple[str, int, str]] = {}  # lane → function, priority, collection
         self.kinds: dict[int, Kind] = {}
         self.lane_of: dict[int, int] = {}
+        self.of_lane: dict[int, list[int]] = {}  # lane → its kinds
         self._numbers: dict[Kind, int] = {}
         self._lane_numbers: dict[tuple[str, int, str], int] = {}
 
     def reload(self, connection: sqlite3.Connection) -> None:
         """Reads what is committed."""
-        self.__init__()  # type: ignore[misc]
+        fresh = Kinds()
         for lane, function, priority, collection in connection.execute("SELECT * FROM lanes").fetchall():
-            self.lanes[lane] = (function, priority, collection)
-            self._lane_numbers[function, priority, collection] = lane
+            fresh.lanes[lane] = (function, priority, collection)
+            fresh._lane_numbers[function, priority, collection] = lane
         for kind, lane, tenant in connection.execute("SELECT * FROM kinds").fetchall():
-            function, priority, collection = self.lanes[lane]
-            self._learn(kind, lane, Kind(function, priority, collection, tenant))
+            function, priority, collection = fresh.lanes[lane]
+            fresh._learn(kind, lane, Kind(function, priority, collection, tenant))
+        self.__dict__.update(fresh.__dict__)
 
     def number(self, connection: sqlite3.Connection, kind: Kind) -> int:
         """A kind's number, made when new."""
@@ -169,6 +182,7 @@ class Kinds:
     def _learn(self, number: int, lane: int, kind: Kind) -> None:
         self.kinds[number] = kind
         self.lane_of[number] = lane
+        self.of_lane.setdefault(lane, []).append(number)
         self._numbers[kind] = number
 
 

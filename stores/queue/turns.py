@@ -1,5 +1,5 @@
-"""Whose turn it is when a lease may take only so much: priorities first, a small share kept for the lowest, and fair
-turns between the lanes of one priority. Pure.
+"""Whose turn it is when a lease may take only so much: priorities first, a small share kept for the lower ones, and
+fair turns between the lanes of one priority. Pure.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ class Ready(NamedTuple):
     limit: int
 
 
-def turns(ready: Sequence[Ready], total: int, low_share: float, start: int) -> list[Ready]:
+def turns(ready: Sequence[Ready], total: int, low_share: float, turn: int) -> list[Ready]:
     """In which order lanes are visited and how many items each visit may take at most.
 
-    Higher priorities come first but leave `low_share` of the total to the lower ones together. Within a priority the
-    lanes take turns, beginning at another one with every call (`start` rises). The limits together do not exceed the
-    total.
+    Higher priorities come first but leave `low_share` of the total to the lower ones together; where that is less than
+    one item, one of so many calls leaves it. Within a priority the lanes take turns, beginning at another one with
+    every call (`turn` rises by one). The limits together do not exceed the total.
     """
     plan: list[Ready] = []
     left = total
     ranks = sorted({lane.priority for lane in ready})
+    share = total * low_share
+    reserve = min(total, int((turn + 1) * share) - int(turn * share))
     for rank in ranks:
         level = [lane for lane in ready if lane.priority == rank]
-        offset = start % len(level)
+        offset = turn % len(level)
         level = level[offset:] + level[:offset]
-        reserve = 0 if rank == ranks[-1] else max(1, int(total * low_share))
-        budget = left - reserve
+        budget = left if rank == ranks[-1] else left - reserve
         if budget <= 0:
             continue
         takes = _shares([lane.limit for lane in level], budget)

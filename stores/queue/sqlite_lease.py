@@ -1,0 +1,200 @@
+"""Claims of the queue on SQLite: which lanes have something due, what is taken of each, and the claim's one write."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+
+import msgspec
+
+from ...sdk.model.claim import Leased, Settle, State
+from ...sdk.model.demand import Cell, Closed, Demand
+from ...sdk.model.workload import FLIGHT_ITEMS, Extra, Headers
+from .sqlite_claims import end_leases
+from .sqlite_memory import Memory
+from .sqlite_rows import BLOCKED, HAS_EXTRA, IDS, Kinds, id_text
+from .sqlite_settle import end
+from .turns import Ready, turns
+
+_decode = msgspec.json.Decoder().decode
+
+# id, kind, state, fence, attempts, crashes, flags, size, next trigger
+_Row = tuple[int, int, int, int, int, int, int, int, int]
+
+_PICK = (
+    "SELECT json_group_array(json_array(id, kind, state, fence, attempts, crashes, flags, size, next_trigger)) FROM"
+    " (SELECT * FROM tasks WHERE lane = ?1 AND next_trigger >= ?2 AND next_trigger <= ?3 {} ORDER BY next_trigger"
+    " LIMIT ?4)"
+)
+_PICK_ALL = _PICK.format("")
+_PICK_OPEN = _PICK.format("AND kind NOT IN (SELECT value FROM json_each(?5))")
+
+
+class Gates:
+    """The closed cells of a demand. What an operator drops is leased: the scheduler answers `dropped`."""
+
+    def __init__(self, closed: Iterable[Closed]) -> None:
+        self._whole: set[tuple[str, str]] = set()
+        self._tenants: dict[tuple[str, str], set[str]] = {}
+        for each in closed:
+            if each.drop:
+                continue
+            if each.tenant:
+                self._tenants.setdefault((each.function, each.collection), set()).add(each.tenant)
+            else:
+                self._whole.add((each.function, each.collection))
+
+    def shut(self, function: str, collection: str) -> bool:
+        """Whether nothing of the collection may be leased."""
+        return (function, "") in self._whole or (function, collection) in self._whole
+
+    def shut_kinds(self, kinds: Kinds, lane: int) -> frozenset[int]:
+        """The kinds of a lane whose tenants are closed."""
+        if not self._tenants:
+            return frozenset()
+        function, _, collection = kinds.lanes[lane]
+        tenants = self._tenants.get((function, ""), set()) | self._tenants.get((function, collection), set())
+        return frozenset(kind for kind in kinds.of_lane[lane] if kinds.kinds[kind].tenant in tenants)
+
+
+class _Visit:
+    """One claim in the making: what is left of each cell, of the total and of the bytes."""
+
+    def __init__(self, demand: Demand) -> None:
+        self.cells = dict(demand.cells)
+        self.total = min(demand.total, FLIGHT_ITEMS)
+        self.room = demand.max_bytes
+        self.rows: list[_Row] = []
+
+
+def claim(
+    connection: sqlite3.Connection, memory: Memory, demand: Demand, gates: Gates, seconds: float, share: float, now: int
+) -> Leased | float:
+    """Claims what is due within the demand; else seconds until something may be, at the latest."""
+    look = end_leases(connection, memory, now)
+    shut: dict[int, frozenset[int]] = {}
+    ready: list[Ready] = []
+    for lane in memory.earliest:
+        function, priority, collection = memory.kinds.lanes[lane]
+        limit = demand.cells.get(Cell(function, priority), 0)
+        if limit <= 0 or gates.shut(function, collection):
+            continue
+        kinds = gates.shut_kinds(memory.kinds, lane)
+        bound = memory.bound(lane, kinds)
+        if bound <= now:
+            shut[lane] = kinds
+            ready.append(Ready(lane, priority, limit))
+        else:
+            look = min(look, bound)
+    visit = _Visit(demand)
+    if ready and visit.total > 0:
+        for lane, _, limit in turns(ready, visit.total, share, memory.turn):
+            _pick(connection, memory, visit, lane, limit, shut[lane], now)
+        memory.turn += 1
+        look = min([look, *(memory.bound(lane, kinds) for lane, kinds in shut.items())])
+    if not visit.rows:
+        return max(0.0, (look - now) / 1e6)
+    return _take(connection, memory, visit.rows, now, seconds)
+
+
+def _pick(
+    connection: sqlite3.Connection,
+    memory: Memory,
+    visit: _Visit,
+    lane: int,
+    limit: int,
+    shut: frozenset[int],
+    now: int,
+) -> None:
+    """Takes what is due in one lane. Everything below the new bound was taken."""
+    function, priority, _ = memory.kinds.lanes[lane]
+    cell = Cell(function, priority)
+    limit = min(limit, visit.cells[cell], visit.total - len(visit.rows))
+    if limit <= 0 or (visit.room <= 0 and visit.rows):
+        return
+    arguments = (lane, memory.bound(lane, shut), now, limit)
+    if shut:
+        (text,) = connection.execute(_PICK_OPEN, (*arguments, json.dumps([*shut]))).fetchone()
+    else:
+        (text,) = connection.execute(_PICK_ALL, arguments).fetchone()
+    rows: list[_Row] = _decode(text)
+    bound = rows[-1][8] if len(rows) == limit else _next_trigger(connection, lane, now)
+    for index, row in enumerate(rows):
+        visit.room -= row[7]
+        if visit.room < 0 and visit.rows:
+            bound = row[8]
+            rows = rows[:index]
+            break
+        visit.rows.append(row)
+    visit.cells[cell] -= len(rows)
+    memory.advance(lane, shut, bound)
+
+
+def _next_trigger(connection: sqlite3.Connection, lane: int, after: int) -> int:
+    (trigger,) = connection.execute(
+        "SELECT min(next_trigger) FROM tasks WHERE lane = ? AND next_trigger > ?", (lane, after)
+    ).fetchone()
+    return BLOCKED if trigger is None else int(trigger)
+
+
+def _take(connection: sqlite3.Connection, memory: Memory, rows: list[_Row], now: int, seconds: float) -> Leased | float:
+    """Writes the claim and reads the payloads. Expired items end here, without being handed out."""
+    numbers = [row[0] for row in rows]
+    text = json.dumps(numbers)
+    fence = memory.fence = max([now, memory.fence + 1, *(row[3] + 1 for row in rows)])
+    connection.execute(f"UPDATE tasks SET state = 2, fence = ?, next_trigger = NULL WHERE id IN {IDS}", (fence, text))
+    memory.claim(connection, fence, now + int(seconds * 1e6), numbers)
+    for row in rows:
+        memory.counts[State(row[2])] -= 1
+    memory.counts[State.ENQUEUED] += len(rows)
+    extras = _extras(connection, rows)
+    expired = {number for number, extra in extras.items() if 0 < extra.expires_at <= now / 1e6}
+    if expired:
+        reason = "its deadline passed before it started"
+        over = [Settle(id_text(number), fence, State.EXPIRED, reason=reason) for number in expired]
+        end(connection, memory, fence, over, now)
+        rows = [row for row in rows if row[0] not in expired]
+        if not rows:
+            return 0.0
+        text = json.dumps([row[0] for row in rows])
+    (payloads,) = connection.execute(
+        "SELECT json_group_object(e.id, hex(e.payload)) FROM json_each(?) AS j JOIN entities AS e ON e.id = j.value",
+        (text,),
+    ).fetchone()
+    by_id: dict[str, str] = _decode(payloads)
+    kinds = memory.kinds.kinds
+    return Leased(
+        fence=fence,
+        lease=seconds,
+        kinds=[kinds[row[1]] for row in rows],
+        ids=[f"{row[0]:016x}" for row in rows],
+        payloads=[bytes.fromhex(by_id[str(row[0])]) for row in rows],
+        attempts=[row[4] + 1 for row in rows],
+        extras={index: extras[row[0]] for index, row in enumerate(rows) if row[0] in extras} if extras else {},
+    )
+
+
+def _extras(connection: sqlite3.Connection, rows: list[_Row]) -> dict[int, Extra]:
+    crashes = {row[0]: row[5] for row in rows if row[6] & HAS_EXTRA or row[5]}
+    if not crashes:
+        return {}
+    (text,) = connection.execute(
+        f"SELECT json_group_array(json_array(id, key, headers, expires_at, progress)) FROM entities WHERE id IN {IDS}",
+        (json.dumps([*crashes]),),
+    ).fetchone()
+    return {
+        number: Extra(
+            key=key,
+            headers=_headers(headers),
+            crashes=crashes[number],
+            expires_at=expires_at,
+            alone=crashes[number] > 0,
+            progress=progress,
+        )
+        for number, key, headers, expires_at, progress in _decode(text)
+    }
+
+
+def _headers(text: str) -> Headers:
+    return tuple((name, value) for name, value in _decode(text)) if text else ()

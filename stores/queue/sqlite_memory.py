@@ -1,0 +1,127 @@
+"""What the queue's writer knows without asking its tables: counts, kinds, bounds on what is due, and the claims.
+
+All of it can be read again from the tables (`reload`), which is what happens when the file is opened and after a
+rollback. Only the writer thread changes it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+
+from ...sdk.model.claim import State
+from .sqlite_rows import BLOCKED, Ids, Kinds
+
+
+class Part:
+    """The items of one claim that share a lease: its row's number, the lease's end in µs, and what is still out."""
+
+    __slots__ = ("number", "out", "until")
+
+    def __init__(self, number: int, until: int, out: set[int]) -> None:
+        self.number = number
+        self.until = until
+        self.out = out
+
+
+class Memory:
+    """Invariants:
+
+    counts    the rows of `tasks` by state
+    earliest  at most the earliest next trigger of what waits in the lane; lanes where nothing waits may be absent
+    passed    lane → closed kinds and a bound like `earliest`, for the lane's other kinds: what is not looked at again
+              while a gate keeps many items at the lane's head
+    claims    fence → parts; each row of `claims` is one part, each leased item is out in exactly one
+    soonest   at most the earliest end of a part's lease
+    """
+
+    def __init__(self) -> None:
+        self.kinds = Kinds()
+        self.ids = Ids(0)
+        self.counts: Counter[State] = Counter()
+        self.earliest: dict[int, int] = {}
+        self.passed: dict[int, tuple[frozenset[int], int]] = {}
+        self.claims: dict[int, list[Part]] = {}
+        self.soonest = BLOCKED
+        self.fence = 0
+        self.keyed = 0
+        self.turn = 0
+        self.loaded = False
+
+    def reload(self, connection: sqlite3.Connection) -> None:
+        """Reads everything from the tables."""
+        self.kinds.reload(connection)
+        states = connection.execute("SELECT state, count(*) FROM tasks GROUP BY state").fetchall()
+        self.counts = Counter({State(state): count for state, count in states})
+        self.earliest = dict(
+            connection.execute(
+                "SELECT lane, min(next_trigger) FROM tasks WHERE next_trigger IS NOT NULL GROUP BY lane"
+            ).fetchall()
+        )
+        self.passed = {}
+        out: defaultdict[int, set[int]] = defaultdict(set)
+        for number, fence in connection.execute("SELECT id, fence FROM tasks WHERE state IN (2, 3, 4)").fetchall():
+            out[fence].add(number)
+        self.claims = {}
+        for number, fence, until, ids in connection.execute("SELECT number, fence, until, ids FROM claims").fetchall():
+            part = Part(number, until, out[fence].intersection(json.loads(ids)))
+            self.claims.setdefault(fence, []).append(part)
+        self.soonest = min((part.until for parts in self.claims.values() for part in parts), default=BLOCKED)
+        (self.fence,) = connection.execute("SELECT coalesce(max(fence), 0) FROM tasks").fetchone()
+        (self.keyed,) = connection.execute("SELECT count(*) FROM keyed").fetchone()
+        (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM tasks").fetchone()
+        self.ids = Ids(max(last, self.ids.last))
+        self.loaded = True
+
+    def moved(self, before: State, after: State, count: int = 1) -> None:
+        """Counts a change of state."""
+        self.counts[before] -= count
+        self.counts[after] += count
+
+    def sooner(self, lane: int, trigger: int) -> None:
+        """Something in the lane waits for this moment."""
+        if trigger < self.earliest.get(lane, BLOCKED + 1):
+            self.earliest[lane] = trigger
+        passed = self.passed.get(lane)
+        if passed is not None and trigger < passed[1]:
+            self.passed[lane] = (passed[0], trigger)
+
+    def bound(self, lane: int, shut: frozenset[int]) -> int:
+        """A time before which nothing of the lane's kinds, without the `shut` ones, is due."""
+        if shut:
+            passed = self.passed.get(lane)
+            if passed is not None and passed[0] <= shut:
+                return passed[1]
+        return self.earliest[lane]
+
+    def advance(self, lane: int, shut: frozenset[int], bound: int) -> None:
+        """Everything before the bound was taken, but for the `shut` kinds."""
+        if shut:
+            self.passed[lane] = (shut, bound)
+        else:
+            self.earliest[lane] = bound
+
+    def claim(self, connection: sqlite3.Connection, fence: int, until: int, numbers: Iterable[int]) -> None:
+        """Notes items that are out together until `until`, durably."""
+        out = set(numbers)
+        (number,) = connection.execute(
+            "INSERT INTO claims (fence, until, ids) VALUES (?, ?, ?) RETURNING number",
+            (fence, until, json.dumps([*out])),
+        ).fetchone()
+        self.claims.setdefault(fence, []).append(Part(int(number), until, out))
+        self.soonest = min(self.soonest, until)
+
+    def release(self, connection: sqlite3.Connection, fence: int, numbers: Collection[int]) -> None:
+        """Items of a claim are not out any more; a part with none out is over."""
+        parts = self.claims.get(fence)
+        if parts is None:
+            return
+        for part in parts:
+            part.out.difference_update(numbers)
+            if not part.out:
+                connection.execute("DELETE FROM claims WHERE number = ?", (part.number,))
+        self.claims[fence] = [part for part in parts if part.out]
+        if not self.claims[fence]:
+            del self.claims[fence]

@@ -1,0 +1,153 @@
+"""Ends of items in the queue on SQLite: settlements by fence, and cancellations."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from ...sdk.model.claim import Settle, State
+from .lifecycle import LEASED, TERMINAL, WAITING, may_move
+from .sqlite_memory import Memory
+from .sqlite_rows import BLOCKED, CANCEL, HAS_EXTRA, IDS, id_number
+
+#: Characters of a reason and of a progress note that are kept.
+REASON, PROGRESS = 4096, 1024
+
+_decode = msgspec.json.Decoder().decode
+
+
+def succeed(connection: sqlite3.Connection, memory: Memory, fence: int, ids: Sequence[str], now: int) -> list[str]:
+    """Ends items that succeeded; returns those refused."""
+    numbers = [id_number(each) for each in ids]
+    text = json.dumps(numbers)
+    left = len(numbers)
+    for before in (State.ENQUEUED, State.PROCESSING, State.CLAIMED):
+        moved = connection.execute(
+            f"UPDATE tasks SET state = 10, ended = ? WHERE id IN {IDS} AND fence = ? AND state = ?",
+            (now, text, fence, before),
+        ).rowcount
+        memory.moved(before, State.SUCCESS, moved)
+        left -= moved
+        if not left:
+            break
+    refused: list[str] = []
+    if left:
+        (found,) = connection.execute(
+            f"SELECT json_group_array(id) FROM tasks WHERE id IN {IDS} AND fence = ? AND state = 10", (text, fence)
+        ).fetchone()
+        done = set(_decode(found))
+        refused = [each for each, number in zip(ids, numbers, strict=True) if number not in done]
+        numbers = [number for number in numbers if number in done]
+        text = json.dumps(numbers)
+    connection.execute(f"DELETE FROM entities WHERE id IN {IDS}", (text,))
+    release_keys(connection, memory, text)
+    memory.release(connection, fence, numbers)
+    return refused
+
+
+def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequence[Settle], now: int) -> list[str]:
+    """Settles items that did not plainly succeed; returns those refused. An item whose holder was to be told of its
+    cancellation is cancelled instead of returned."""
+    if not others:
+        return []
+    (text,) = connection.execute(
+        f"SELECT json_group_array(json_array(id, state, lane, flags)) FROM tasks WHERE id IN {IDS} AND fence = ?",
+        (json.dumps([id_number(each.id) for each in others]), fence),
+    ).fetchone()
+    rows = {number: (State(state), lane, flags) for number, state, lane, flags in _decode(text)}
+    refused: list[str] = []
+    tasks: list[tuple[int, int, int | None, int | None, int, int, int, int]] = []
+    entities: list[tuple[int, str, str, bool]] = []
+    for each in others:
+        number = id_number(each.id)
+        row = rows.get(number)
+        if row is None:
+            refused.append(each.id)
+            continue
+        before, lane, flags = row
+        state = State.CANCELLED if flags & CANCEL and each.state in WAITING else each.state
+        if before not in LEASED or state in LEASED or not may_move(before, state):
+            if before is not state or state in LEASED:
+                refused.append(each.id)
+            continue
+        rows[number] = (state, lane, flags)
+        memory.moved(before, state)
+        terminal = state in TERMINAL
+        due = None if terminal else max(int(each.due * 1e6), 0) or now
+        if due is not None:
+            memory.sooner(lane, due)
+        extra = HAS_EXTRA if each.progress else 0
+        charged = (each.attempts, each.crashes, each.throttles, extra)
+        tasks.append((number, state, due, now if terminal else None, *charged))
+        if terminal or each.reason or each.progress:
+            entities.append((number, each.reason[:REASON], each.progress[:PROGRESS], terminal))
+    _write(connection, tasks, entities)
+    over = [task[0] for task in tasks if task[2] is None]
+    if over:
+        release_keys(connection, memory, json.dumps(over))
+    memory.release(connection, fence, [task[0] for task in tasks])
+    return refused
+
+
+def _write(
+    connection: sqlite3.Connection,
+    tasks: Sequence[tuple[int, int, int | None, int | None, int, int, int, int]],
+    entities: Sequence[tuple[int, str, str, bool]],
+) -> None:
+    if tasks:
+        connection.execute(
+            "UPDATE tasks SET state = j.value ->> 1, next_trigger = j.value ->> 2, ended = j.value ->> 3,"
+            " attempts = max(attempts, j.value ->> 4), crashes = max(crashes, j.value ->> 5),"
+            " throttles = max(throttles, j.value ->> 6), flags = flags | (j.value ->> 7)"
+            " FROM json_each(?) AS j WHERE tasks.id = j.value ->> 0",
+            (json.dumps(tasks),),
+        )
+    if entities:
+        connection.execute(
+            "UPDATE entities SET reason = iif(j.value ->> 1 = '', reason, j.value ->> 1),"
+            " progress = iif(j.value ->> 2 = '', progress, j.value ->> 2),"
+            " payload = iif(j.value ->> 3, x'', payload) FROM json_each(?) AS j WHERE entities.id = j.value ->> 0",
+            (json.dumps(entities),),
+        )
+
+
+def release_keys(connection: sqlite3.Connection, memory: Memory, ids: str) -> None:
+    """The next item of each ended one's key is due when it was to be. `ids` is a JSON array of numbers."""
+    if not memory.keyed:
+        return
+    gone = connection.execute(f"DELETE FROM keyed WHERE id IN {IDS} RETURNING key", (ids,)).fetchall()
+    memory.keyed -= len(gone)
+    for key in {key for (key,) in gone}:
+        row = connection.execute("SELECT id, due FROM keyed WHERE key = ? ORDER BY id LIMIT 1", (key,)).fetchone()
+        if row is None:
+            continue
+        number, due = row
+        lane = connection.execute(
+            "UPDATE tasks SET next_trigger = ? WHERE id = ? AND next_trigger = ? RETURNING lane",
+            (due, number, BLOCKED),
+        ).fetchone()
+        if lane is not None:
+            memory.sooner(lane[0], due)
+
+
+def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int) -> str:
+    """Ends an item that waits, or marks one that is out. Answers as `Queue.cancel` says."""
+    row = connection.execute("SELECT state FROM tasks WHERE id = ?", (number,)).fetchone()
+    if row is None:
+        return "unknown"
+    state = State(row[0])
+    if state in LEASED:
+        connection.execute("UPDATE tasks SET flags = flags | ? WHERE id = ?", (CANCEL, number))
+        return "requested"
+    if not may_move(state, State.CANCELLED):
+        return "ended"
+    connection.execute(
+        "UPDATE tasks SET state = ?, next_trigger = NULL, ended = ? WHERE id = ?", (State.CANCELLED, now, number)
+    )
+    connection.execute("UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id = ?", (number,))
+    memory.moved(state, State.CANCELLED)
+    release_keys(connection, memory, json.dumps([number]))
+    return "cancelled"

@@ -1,0 +1,95 @@
+"""Submissions to the queue on SQLite: all of a batch or none, one statement a table."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from ...sdk.model.claim import State
+from ...sdk.model.errors import InvalidPayload, InvalidRequest, Overloaded
+from .lifecycle import LEASED, WAITING
+from .queue import NewItem, Submitted
+from .sqlite_memory import Memory
+from .sqlite_rows import BLOCKED, DEDUPED, HAS_EXTRA, KEYED, id_text, insert
+
+#: The latest moment that is a moment: the year 9999.
+_LATEST = 253_402_300_800.0
+
+
+def check(items: Sequence[NewItem], max_payload: int) -> None:
+    """Raises InvalidPayload or InvalidRequest for the first item that cannot be stored."""
+    for index, item in enumerate(items):
+        if len(item.payload) > max_payload:
+            raise InvalidPayload(
+                f"workload {index} for {item.kind.function!r}: its payload has {len(item.payload)} bytes, at most "
+                f"{max_payload} are allowed; store it elsewhere and submit a reference"
+            )
+        for name, moment in (("due", item.due), ("expires_at", item.expires_at)):
+            if moment and not (math.isfinite(moment) and 0 < moment < _LATEST):
+                raise InvalidRequest(
+                    f"workload {index} for {item.kind.function!r}: {name} is {moment}: expected seconds since 1970"
+                )
+
+
+def submit(
+    connection: sqlite3.Connection, memory: Memory, items: Sequence[NewItem], max_waiting: int, now: int
+) -> list[Submitted]:
+    """Stores the items. Raises Overloaded when that would make more than `max_waiting` live ones."""
+    live = sum(memory.counts[state] for state in WAITING | LEASED)
+    if live + len(items) > max_waiting:
+        raise Overloaded(f"the queue holds {live} workloads and takes at most {max_waiting}; try again later", 5.0)
+    known = _known_dedupe_keys(connection, items)
+    answers: list[Submitted] = []
+    tasks: list[tuple[int, int, int, int, int, int, int]] = []
+    entities: list[tuple[int, bytes, str, str, float]] = []
+    keyed: list[tuple[str, int, int]] = []
+    dedupe: list[tuple[str, str, int]] = []
+    keys: set[str] = set()
+    for number, item in zip(memory.ids.take(len(items), now // 1000), items, strict=True):
+        function = item.kind.function
+        flags = HAS_EXTRA if item.key or item.headers or item.expires_at else 0
+        if item.dedupe_key:
+            first = known.setdefault((function, item.dedupe_key), number)
+            if first != number:
+                answers.append(Submitted(id_text(first), True))
+                continue
+            dedupe.append((function, item.dedupe_key, number))
+            flags |= DEDUPED
+        kind = memory.kinds.number(connection, item.kind)
+        trigger = due = int(item.due * 1e6) or now
+        if item.key:
+            flags |= KEYED
+            if (
+                item.key in keys
+                or connection.execute("SELECT 1 FROM keyed WHERE key = ? LIMIT 1", (item.key,)).fetchone()
+            ):
+                trigger = BLOCKED
+            keys.add(item.key)
+            keyed.append((item.key, number, due))
+        lane = memory.kinds.lane_of[kind]
+        tasks.append((number, lane, kind, 0, trigger, flags, len(item.payload)))
+        headers = json.dumps(item.headers) if item.headers else ""
+        entities.append((number, item.payload, item.key, headers, item.expires_at))
+        memory.sooner(lane, trigger)
+        answers.append(Submitted(id_text(number), False))
+    insert(connection, "tasks (id, lane, kind, state, next_trigger, flags, size)", 7, tasks)
+    insert(connection, "entities (id, payload, key, headers, expires_at)", 5, entities)
+    insert(connection, "keyed (key, id, due)", 3, keyed)
+    insert(connection, "dedupe (function, key, id)", 3, dedupe)
+    memory.counts[State.NEW] += len(tasks)
+    memory.keyed += len(keyed)
+    return answers
+
+
+def _known_dedupe_keys(connection: sqlite3.Connection, items: Iterable[NewItem]) -> dict[tuple[str, str], int]:
+    wanted = [(item.kind.function, item.dedupe_key) for item in items if item.dedupe_key]
+    if not wanted:
+        return {}
+    rows = connection.execute(
+        "SELECT d.function, d.key, d.id FROM json_each(?) AS j"
+        " JOIN dedupe AS d ON d.function = j.value ->> 0 AND d.key = j.value ->> 1",
+        (json.dumps(wanted),),
+    ).fetchall()
+    return {(function, key): number for function, key, number in rows}
