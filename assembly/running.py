@@ -34,10 +34,10 @@ class Signals:
 
 
 async def run(part: Part, *, started: Callable[[], None], signals: Signals, grace: float = GRACE) -> None:
-    """Runs a part until it is told to end. `started` is called when it is ready."""
+    """Runs a part until it is told to end. `started` is called when it is ready: a worker is when it is attached."""
     await part.start()
+    telling = asyncio.create_task(_tell(part, started), name="tell")
     try:
-        started()
         await signals.drain.wait()
         draining = asyncio.create_task(part.drain(grace), name="drain")
         hurry = asyncio.create_task(signals.hurry.wait(), name="hurry")
@@ -48,7 +48,16 @@ async def run(part: Part, *, started: Callable[[], None], signals: Signals, grac
         if draining in done:
             draining.result()
     finally:
+        telling.cancel()
+        await asyncio.gather(telling, return_exceptions=True)
         await part.stop()
+
+
+async def _tell(part: Part, started: Callable[[], None]) -> None:
+    attached = getattr(part, "attached", None)
+    if attached is not None:
+        await attached()
+    started()
 
 
 def watch_lifeline(descriptor: int, signals: Signals) -> None:

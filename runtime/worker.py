@@ -64,6 +64,7 @@ class Worker:
         self._loaded = functions if isinstance(functions, Loaded) else load_functions(functions)
         self._addresses = list(schedulers)
         self._gateway = gateway
+        self._registration: asyncio.Task[None] | None = None
         self._sizes = sizes
         self._clock = clock
         self._leases = Leases()
@@ -97,7 +98,8 @@ class Worker:
         self._tasks.append(asyncio.create_task(self._beat(), name="worker-heartbeat"))
         if self._gateway is not None:
             specs = [function.spec for function in self._loaded.functions.values()]
-            self._tasks.append(asyncio.create_task(register(self._gateway, self.name, specs), name="register"))
+            self._registration = asyncio.create_task(register(self._gateway, self.name, specs), name="register")
+            self._tasks.append(self._registration)
 
     async def drain(self, timeout: float) -> None:
         """Takes nothing new, hands back what has not started, and lets running functions end for `timeout` seconds;
@@ -142,9 +144,11 @@ class Worker:
         return self._supervisor.pids()
 
     async def attached(self) -> None:
-        """Waits until a session with every scheduler is up."""
+        """Waits until a session with every scheduler is up, and the gateway knows the functions."""
         for dialer in self._dialers:
             await dialer.connected.wait()
+        if self._registration is not None:
+            await asyncio.wait([self._registration])
 
     async def _until_idle(self) -> None:
         self._idle.clear()

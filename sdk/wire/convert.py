@@ -26,15 +26,16 @@ class KindWriter:
         self._by_number: dict[int, Kind] = {}
         self._next = 0
 
-    def write(self, kinds: Iterable[Kind], items: pb.Items) -> None:
+    def write(self, kinds: Sequence[Kind], items: pb.Items) -> None:
         """Fills `items.kind`, and `items.new_kinds` with those not sent before."""
         table = self._numbers
-        try:
-            items.kind.extend([table[kind] for kind in kinds])
-        except KeyError:
-            for kind in dict.fromkeys(kind for kind in kinds if kind not in table):
-                self._name(kind, items)
-            items.kind.extend([table[kind] for kind in kinds])
+        while True:
+            try:
+                items.kind.extend([table[kind] for kind in kinds])
+                return
+            except KeyError:  # naming one may take the number of another of this batch: then that one is named anew
+                for kind in dict.fromkeys(kind for kind in kinds if kind not in table):
+                    self._name(kind, items)
 
     def _name(self, kind: Kind, items: pb.Items) -> None:
         number = self._next % KIND_TABLE
