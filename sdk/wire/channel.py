@@ -56,6 +56,8 @@ _CLASSES = {kind.__name__: kind for kind, _ in _STATUS}
 #: Trailing metadata that carries the error's class, so that both ends raise the same one.
 ERROR_KEY = "tailrace-error"
 RETRY_AFTER_KEY = "tailrace-retry-after"
+#: Characters of an error's message that cross: a status travels in headers, which gRPC bounds at 8 KiB.
+MESSAGE_LENGTH = 1000
 
 
 def dial(address: str) -> grpc.aio.Channel:
@@ -110,7 +112,7 @@ async def abort(context: Any, error: TailraceError) -> None:
     metadata = [(ERROR_KEY, type(error).__name__)]
     if isinstance(error, Overloaded):
         metadata.append((RETRY_AFTER_KEY, repr(error.retry_after)))
-    await context.abort(status, str(error), tuple(metadata))
+    await context.abort(status, str(error)[:MESSAGE_LENGTH], tuple(metadata))
 
 
 def error_of(error: Any, address: str) -> TailraceError:

@@ -1,0 +1,24 @@
+"""Which protocol each store that can be served obeys, by the name under which it is served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .checkpoints.checkpoints import Checkpoints
+from .control.control import Control
+from .dead_letters.dead_letters import DeadLetters
+from .inventory.inventory import Inventory
+from .log.log import Log
+from .queue.queue import Queue
+from .results.results import Results
+
+PROTOCOLS: dict[str, type[Any]] = {
+    "queue": Queue,
+    "log": Log,
+    "delay_log": Log,
+    "checkpoints": Checkpoints,
+    "dead_letters": DeadLetters,
+    "results": Results,
+    "control": Control,
+    "inventory": Inventory,
+}

@@ -1,0 +1,107 @@
+"""The stores' protocols over gRPC, for parts that run apart from an embedded store.
+
+Each client has its protocol's methods with the same parameters and results; which ones there are is checked against the
+protocol by the type checker, what they carry by the protocol's type hints. A wait is held for at most
+`sdk.wire.stores.LONGEST_WAIT` seconds: whoever waits asks again.
+"""
+
+from __future__ import annotations
+
+from ..sdk.wire.stores import StoreClient, remote
+from .checkpoints.checkpoints import Checkpoints
+from .control.control import Control
+from .dead_letters.dead_letters import DeadLetters
+from .inventory.inventory import Inventory
+from .log.log import Log
+from .queue.queue import Queue
+from .results.results import Results
+
+
+class RemoteQueue(StoreClient):
+    """A Queue behind a store server at `address` (host:port)."""
+
+    def __init__(self, address: str, store: str = "queue") -> None:
+        super().__init__(address, store)
+
+    submit = remote(Queue.submit)
+    lease = remote(Queue.lease)
+    renew = remote(Queue.renew)
+    settle = remote(Queue.settle)
+    status = remote(Queue.status)
+    cancel = remote(Queue.cancel)
+    counts = remote(Queue.counts)
+
+
+class RemoteLog(StoreClient):
+    """A Log likewise; `store` is `log` or `delay_log`."""
+
+    def __init__(self, address: str, store: str = "log") -> None:
+        super().__init__(address, store)
+
+    create = remote(Log.create)
+    append = remote(Log.append)
+    read = remote(Log.read)
+    bounds = remote(Log.bounds)
+    wait = remote(Log.wait)
+    trim = remote(Log.trim)
+    streams = remote(Log.streams)
+
+
+class RemoteCheckpoints(StoreClient):
+    """Checkpoints likewise."""
+
+    def __init__(self, address: str, store: str = "checkpoints") -> None:
+        super().__init__(address, store)
+
+    open = remote(Checkpoints.open)
+    commit = remote(Checkpoints.commit)
+    release = remote(Checkpoints.release)
+    load = remote(Checkpoints.load)
+
+
+class RemoteDeadLetters(StoreClient):
+    """DeadLetters likewise."""
+
+    def __init__(self, address: str, store: str = "dead_letters") -> None:
+        super().__init__(address, store)
+
+    add = remote(DeadLetters.add)
+    list = remote(DeadLetters.list)
+    get = remote(DeadLetters.get)
+    remove = remote(DeadLetters.remove)
+    count = remote(DeadLetters.count)
+
+
+class RemoteResults(StoreClient):
+    """Results likewise."""
+
+    def __init__(self, address: str, store: str = "results") -> None:
+        super().__init__(address, store)
+
+    put = remote(Results.put)
+    get = remote(Results.get)
+
+
+class RemoteControl(StoreClient):
+    """A Control store likewise."""
+
+    def __init__(self, address: str, store: str = "control") -> None:
+        super().__init__(address, store)
+
+    snapshot = remote(Control.snapshot)
+    wait = remote(Control.wait)
+    put_gate = remote(Control.put_gate)
+    put_quota = remote(Control.put_quota)
+    register = remote(Control.register)
+
+
+class RemoteInventory(StoreClient):
+    """An Inventory likewise."""
+
+    def __init__(self, address: str, store: str = "inventory") -> None:
+        super().__init__(address, store)
+
+    offer = remote(Inventory.offer)
+    read = remote(Inventory.read)
+    end = remote(Inventory.end)
+    forget = remote(Inventory.forget)

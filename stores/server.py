@@ -1,0 +1,46 @@
+"""Serves the stores of this process to others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import grpc
+
+from ..sdk.wire.channel import serve
+from ..sdk.wire.health import Health
+from ..sdk.wire.stores import SERVICE, StoresService
+from .protocols import PROTOCOLS
+
+
+class StoreServer:
+    """A Part. `engines` are by the names in `protocols.py`; the owner opens them before `start` and closes them after
+    `stop`. Raises what `channel.serve` raises."""
+
+    def __init__(self, listen: str, engines: Mapping[str, object]) -> None:
+        self._listen = listen
+        self._service = StoresService({name: (PROTOCOLS[name], engine) for name, engine in engines.items()})
+        self._health = Health(SERVICE)
+        self._server: grpc.aio.Server | None = None
+        self._address = ""
+
+    @property
+    def address(self) -> str:
+        """Where it listens, once started."""
+        return self._address
+
+    async def start(self) -> None:
+        self._server, self._address = await serve(self._listen, [self._service.register, self._health.register])
+        await self._health.set(True)
+
+    async def drain(self, timeout: float) -> None:
+        """Answers what was asked; calls that wait for something to happen are ended."""
+        if self._server is not None:
+            await self._health.set(False)
+            self._service.end_waits()
+            await self._server.stop(timeout)
+
+    async def stop(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            self._service.end_waits()
+            await server.stop(None)
