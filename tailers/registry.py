@@ -19,7 +19,8 @@ from ..stores.results.results import Results
 
 GROUP = "tailrace.sources"
 
-_BUILT_IN = {kind: f"tailrace.tailers.sources.{kind}:KIND" for kind in ("directory", "due", "log", "queue")}
+#: The kinds that come with tailrace, and where each is.
+BUILT_IN = {kind: f"tailrace.tailers.sources.{kind}:KIND" for kind in ("directory", "due", "log", "queue")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +47,15 @@ class Environment:
 
 def kinds() -> list[str]:
     """The names of all kinds, sorted."""
-    return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
+    return sorted({*BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
 
 
 def kind_of(name: str) -> SourceKind:
     """The kind of a name. Raises ConfigError for an unknown one (with the nearest known), for one whose extra is not
     installed, and for one that cannot be loaded."""
     points = {point.name: point for point in entry_points(group=GROUP)}
-    if name in _BUILT_IN:
-        points[name] = EntryPoint(name, _BUILT_IN[name], GROUP)
+    if name in BUILT_IN:
+        points[name] = EntryPoint(name, BUILT_IN[name], GROUP)
     if name not in points:
         known = kinds()
         near = difflib.get_close_matches(name, known, 1)

@@ -97,18 +97,21 @@ class DirectorySource:
         self._scanner = asyncio.create_task(self._scan(), name=f"scan-{self._name}")
 
     async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
-        if self._scanner is None:
-            return []
-        batch = await self._take(limit, max_bytes)
-        if batch is None and timeout > 0:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout):
-                    await self._changed.wait()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout
+        while self._scanner is not None:
             self._changed.clear()
+            batch = await self._take(limit, max_bytes)
+            if batch is not None:
+                return [batch]
             if self._failure:
                 raise NotConnected(self._failure)
-            batch = await self._take(limit, max_bytes) if self._scanner is not None else None
-        return [] if batch is None else [batch]
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._changed.wait()
+            except TimeoutError:
+                break
+        return []
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
         found = Entries([], [], [])

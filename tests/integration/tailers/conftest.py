@@ -183,7 +183,7 @@ class FakeParking:
 async def until(condition: Callable[[], bool], timeout: float = 10.0) -> None:
     """Waits for something that no event announces, looking often."""
     async with asyncio.timeout(timeout):
-        while not condition():  # noqa: ASYNC110 - tests look at plain state
+        while not condition():
             await asyncio.sleep(0.005)
 
 

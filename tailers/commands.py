@@ -1,0 +1,73 @@
+"""Commands about tailers: are these files right, which tailers run, what a file may say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..sdk import terminal
+from ..sdk.terminal import GatewayAddress, Json
+
+tailer = typer.Typer(help="What reads your sources.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@tailer.command()
+def validate(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Tailer files.")], as_json: Json = False
+) -> None:
+    """Check tailer files without running anything. Exit code 2 when one is wrong."""
+    from ..sdk.config import load
+    from ..sdk.model.errors import ConfigError
+    from .config import TailerConfig
+
+    rows: list[dict[str, Any]] = []
+    names: dict[str, Path] = {}
+    for file in files:
+        row: dict[str, Any] = {"file": str(file), "ok": True, "errors": []}
+        try:
+            config = load(file, TailerConfig)
+            row |= {"tailer": config.name, "kind": str(config.source["kind"])}
+            if config.name in names:
+                raise ConfigError(f"{file}: the tailer {config.name!r} is also in {names[config.name]}: rename one")
+            names[config.name] = file
+        except ConfigError as error:
+            row |= {"ok": False, "errors": str(error).splitlines()}
+        rows.append(row)
+    if as_json:
+        terminal.show_json(rows)
+    for row in [] if as_json else rows:
+        if row["ok"]:
+            terminal.say(f"{row['file']}: right (tailer {row['tailer']}, kind {row['kind']})")
+        for line in row["errors"]:
+            terminal.complain(line)
+    if not all(row["ok"] for row in rows):
+        raise typer.Exit(terminal.WRONG_INPUT)
+
+
+@tailer.command("list")
+def tailer_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """The tailers that run beside the gateway, with what they have done since they started."""
+    from dataclasses import asdict
+
+    from ..sdk.discovery import find_gateway
+    from ..sdk.wire.gateway import GatewayClient
+
+    async def ask() -> list[dict[str, Any]]:
+        async with GatewayClient(find_gateway(gateway)) as client:
+            return [asdict(each) for each in (await client.overview()).tailers]
+
+    rows = terminal.call(ask())
+    for row in rows:
+        row["lag"] = None if row["lag"] < 0 else row["lag"]
+    columns = ["name", "kind", "state", "read", "settled", "parked", "dead", "in_flight", "held", "lag", "detail"]
+    terminal.show(rows, columns, as_json, empty="no tailer runs")
+
+
+@tailer.command()
+def schema() -> None:
+    """The JSON Schema of a tailer's file, for editors."""
+    from .schema import tailer_schema
+
+    terminal.show_json(tailer_schema())

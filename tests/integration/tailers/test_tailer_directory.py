@@ -1,0 +1,105 @@
+"""The directory source, alone and behind a tailer."""
+
+import json
+
+from tailrace.sdk.model.errors import NotConnected
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.workload import Ended
+from tailrace.tailers.sources.directory import DirectoryOptions, DirectorySource
+
+SUCCESS = Ended(Outcome.SUCCESS)
+
+
+def write(folder, *names, text="x"):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def source_of(stores, folder, **options):
+    return DirectorySource(DirectoryOptions(path=str(folder), poll=0.02, **options), stores.inventory, "d")
+
+
+async def names(source, count=100):
+    found = []
+    for batch in await source.read(count, 1 << 20, 0):
+        found.extend(json.loads(payload)["name"] for payload in batch.payloads)
+    return sorted(found)
+
+
+async def test_patterns_choose_files(stores, tmp_path):
+    write(tmp_path / "in", "a.py", "b.txt", "sub/c.py", "sub/deep/d.py", "skip/e.py")
+    for options, expected in (
+        ({"include": ("*.py",)}, ["a.py", "skip/e.py", "sub/c.py", "sub/deep/d.py"]),
+        ({"include": ("*.py",), "exclude": ("skip/*",)}, ["a.py", "sub/c.py", "sub/deep/d.py"]),
+        ({"include": ("sub/*",)}, ["sub/c.py", "sub/deep/d.py"]),
+        ({"recursive": False}, ["a.py", "b.txt"]),
+    ):
+        await stores.inventory.forget("d")
+        source = source_of(stores, tmp_path / "in", **options)
+        await source.open({})
+        assert await names(source) == expected
+        await source.close()
+
+
+async def test_a_loop_of_links_ends_and_is_reported(stores, tmp_path):
+    write(tmp_path / "in", "a", "sub/b")
+    (tmp_path / "in/sub/up").symlink_to(tmp_path / "in")
+    for follow, why in ((True, "own parents"), (False, "follow_links is off")):
+        source = source_of(stores, tmp_path / "in", follow_links=follow)
+        await source.open({})
+        await source.close()
+        assert why in source.skipped["sub/up"]
+    assert await stores.inventory.end("d") == 2
+
+
+async def test_a_changed_file_comes_again_and_an_unchanged_one_does_not(stores, tmp_path, eventually):
+    write(tmp_path / "in", "a", "b")
+    source = source_of(stores, tmp_path / "in")
+    await source.open({})
+    assert await names(source) == ["a", "b"]
+    write(tmp_path / "in", "b", text="changed")
+    [batch] = await source.read(10, 1 << 20, 10)
+    assert [json.loads(payload)["size"] for payload in batch.payloads] == [7]
+    await source.close()
+    again = source_of(stores, tmp_path / "in")
+    await again.open({"0": 3})
+    assert await names(again) == []
+    await again.close()
+
+
+async def test_a_missing_folder_is_not_connected_and_may_come_later(stores, tmp_path):
+    source = source_of(stores, tmp_path / "later")
+    try:
+        await source.open({})
+    except NotConnected as error:
+        assert "later" in str(error)
+    write(tmp_path / "later", "a")
+    await source.open({})
+    assert await names(source) == ["a"]
+    await source.close()
+
+
+async def test_files_that_vanish_or_are_too_large_are_counted_and_passed(
+    stores, scheduler, start, eventually, tmp_path
+):
+    write(tmp_path / "in", "a", "b", "c")
+    write(tmp_path / "in", "big", text="x" * 100)
+    source = source_of(stores, tmp_path / "in", payload="content", max_bytes=50)
+    await source.open({})
+    (tmp_path / "in/b").unlink()
+    [batch] = await source.read(10, 1 << 20, 0)
+    assert batch.positions == [0, 3] and sorted(batch.absent) == [1, 2]
+    assert (source.vanished, source.too_large) == (1, 1)
+    await source.close()
+
+
+async def test_behind_a_tailer_every_file_is_settled_once(stores, scheduler, start, eventually, tmp_path):
+    write(tmp_path / "in", *(f"{n}.py" for n in range(300)), "broken/dangling")
+    (tmp_path / "in/dangling.py").symlink_to(tmp_path / "nowhere")
+    scheduler.allow("f")
+    options = {"kind": "directory", "path": str(tmp_path / "in"), "include": ["*.py"], "once": True}
+    tailer = await start(source=options, function="f")
+    await eventually(lambda: tailer.overview().settled == 300)
+    assert len(set(scheduler.ids)) == len(scheduler.ids) == 300
+    await eventually(lambda: tailer.overview().lag == 0)

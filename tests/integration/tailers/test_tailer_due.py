@@ -1,0 +1,104 @@
+"""Due items come back through an ordinary tailer of their own, as what they were."""
+
+import asyncio
+import time
+
+import pytest
+from tailrace.sdk.model.errors import ConfigError
+from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.parked import Parked, parked_headers
+from tailrace.sdk.model.workload import Ended, Kind
+from tailrace.stores.log.log import Record
+from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.supervisor import Tailers
+
+SUCCESS = Ended(Outcome.SUCCESS)
+
+
+@pytest.fixture
+async def tailers(environment, scheduler, parking):
+    config = TailerConfig.model_validate(
+        {"name": "first", "source": {"kind": "log", "stream": "s"}, "function": "f", "retry": {"max_attempts": 3}}
+    )
+    tailers = Tailers([config], environment, scheduler.address, parking, LeaseSizes.of_heartbeat(0.1))
+    await tailers.start()
+    yield tailers
+    await tailers.stop()
+
+
+def overview(tailers, name):
+    return next((one for one in tailers.overviews() if one.name == name), None)
+
+
+async def deliver(stores, *items):
+    records = [Record(item.payload, headers=parked_headers(item)) for item in items]
+    await stores.delay_log.append("due.f", 0, records)
+
+
+async def test_a_retry_is_another_source(stores, scheduler, parking, tailers, eventually):
+    scheduler.decide = lambda flight, index: Ended(Outcome.RETRY, "flaky", after=0.0)
+    scheduler.allow("f")
+    await stores.log.append("s", 0, [Record(b"payload", headers=(("trace", "1"),))])
+    await eventually(lambda: len(parking.items) == 1)
+    assert overview(tailers, "due.f") is not None, "whoever parks expects the item back"
+    first = parking.items[0]
+    assert (first.tailer, first.id, first.attempt, first.headers) == ("first", "first/0/0", 2, (("trace", "1"),))
+    await deliver(stores, first)
+    await eventually(lambda: len(parking.items) == 2)
+    second = parking.items[1]
+    assert (second.tailer, second.id, second.attempt) == ("first", "first/0/0", 3)
+    assert second.first_seen == first.first_seen
+    await deliver(stores, second)
+    await eventually(lambda: overview(tailers, "due.f").dead == 1)
+    [letter] = await stores.dead_letters.list("", 10)
+    assert (letter.id, letter.attempts, letter.tailer) == ("first/0/0", 3, "first")
+    assert [flight.attempts[0] for flight in scheduler.flights] == [1, 2, 3]
+    assert [flight.extras[0].headers for flight in scheduler.flights] == [(("trace", "1"),)] * 3
+
+
+async def test_an_item_is_never_started_before_it_is_due(stores, scheduler, tailers, eventually):
+    started = []
+
+    def decide(flight, index):
+        started.append((flight.ids[index], time.time()))
+        return SUCCESS
+
+    scheduler.decide = decide
+    scheduler.allow("f")
+    due = time.time() + 0.3
+    await deliver(
+        stores,
+        Parked("first", "late", Kind("f"), b"", due, 0.0, 2),
+        Parked("first", "now", Kind("f"), b"", 0.0, 0.0, 2, crashes=1),
+    )
+    await tailers.expect("f")
+    await eventually(lambda: len(started) == 2)
+    assert [id_ for id_, _ in started] == ["now", "late"] and started[1][1] >= due
+    alone = [flight.extras[0].alone for flight in scheduler.flights if flight.ids == ["now"]]
+    assert alone == [True]
+
+
+async def test_a_due_stream_is_trimmed_behind_its_checkpoint(stores, scheduler, tailers, eventually):
+    scheduler.allow("f")
+    for n in range(3):
+        await deliver(stores, *(Parked("first", f"{n}/{i}", Kind("f"), b"", 0.0, 0.0, 2) for i in range(10)))
+    await tailers.expect("f")
+    await eventually(lambda: overview(tailers, "due.f") is not None and overview(tailers, "due.f").settled == 30)
+    async with asyncio.timeout(10):
+        while not (await stores.delay_log.bounds("due.f"))[0].start:
+            await deliver(stores, Parked("first", "more", Kind("f"), b"", 0.0, 0.0, 2))
+            await asyncio.sleep(0.1)
+
+
+async def test_a_record_that_is_not_a_parked_item_is_held_and_reported(stores, scheduler, tailers, eventually):
+    scheduler.allow("f")
+    await stores.delay_log.append("due.f", 0, [Record(b"?")])
+    await tailers.expect("f")
+    await eventually(lambda: overview(tailers, "due.f").held == 1)
+
+
+async def test_two_tailers_of_one_name_are_refused(environment, scheduler, parking):
+    config = TailerConfig.model_validate({"name": "t", "source": {"kind": "queue"}})
+    with pytest.raises(ConfigError, match="two tailers are named 't'"):
+        Tailers([config, config], environment, scheduler.address, parking, LeaseSizes())
