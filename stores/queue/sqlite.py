@@ -7,7 +7,6 @@ of their own beside this one.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +22,7 @@ from .queue import NewItem, Status, Submitted
 from .sqlite_claims import renew
 from .sqlite_lease import Gates, claim
 from .sqlite_memory import Memory
-from .sqlite_rows import BLOCKED, IDS, SCHEMA, created_at, first_id, id_number
+from .sqlite_rows import BLOCKED, IDS, SCHEMA, created_at, first_id, id_number, json_text
 from .sqlite_settle import cancel, end, succeed
 from .sqlite_submit import check, submit
 
@@ -95,7 +94,7 @@ class SqliteQueue:
 
     async def status(self, ids: Sequence[str]) -> list[Status | None]:
         self._opened()
-        text = json.dumps([id_number(each) for each in ids])
+        text = json_text([id_number(each) for each in ids])
 
         def load(connection: sqlite3.Connection) -> dict[int, Any]:
             rows = connection.execute(
@@ -154,7 +153,7 @@ class SqliteQueue:
                 break
 
         def forget(connection: sqlite3.Connection) -> int:
-            text = json.dumps(gone)
+            text = json_text(gone)
             rows = connection.execute(
                 f"SELECT state, count(*) FROM tasks WHERE id IN {IDS} GROUP BY state", (text,)
             ).fetchall()

@@ -6,7 +6,6 @@ the others end in their time.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 
@@ -15,7 +14,7 @@ import msgspec
 from ...sdk.model.claim import Renewed, State
 from .lifecycle import may_move
 from .sqlite_memory import Memory
-from .sqlite_rows import BLOCKED, CANCEL, IDS, id_number, id_text
+from .sqlite_rows import BLOCKED, CANCEL, IDS, id_number, id_text, json_text
 from .sqlite_settle import release_keys
 
 _decode = msgspec.json.Decoder().decode
@@ -54,7 +53,7 @@ def renew(
 
 def _advance(connection: sqlite3.Connection, memory: Memory, held: set[int], fence: int, phase: State) -> None:
     """ENQUEUED → CLAIMED → PROCESSING, never back."""
-    text = json.dumps([*held])
+    text = json_text([*held])
     for before in (State.ENQUEUED, State.CLAIMED):
         if before < phase and may_move(before, phase):
             moved = connection.execute(
@@ -66,7 +65,7 @@ def _advance(connection: sqlite3.Connection, memory: Memory, held: set[int], fen
 
 def _to_cancel(connection: sqlite3.Connection, held: set[int]) -> list[str]:
     (text,) = connection.execute(
-        f"SELECT json_group_array(id) FROM tasks WHERE id IN {IDS} AND flags & ?", (json.dumps([*held]), CANCEL)
+        f"SELECT json_group_array(id) FROM tasks WHERE id IN {IDS} AND flags & ?", (json_text([*held]), CANCEL)
     ).fetchone()
     return [id_text(number) for number in _decode(text)]
 
@@ -89,7 +88,7 @@ def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: se
     (text,) = connection.execute(
         "SELECT json_group_array(json_array(id, state, lane, attempts, flags)) FROM tasks"
         f" WHERE id IN {IDS} AND fence = ? AND state IN (2, 3, 4)",
-        (json.dumps([*over]), fence),
+        (json_text([*over]), fence),
     ).fetchone()
     back: list[int] = []
     cancelled: list[int] = []
@@ -103,10 +102,10 @@ def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: se
             memory.sooner(lane, now)
     connection.execute(
         f"UPDATE tasks SET state = iif(attempts > 0, 1, 0), next_trigger = ? WHERE id IN {IDS}",
-        (now, json.dumps(back)),
+        (now, json_text(back)),
     )
     if cancelled:
-        ended = json.dumps(cancelled)
+        ended = json_text(cancelled)
         connection.execute(f"UPDATE tasks SET state = 12, ended = ? WHERE id IN {IDS}", (now, ended))
         connection.execute(f"UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id IN {IDS}", (ended,))
         release_keys(connection, memory, ended)

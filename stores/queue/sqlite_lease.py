@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable
 
@@ -13,7 +12,7 @@ from ...sdk.model.demand import Cell, Closed, Demand
 from ...sdk.model.workload import FLIGHT_ITEMS, Extra, Headers
 from .sqlite_claims import end_leases
 from .sqlite_memory import Memory
-from .sqlite_rows import BLOCKED, HAS_EXTRA, IDS, Kinds, id_text
+from .sqlite_rows import BLOCKED, HAS_EXTRA, IDS, Kinds, id_text, json_text
 from .sqlite_settle import end
 from .turns import Ready, turns
 
@@ -115,7 +114,7 @@ def _pick(
         return
     arguments = (lane, memory.bound(lane, shut), now, limit)
     if shut:
-        (text,) = connection.execute(_PICK_OPEN, (*arguments, json.dumps([*shut]))).fetchone()
+        (text,) = connection.execute(_PICK_OPEN, (*arguments, json_text([*shut]))).fetchone()
     else:
         (text,) = connection.execute(_PICK_ALL, arguments).fetchone()
     rows: list[_Row] = _decode(text)
@@ -141,7 +140,7 @@ def _next_trigger(connection: sqlite3.Connection, lane: int, after: int) -> int:
 def _take(connection: sqlite3.Connection, memory: Memory, rows: list[_Row], now: int, seconds: float) -> Leased | float:
     """Writes the claim and reads the payloads. Expired items end here, without being handed out."""
     numbers = [row[0] for row in rows]
-    text = json.dumps(numbers)
+    text = json_text(numbers)
     fence = memory.fence = max([now, memory.fence + 1, *(row[3] + 1 for row in rows)])
     connection.execute(f"UPDATE tasks SET state = 2, fence = ?, next_trigger = NULL WHERE id IN {IDS}", (fence, text))
     memory.claim(connection, fence, now + int(seconds * 1e6), numbers)
@@ -157,19 +156,19 @@ def _take(connection: sqlite3.Connection, memory: Memory, rows: list[_Row], now:
         rows = [row for row in rows if row[0] not in expired]
         if not rows:
             return 0.0
-        text = json.dumps([row[0] for row in rows])
+        text = json_text([row[0] for row in rows])
+    # CROSS JOIN keeps the order of the ids; every live item has its entity.
     (payloads,) = connection.execute(
-        "SELECT json_group_object(e.id, hex(e.payload)) FROM json_each(?) AS j JOIN entities AS e ON e.id = j.value",
+        "SELECT json_group_array(hex(e.payload)) FROM json_each(?) AS j CROSS JOIN entities AS e ON e.id = j.value",
         (text,),
     ).fetchone()
-    by_id: dict[str, str] = _decode(payloads)
     kinds = memory.kinds.kinds
     return Leased(
         fence=fence,
         lease=seconds,
         kinds=[kinds[row[1]] for row in rows],
         ids=[f"{row[0]:016x}" for row in rows],
-        payloads=[bytes.fromhex(by_id[str(row[0])]) for row in rows],
+        payloads=[*map(bytes.fromhex, _decode(payloads))],
         attempts=[row[4] + 1 for row in rows],
         extras={index: extras[row[0]] for index, row in enumerate(rows) if row[0] in extras} if extras else {},
     )
@@ -181,7 +180,7 @@ def _extras(connection: sqlite3.Connection, rows: list[_Row]) -> dict[int, Extra
         return {}
     (text,) = connection.execute(
         f"SELECT json_group_array(json_array(id, key, headers, expires_at, progress)) FROM entities WHERE id IN {IDS}",
-        (json.dumps([*crashes]),),
+        (json_text([*crashes]),),
     ).fetchone()
     return {
         number: Extra(

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 
 from ...sdk.model.claim import State
-from .sqlite_rows import BLOCKED, Ids, Kinds
+from .sqlite_rows import BLOCKED, Ids, Kinds, json_text
 
 
 class Part:
@@ -108,7 +108,7 @@ class Memory:
         out = set(numbers)
         (number,) = connection.execute(
             "INSERT INTO claims (fence, until, ids) VALUES (?, ?, ?) RETURNING number",
-            (fence, until, json.dumps([*out])),
+            (fence, until, json_text([*out])),
         ).fetchone()
         self.claims.setdefault(fence, []).append(Part(int(number), until, out))
         self.soonest = min(self.soonest, until)

@@ -16,6 +16,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from ...sdk.model.workload import Kind
 
 SCHEMA = """
@@ -36,7 +38,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     id INTEGER PRIMARY KEY,
     lane INTEGER NOT NULL,
     kind INTEGER NOT NULL,
-    state INTEGER NOT NULL CHECK (state IN (0, 1, 2, 3, 4, 10, 11, 12, 13, 14)),
+    state INTEGER NOT NULL CHECK (state BETWEEN 0 AND 4 OR state BETWEEN 10 AND 14), -- a list costs 3 µs a row
     next_trigger INTEGER CHECK ((next_trigger IS NOT NULL) = (state < 2)),
     fence INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0,
@@ -90,6 +92,7 @@ IDS = "(SELECT value FROM json_each(?))"
 #: Next trigger of an item that waits for an older one of its key: never by itself.
 BLOCKED = (1 << 62) - 1
 
+_encode = msgspec.json.Encoder().encode
 _EPOCH_2020_MS = 1_577_836_800_000
 #: Rows in one INSERT: cached statements of these sizes.
 _CHUNKS = (256, 64, 16, 4, 1)
@@ -107,6 +110,11 @@ class Ids:
         first = max(self.last + 1, (now_ms - _EPOCH_2020_MS) << 22 | random.getrandbits(21))
         self.last = first + count - 1
         return list(range(first, first + count))
+
+
+def json_text(value: Any) -> str:
+    """A statement's argument for `json_each`."""
+    return _encode(value).decode()
 
 
 def id_text(number: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 
@@ -11,7 +10,7 @@ import msgspec
 from ...sdk.model.claim import Settle, State
 from .lifecycle import LEASED, TERMINAL, WAITING, may_move
 from .sqlite_memory import Memory
-from .sqlite_rows import BLOCKED, CANCEL, HAS_EXTRA, IDS, id_number
+from .sqlite_rows import BLOCKED, CANCEL, HAS_EXTRA, IDS, id_number, json_text
 
 #: Characters of a reason and of a progress note that are kept.
 REASON, PROGRESS = 4096, 1024
@@ -22,7 +21,7 @@ _decode = msgspec.json.Decoder().decode
 def succeed(connection: sqlite3.Connection, memory: Memory, fence: int, ids: Sequence[str], now: int) -> list[str]:
     """Ends items that succeeded; returns those refused."""
     numbers = [id_number(each) for each in ids]
-    text = json.dumps(numbers)
+    text = json_text(numbers)
     left = len(numbers)
     for before in (State.ENQUEUED, State.PROCESSING, State.CLAIMED):
         moved = connection.execute(
@@ -41,7 +40,7 @@ def succeed(connection: sqlite3.Connection, memory: Memory, fence: int, ids: Seq
         done = set(_decode(found))
         refused = [each for each, number in zip(ids, numbers, strict=True) if number not in done]
         numbers = [number for number in numbers if number in done]
-        text = json.dumps(numbers)
+        text = json_text(numbers)
     connection.execute(f"DELETE FROM entities WHERE id IN {IDS}", (text,))
     release_keys(connection, memory, text)
     memory.release(connection, fence, numbers)
@@ -55,7 +54,7 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
         return []
     (text,) = connection.execute(
         f"SELECT json_group_array(json_array(id, state, lane, flags)) FROM tasks WHERE id IN {IDS} AND fence = ?",
-        (json.dumps([id_number(each.id) for each in others]), fence),
+        (json_text([id_number(each.id) for each in others]), fence),
     ).fetchone()
     rows = {number: (State(state), lane, flags) for number, state, lane, flags in _decode(text)}
     refused: list[str] = []
@@ -87,7 +86,7 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
     _write(connection, tasks, entities)
     over = [task[0] for task in tasks if task[2] is None]
     if over:
-        release_keys(connection, memory, json.dumps(over))
+        release_keys(connection, memory, json_text(over))
     memory.release(connection, fence, [task[0] for task in tasks])
     return refused
 
@@ -103,14 +102,14 @@ def _write(
             " attempts = max(attempts, j.value ->> 4), crashes = max(crashes, j.value ->> 5),"
             " throttles = max(throttles, j.value ->> 6), flags = flags | (j.value ->> 7)"
             " FROM json_each(?) AS j WHERE tasks.id = j.value ->> 0",
-            (json.dumps(tasks),),
+            (json_text(tasks),),
         )
     if entities:
         connection.execute(
             "UPDATE entities SET reason = iif(j.value ->> 1 = '', reason, j.value ->> 1),"
             " progress = iif(j.value ->> 2 = '', progress, j.value ->> 2),"
             " payload = iif(j.value ->> 3, x'', payload) FROM json_each(?) AS j WHERE entities.id = j.value ->> 0",
-            (json.dumps(entities),),
+            (json_text(entities),),
         )
 
 
@@ -149,5 +148,5 @@ def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int
     )
     connection.execute("UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id = ?", (number,))
     memory.moved(state, State.CANCELLED)
-    release_keys(connection, memory, json.dumps([number]))
+    release_keys(connection, memory, json_text([number]))
     return "cancelled"

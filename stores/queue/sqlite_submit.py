@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -12,7 +11,7 @@ from ...sdk.model.errors import InvalidPayload, InvalidRequest, Overloaded
 from .lifecycle import LEASED, WAITING
 from .queue import NewItem, Submitted
 from .sqlite_memory import Memory
-from .sqlite_rows import BLOCKED, DEDUPED, HAS_EXTRA, KEYED, id_text, insert
+from .sqlite_rows import BLOCKED, DEDUPED, HAS_EXTRA, KEYED, id_text, insert, json_text
 
 #: The latest moment that is a moment: the year 9999.
 _LATEST = 253_402_300_800.0
@@ -70,7 +69,7 @@ def submit(
             keyed.append((item.key, number, due))
         lane = memory.kinds.lane_of[kind]
         tasks.append((number, lane, kind, 0, trigger, flags, len(item.payload)))
-        headers = json.dumps(item.headers) if item.headers else ""
+        headers = json_text(item.headers) if item.headers else ""
         entities.append((number, item.payload, item.key, headers, item.expires_at))
         memory.sooner(lane, trigger)
         answers.append(Submitted(id_text(number), False))
@@ -90,6 +89,6 @@ def _known_dedupe_keys(connection: sqlite3.Connection, items: Iterable[NewItem])
     rows = connection.execute(
         "SELECT d.function, d.key, d.id FROM json_each(?) AS j"
         " JOIN dedupe AS d ON d.function = j.value ->> 0 AND d.key = j.value ->> 1",
-        (json.dumps(wanted),),
+        (json_text(wanted),),
     ).fetchall()
     return {(function, key): number for function, key, number in rows}
