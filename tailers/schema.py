@@ -24,4 +24,4 @@ def tailer_schema() -> dict[str, Any]:
         "description": "`kind` and that kind's own options",
         "anyOf": [*choices, {"type": "object", "properties": {"kind": {"type": "string"}}, "required": ["kind"]}],
     }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A tailrace tailer", **schema}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "A tailrace tailer"}

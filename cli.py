@@ -1,0 +1,212 @@
+"""The `tailrace` command: the tree of commands, and how errors end it. Each folder's commands are in its commands.py.
+
+Thin and quick: whatever loads gRPC, pydantic or YAML is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .bench.commands import bench
+from .demo.commands import demo
+from .gateway.commands import cancel, dead, function, gate, quota, result, status, submit
+from .scheduler.commands import explain, inspect
+from .sdk import terminal
+from .sdk.model.errors import TailraceError
+from .tailers.commands import tailer
+
+TRY = """Five things to try:
+
+  tailrace demo                            half a minute of real work, with a live view
+  tailrace up --functions tasks.py         the whole platform here, with your functions
+  tailrace submit greet name=Ann           one workload for a function
+  tailrace status ID; tailrace explain ID  where it is, and why it is not running
+  tailrace tailer validate orders.yaml     is this tailer's file right?
+
+tailrace --help lists every command."""
+
+app = typer.Typer(
+    name="tailrace",
+    help="Runs your functions on work that already rests somewhere: a queue, a stream, a folder.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+store = typer.Typer(help="The embedded stores.", no_args_is_help=True, rich_markup_mode=None)
+
+PARTS = "The platform and its parts"
+WORK = "Workloads"
+OPERATE = "Operating"
+
+Config = Annotated[Path | None, typer.Option("--config", metavar="DIR", help="Configuration directory.")]
+Data = Annotated[
+    Path, typer.Option("--data", metavar="DIR", envvar="TAILRACE_DATA", help="Where the embedded stores rest.")
+]
+Listen = Annotated[str | None, typer.Option("--listen", metavar="HOST:PORT", help="Where to listen.")]
+StoreAddress = Annotated[
+    str, typer.Option("--store", metavar="HOST:PORT", envvar="TAILRACE_STORE", help="A `tailrace store serve`.")
+]
+DelayAddress = Annotated[
+    str, typer.Option("--delay", metavar="HOST:PORT", envvar="TAILRACE_DELAY", help="A `tailrace delay`.")
+]
+Schedulers = Annotated[
+    list[str], typer.Option("--scheduler", metavar="HOST:PORT", help="A `tailrace scheduler`; may be repeated.")
+]
+Functions = Annotated[
+    list[str] | None,
+    typer.Option("--functions", "-f", metavar="MODULE", help="A module or file with functions; may be repeated."),
+]
+DEFAULT_DATA = Path(".tailrace")
+DEFAULT_STORE = "127.0.0.1:8790"
+DEFAULT_DELAY = "127.0.0.1:8789"
+DEFAULT_SCHEDULER = "127.0.0.1:8788"
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Runs your functions on work that already rests somewhere: a queue, a stream, a folder."""
+    if debug:
+        os.environ["TAILRACE_DEBUG"] = "1"
+    if context.invoked_subcommand is None:
+        terminal.say(TRY)
+
+
+@app.command(rich_help_panel=PARTS)
+def up(
+    functions: Functions = None,
+    config: Config = None,
+    data: Data = DEFAULT_DATA,
+    json: terminal.Json = False,
+) -> None:
+    """The whole platform here: stores, gateway, tailers, delay service, scheduler, worker."""
+    from .assembly.foreground import run_up
+
+    raise typer.Exit(run_up(functions or [], config, data, json))
+
+
+@app.command(rich_help_panel=PARTS)
+def scheduler(
+    listen: Listen = None,
+    gateway: terminal.GatewayAddress = None,
+    no_gateway: Annotated[bool, typer.Option("--no-gateway", help="Without gates and quotas.")] = False,
+    config: Config = None,
+) -> None:
+    """A scheduler. It takes gates and quotas from the gateway, and admits nothing before it has them."""
+    from .assembly.foreground import run_scheduler
+    from .sdk.discovery import find_gateway
+
+    raise typer.Exit(run_scheduler(listen, None if no_gateway else find_gateway(gateway), config))
+
+
+@app.command(rich_help_panel=PARTS)
+def worker(
+    modules: Annotated[list[str], typer.Argument(metavar="MODULE…", help="Modules or files with functions.")],
+    scheduler: Schedulers = [DEFAULT_SCHEDULER],  # noqa: B006 - typer reads it, nobody changes it
+    gateway: terminal.GatewayAddress = None,
+    config: Config = None,
+) -> None:
+    """A worker: runs the functions of these modules."""
+    from .assembly.foreground import run_worker
+    from .sdk.discovery import find_gateway
+
+    raise typer.Exit(run_worker(modules, scheduler, find_gateway(gateway), config))
+
+
+@app.command(rich_help_panel=PARTS)
+def delay(listen: Listen = None, store: StoreAddress = DEFAULT_STORE, config: Config = None) -> None:
+    """The delay service: keeps failed stream items until they are due."""
+    from .assembly.foreground import run_delay
+
+    raise typer.Exit(run_delay(listen, store, config))
+
+
+@app.command(rich_help_panel=PARTS)
+def gateway(listen: Listen = None, store: StoreAddress = DEFAULT_STORE, config: Config = None) -> None:
+    """The gateway: submission, status, results, gates and quotas."""
+    from .assembly.foreground import run_gateway
+
+    raise typer.Exit(run_gateway(listen, store, config))
+
+
+@tailer.command("run")
+def tailer_run(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Tailer files.")],
+    scheduler: Annotated[
+        str, typer.Option("--scheduler", metavar="HOST:PORT", envvar="TAILRACE_SCHEDULER", help="A scheduler.")
+    ] = DEFAULT_SCHEDULER,
+    delay: DelayAddress = DEFAULT_DELAY,
+    store: StoreAddress = DEFAULT_STORE,
+    config: Config = None,
+) -> None:
+    """Run tailers in this process."""
+    from .assembly.foreground import run_tailers
+
+    raise typer.Exit(run_tailers(files, scheduler, delay, store, config))
+
+
+@store.command("serve")
+def store_serve(listen: Listen = None, data: Data = DEFAULT_DATA, config: Config = None) -> None:
+    """Serve the embedded stores to parts that run apart from them."""
+    from .assembly.foreground import run_store
+
+    raise typer.Exit(run_store(listen, data, config))
+
+
+@app.command(rich_help_panel=OPERATE)
+def version(json: terminal.Json = False) -> None:
+    """The version of tailrace, of Python and of gRPC."""
+    from importlib.metadata import version as version_of
+
+    import tailrace
+
+    facts = {"tailrace": tailrace.__version__, "python": sys.version.split()[0], "grpcio": version_of("grpcio")}
+    terminal.show_facts(facts, json)
+
+
+# The tree, in the order in which --help shows it.
+app.command(rich_help_panel=PARTS)(demo)
+app.command(rich_help_panel=WORK)(submit)
+app.command(rich_help_panel=WORK)(status)
+app.command(rich_help_panel=WORK)(result)
+app.command(rich_help_panel=WORK)(cancel)
+app.command(rich_help_panel=WORK)(explain)
+app.command(rich_help_panel=OPERATE)(inspect)
+app.command(rich_help_panel=OPERATE)(bench)
+for name, group in (
+    ("function", function),
+    ("tailer", tailer),
+    ("gate", gate),
+    ("quota", quota),
+    ("dead", dead),
+    ("store", store),
+):
+    app.add_typer(group, name=name, rich_help_panel=OPERATE)
+
+
+def main() -> None:
+    """The entry point. A TailraceError is one message on standard error; with --debug, its traceback too."""
+    try:
+        app()
+    except TailraceError as error:
+        if os.environ.get("TAILRACE_DEBUG"):
+            raise
+        terminal.complain(terminal.explain(error))
+        sys.exit(terminal.exit_code(error))
+    except TimeoutError as error:
+        terminal.complain(f"tailrace: {error}")
+        sys.exit(terminal.FAILED)
+    except BrokenPipeError:  # `tailrace dead list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(terminal.FAILED)
+
+
+if __name__ == "__main__":
+    main()
