@@ -1,71 +1,147 @@
-"""The data directory: made when missing, used by one process at a time, never on a network file system."""
+"""The data directory: one process at a time, on a local file system, with a note of whether the last one closed it.
+
+SQLite's locks keep two writers apart, but say so late and statement by statement; one `flock` for the whole directory
+says it at the start, names the process that holds it, and goes away with that process however it dies. Network file
+systems are refused: SQLite's write-ahead log needs memory shared by all its processes, and their locks are often not
+real.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import re
 from pathlib import Path
+from types import TracebackType
 
-from ..sdk.model.errors import AlreadyInUse, ConfigError
+from ..sdk.model.errors import AlreadyInUse, ConfigError, StoreFull
 
-#: SQLite's locks and its shared memory do not work on these.
-_NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "9p", "afs", "ceph", "glusterfs", "lustre")
+LOCK_NAME = "tailrace.lock"
+
+#: File system types that live on another machine.
+NETWORK = frozenset(
+    {
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ncpfs", "coda", "ceph", "lustre", "gpfs", "beegfs", "ocfs2"),
+        "9p",
+        *("glusterfs", "davfs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs", "fuse.gcsfuse"),
+        *("fuse.rclone", "fuse.davfs2", "fuse.juicefs"),
+    }
+)
+
+_MOUNTS = Path("/proc/mounts")
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 class DataDir:
-    """A folder that this process alone may write. `open` takes it, `close` gives it back."""
+    """A directory that this process alone uses from `open` until `close`, or until it dies.
+
+    `unclean` is known after `open`: the previous run died without closing, so what it had handed out may still run.
+    Invariant: the lock file holds the owner's pid from `open` on, and is empty after a clean `close`.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
+        self.unclean = False
         self._lock: int | None = None
 
     def open(self) -> None:
-        """Makes and locks the folder. Raises ConfigError when it cannot be used, AlreadyInUse when it is taken."""
+        """Makes the directory where it is missing and takes it. Harmless when open.
+
+        Raises AlreadyInUse (another process has it), ConfigError (no directory, not writable, on a network file
+        system) and StoreFull.
+        """
+        if self._lock is not None:
+            return
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except FileExistsError:
-            raise ConfigError(f"{self.path}: is a file; --data expects a folder") from None
+            refuse_network(self.path)
+            lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise ConfigError(f"{self.path}: cannot be made: {error.strerror}; choose another --data") from None
-        kind = _file_system(self.path)
-        if kind.startswith(_NETWORK):
-            raise ConfigError(
-                f"{self.path}: is on a network file system ({kind}), where SQLite loses data; choose a local --data"
-            )
-        lock = self.path / "lock"
+            raise _explain(self.path, error) from None
         try:
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise ConfigError(f"{self.path}: cannot be written: {error.strerror}; choose another --data") from None
+            self._take(lock)
+        except BaseException as error:
+            os.close(lock)
+            if isinstance(error, OSError):
+                raise _explain(self.path, error) from None
+            raise
+        self._lock = lock
+
+    def _take(self, lock: int) -> None:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-            os.close(descriptor)
+            pid = os.pread(lock, 32, 0).decode(errors="replace").strip()
             raise AlreadyInUse(
-                f"{self.path}: is in use by process {holder}. Stop it, or choose another --data"
+                f"data directory {self.path} is in use by process {pid or '(unknown)'}: stop that one first, "
+                "or choose another --data"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        self._lock = descriptor
+        self.unclean = bool(os.pread(lock, 32, 0).strip())
+        # Written over, then cut: at no moment is the file of a running process empty.
+        text = f"{os.getpid()}\n".encode()
+        os.pwrite(lock, text, 0)
+        os.ftruncate(lock, len(text))
+        os.fsync(lock)
 
     def close(self) -> None:
-        """Gives the folder back. Harmless when it is not held."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        """Gives the directory up and notes that this run closed it. Harmless when closed."""
+        lock, self._lock = self._lock, None
+        if lock is None:
+            return
+        try:
+            os.ftruncate(lock, 0)
+            os.fsync(lock)
+        except OSError as error:
+            raise _explain(self.path, error) from None
+        finally:
+            os.close(lock)
+
+    def __enter__(self) -> DataDir:
+        self.open()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
 
 
-def _file_system(path: Path) -> str:
-    """The type of the file system a path is on; empty where the system does not say."""
-    mounts = Path("/proc/mounts")
-    if not mounts.exists():
-        return ""
-    resolved = str(path.resolve())
-    best, kind = "", ""
-    for line in mounts.read_text().splitlines():
-        _, point, found, *_ = line.split(" ")
-        point = point.replace("\\040", " ")
-        if (resolved + "/").startswith(point.rstrip("/") + "/") and len(point) >= len(best):
-            best, kind = point, found
-    return kind
+def refuse_network(path: Path, mounts: Path = _MOUNTS) -> None:
+    """Raises ConfigError when the directory is on a network file system; silent where the system does not tell."""
+    try:
+        text = mounts.read_text(errors="surrogateescape")
+    except OSError:
+        return
+    kind = file_system(path.resolve(), text)
+    if kind in NETWORK:
+        raise ConfigError(
+            f"data directory {path} is on a network file system ({kind}), where SQLite cannot keep its promises: "
+            "choose a --data on a local disk"
+        )
+
+
+def file_system(path: Path, mounts: str) -> str:
+    """The type of the file system that an absolute path is on, by a text like /proc/mounts; empty when unknown."""
+    best, found = -1, ""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[1]))
+        depth = len(point.parts)
+        if depth >= best and path.is_relative_to(point):  # of two on one point, the later one hides the earlier
+            best, found = depth, fields[2]
+    return found
+
+
+def _explain(path: Path, error: OSError) -> Exception:
+    """What went wrong with the directory, and what to do."""
+    if error.errno in _FULL:
+        return StoreFull(f"data directory {path}: {error.strerror}. Free some space, or choose another --data")
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return ConfigError(f"data directory {path} is not a directory: choose another --data")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return ConfigError(
+            f"data directory {path} cannot be written by this user ({error.strerror}): "
+            "change its permissions, or choose another --data"
+        )
+    return ConfigError(f"data directory {path} cannot be used: {error.strerror}; choose another --data")
