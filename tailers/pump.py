@@ -91,11 +91,13 @@ class Out:
         """The indexes of items without an outcome."""
         return [index for index, is_open in enumerate(self.open) if is_open]
 
-    def release(self, indexes: Iterable[int]) -> int:
+    def release(self, indexes: Sequence[int]) -> int:
         """Lets go of payloads; returns their size."""
-        payloads, size = self.flight.payloads, 0
+        payloads = self.flight.payloads
+        if len(indexes) == len(payloads):
+            return sum(map(len, payloads))  # the flight goes as a whole
+        size = sum([len(payloads[index]) for index in indexes])
         for index in indexes:
-            size += len(payloads[index])
             payloads[index] = b""
         return size
 
@@ -201,14 +203,14 @@ class Pump(ABC):
 
     def outcomes_came(self, outcomes: Outcomes) -> None:
         """Returns credit and settles: ranges for whole flights, lists for parts of them, one by one what failed."""
-        credit = self.session.credit
+        returned: list[Cell] = []
         for number, indexes in by_flight(outcomes.succeeded):
             out = self.flights.get(number)
             if out is None:
                 continue
             whole = len(indexes) == out.left == len(out.open)
             fresh = out.close(indexes)
-            credit.give(out.counts if whole else Counter([out.cells[index] for index in fresh]))
+            returned.extend(out.cells if whole else [out.cells[index] for index in fresh])
             if not out.left:
                 del self.flights[number]
             self.succeeded(out, fresh)
@@ -218,13 +220,14 @@ class Pump(ABC):
             if out is None or index >= len(out.open) or not out.open[index]:
                 continue
             out.close([index])
-            credit.give({out.cells[index]: 1})
+            returned.append(out.cells[index])
             if not out.left:
                 del self.flights[ref >> INDEX_BITS]
             if ended.outcome == Outcome.SUCCESS and ended.result is None:
                 self.succeeded(out, [index])
             else:
                 self.ended(out, index, ended)
+        self.session.credit.give(Counter(returned))
         self.wake()
 
     def push(self, flight: Flight, cells: list[Cell], counts: Counter[Cell], place: Any) -> Out:

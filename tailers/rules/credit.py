@@ -55,7 +55,7 @@ class Credit:
     def batch_room(self, cell: Cell) -> int:
         """The same for reading ahead: none while less than a sixteenth of the limit is free and others are out."""
         room = self.room(cell)
-        return 0 if room < self._limits.get(cell, 0) >> 4 and cell in self._out else room
+        return 0 if room < self._limits.get(cell, 0) >> 4 and self._out.get(cell) else room
 
     def rooms(self) -> dict[Cell, int]:
         """Every cell that has room."""
@@ -71,14 +71,17 @@ class Credit:
         limits, out = self._limits, self._out
         if sum(counts.values()) > self.total - self.out:
             return False
-        return all(count <= limits.get(cell, 0) - out.get(cell, 0) for cell, count in counts.items())
+        for cell, count in counts.items():  # noqa: SIM110 - the plain loop takes half the time
+            if count > limits.get(cell, 0) - out.get(cell, 0):
+                return False
+        return True
 
     def take(self, counts: Mapping[Cell, int]) -> None:
         """Items were pushed."""
         out = self._out
         for cell, count in counts.items():
             out[cell] = out.get(cell, 0) + count
-            self.out += count
+        self.out += sum(counts.values())
 
     def give(self, counts: Mapping[Cell, int]) -> None:
         """Items came back."""
@@ -86,11 +89,8 @@ class Credit:
         for cell, count in counts.items():
             left = out[cell] - count
             assert left >= 0, f"more of {cell} came back than was pushed"
-            if left:
-                out[cell] = left
-            else:
-                del out[cell]
-            self.out -= count
+            out[cell] = left
+        self.out -= sum(counts.values())
 
     def why_closed(self, kind: Kind) -> str:
         """The reason why a kind is closed; empty when it is not."""
