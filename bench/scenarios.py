@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import tailrace
@@ -57,7 +57,10 @@ async def queue(folder: Path, count: int, progress: Progress) -> Figures:
 
 
 async def _throughput(
-    platform: Platform, settled: Callable[[GatewayClient], object], count: int, progress: Progress
+    platform: Platform,
+    settled: Callable[[GatewayClient], Coroutine[object, object, int]],
+    count: int,
+    progress: Progress,
 ) -> Figures:
     """Items settled per second, from the first look that shows any to the last item."""
     await platform.start()
@@ -67,7 +70,7 @@ async def _throughput(
             began, first, done = 0.0, 0, 0
             while done < count:
                 await asyncio.sleep(0.02)
-                done = await settled(gateway)  # type: ignore[misc]
+                done = await settled(gateway)
                 now = time.perf_counter()
                 progress("running", done / count)
                 if done and not began:
@@ -119,7 +122,11 @@ async def latency(folder: Path, seconds: float, progress: Progress) -> Figures:
 
 
 async def _paced(
-    send: Callable[[], object], seconds: float, starts_file: Path, progress: Progress, what: str
+    send: Callable[[], Coroutine[object, object, None]],
+    seconds: float,
+    starts_file: Path,
+    progress: Progress,
+    what: str,
 ) -> list[float]:
     """Sends 200 a second for so long, after a warm-up of one second; returns the latencies of what was measured."""
     running: set[asyncio.Task[None]] = set()
@@ -128,7 +135,7 @@ async def _paced(
     began = time.perf_counter() + 0.05
     for number in range(count):
         await asyncio.sleep(max(0.0, began + number / 200 - time.perf_counter()))
-        task: asyncio.Task[None] = asyncio.ensure_future(send())  # type: ignore[arg-type]
+        task = asyncio.create_task(send())
         running.add(task)
         task.add_done_callback(running.discard)
         progress(f"measuring the {what}", number / count)

@@ -74,7 +74,7 @@ async def always_fails() -> None:
 @tailrace.function
 async def throttled_once(ctx: tailrace.Context) -> int:
     """Throttled until a marker file exists; the attempt number shows that no attempt was spent."""
-    marker = f"{JOURNAL}.throttled"
+    marker = f"{JOURNAL}.throttled.{ctx.id}"
     if not os.path.exists(marker):
         with open(marker, "w"):
             pass

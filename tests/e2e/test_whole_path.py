@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 import tailrace
 from tailrace.assembly.platform import Platform
+from tailrace.assembly.processes import Child, spawn, stop
 
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
 
@@ -20,18 +21,62 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("journal") / "journal"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def platform(tmp_path_factory: pytest.TempPathFactory, journal: Path) -> AsyncIterator[Platform]:
+class Apart:
+    """The same platform as single processes: stores, gateway, delay service, scheduler, tailer, worker."""
+
+    def __init__(self, folder: Path, journal: Path) -> None:
+        self._folder = folder
+        self._journal = journal
+        self._children: list[Child] = []
+        self.gateway_address = ""
+
+    async def start(self) -> None:
+        tailer = self._folder / "queue.yaml"
+        tailer.write_text("name: queue\nsource: {kind: queue}\nresults: true\n")
+        anywhere = {"listen": "127.0.0.1:0", "heartbeat": 0.5}
+        store = await self._spawn("store", data=str(self._folder / "data"), **anywhere)
+        self.gateway_address = await self._spawn("gateway", store=store, **anywhere)
+        delay = await self._spawn("delay", store=store, **anywhere)
+        scheduler = await self._spawn("scheduler", gateway=self.gateway_address, **anywhere)
+        await self._spawn("tailers", files=[str(tailer)], scheduler=scheduler, delay=delay, store=store, heartbeat=0.5)
+        await self._spawn(
+            "worker", modules=[FUNCTIONS], schedulers=[scheduler], gateway=self.gateway_address, heartbeat=0.5
+        )
+
+    async def _spawn(self, part: str, **arguments: object) -> str:
+        child = await spawn(part, arguments, {"TAILRACE_TEST_JOURNAL": str(self._journal)})
+        self._children.append(child)
+        return str(child.ready["address"])
+
+    async def drain(self, timeout: float) -> None:
+        for child in reversed(self._children):
+            assert await stop(child, timeout) == 0, f"the {child.name} did not drain"
+
+    async def stop(self) -> None:
+        for child in reversed(self._children):
+            await stop(child, 0)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["together", "apart"])
+async def platform(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, journal: Path
+) -> AsyncIterator[Platform | Apart]:
     folder = tmp_path_factory.mktemp("platform")
-    running = Platform(folder / "data", [FUNCTIONS], heartbeat=0.5, environment={"TAILRACE_TEST_JOURNAL": str(journal)})
-    await running.start()
-    yield running
-    await running.drain(10)
-    await running.stop()
+    running = (
+        Platform(folder / "data", [FUNCTIONS], heartbeat=0.5, environment={"TAILRACE_TEST_JOURNAL": str(journal)})
+        if request.param == "together"
+        else Apart(folder, journal)
+    )
+    try:
+        await running.start()
+        yield running
+        await running.drain(10)
+    finally:
+        await running.stop()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def client(platform: Platform) -> AsyncIterator[tailrace.AsyncClient]:
+async def client(platform: Platform | Apart) -> AsyncIterator[tailrace.AsyncClient]:
     async with tailrace.AsyncClient(platform.gateway_address) as running:
         yield running
 
@@ -118,6 +163,7 @@ async def test_a_dedupe_key_makes_the_second_submission_the_first_one(client: ta
     first = await client.submit("add", a=1, b=1, dedupe_key="only-once")
     second = await client.submit("add", a=1, b=1, dedupe_key="only-once")
     assert first.id == second.id
+    assert second.duplicate
 
 
 async def test_a_running_workload_can_be_cancelled(client: tailrace.AsyncClient, journal: Path) -> None:
