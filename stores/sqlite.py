@@ -24,8 +24,10 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from ..sdk.model.errors import NotConnected, Overloaded, StoreFull, TailraceError
+from .sqlite_errors import explained
 
 T = TypeVar("T")
+Job = Callable[[sqlite3.Connection], Any]
 
 #: Writes that may wait for the writer; beyond it callers are refused (Overloaded).
 MAX_PENDING = 20_000
@@ -33,8 +35,6 @@ MAX_PENDING = 20_000
 MAX_GROUP = 512
 #: Seconds between looks at standing writes that gave no time of their own.
 STANDING_LOOK = 1.0
-
-_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,24 @@ class Again:
 class _Write(Generic[T]):
     """One write and the future that waits for it. `deadline` is monotonic; None: not a standing write."""
 
-    __slots__ = ("deadline", "fn", "future", "look")
+    __slots__ = ("committed", "deadline", "fn", "future", "look")
 
     def __init__(
-        self, fn: Callable[[sqlite3.Connection], Any], future: asyncio.Future[Any], deadline: float | None
+        self,
+        fn: Job,
+        future: asyncio.Future[Any],
+        deadline: float | None,
+        committed: Callable[[Any], None] | None,
     ) -> None:
         self.fn = fn
         self.future = future
         self.deadline = deadline
+        self.committed = committed
         self.look = 0.0
+
+
+#: The value of a write that was given up before its turn.
+_SKIPPED = object()
 
 
 class SqliteFile:
@@ -86,13 +95,18 @@ class SqliteFile:
         """Opens the file, makes its tables and starts the writer. Raises StoreFull or TailraceError with what to do."""
         self._loop = asyncio.get_running_loop()
         writer = await asyncio.to_thread(self._connect)
-        self._reader = await asyncio.to_thread(self._connect)
+        try:
+            self._reader = await asyncio.to_thread(self._connect)
+        except BaseException:
+            writer.close()
+            raise
         self._reader.execute("PRAGMA query_only=1")
         self._closing = False
         self._thread = threading.Thread(target=self._run, args=(writer,), name=f"sqlite-{self.name}", daemon=True)
         self._thread.start()
 
     def _connect(self) -> sqlite3.Connection:
+        connection = None
         try:
             connection = sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=5.0
@@ -105,48 +119,44 @@ class SqliteFile:
             connection.execute("PRAGMA wal_autocheckpoint=16000")
             connection.executescript(self._schema)
         except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
             raise self._explain(error) from None
         return connection
 
     def _explain(self, error: Exception) -> Exception:
-        """A SQLite error in the words of the error tree."""
-        code = getattr(error, "sqlite_errorcode", None)
-        text = f"{self.name} store at {self.path}: {error}"
-        if code is not None and code & 0xFF in _FULL_CODES:
-            return StoreFull(f"{text}. Free some space; nothing of this write was kept")
-        if code is not None and code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-            return TailraceError(f"{text}. The folder must exist and be writable by this user")
-        if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            return TailraceError(f"{text}. The file is damaged or is no tailrace store; restore it from a backup")
-        if code is not None and code & 0xFF == sqlite3.SQLITE_BUSY:
-            return TailraceError(f"{text}. Another process writes this file; stop it")
-        return error
+        return explained(error, f"{self.name} store at {self.path}")
 
-    async def write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+    async def write(self, fn: Callable[[sqlite3.Connection], T], committed: Callable[[T], None] | None = None) -> T:
         """Runs `fn` in the writer and returns its value once the transaction is committed.
 
-        What `fn` raises undoes `fn` alone and is raised here. Raises Overloaded, StoreFull.
+        What `fn` raises undoes `fn` alone and is raised here. `committed` is given the value in the event loop even if
+        this call was cancelled meanwhile: for what memory keeps of the file. Raises Overloaded, StoreFull.
         """
-        return cast(T, await self._queue(fn, None))
+        return cast(T, await self._queue(fn, None, committed))
 
     async def write_when(self, fn: Callable[[sqlite3.Connection], T | Again], timeout: float) -> T | None:
         """Runs `fn` now, after each later group of writes and when it asked to be, until it returns something other
         than Again; None after `timeout` seconds."""
         return cast("T | None", await self._queue(fn, time.monotonic() + timeout))
 
-    async def _queue(self, fn: Callable[[sqlite3.Connection], Any], deadline: float | None) -> Any:
+    async def _queue(self, fn: Job, deadline: float | None, committed: Callable[[Any], None] | None = None) -> Any:
         if self._loop is None or self._closing:
             raise NotConnected(f"the {self.name} store is closed")
         if len(self._pending) >= MAX_PENDING:
             raise Overloaded(f"the {self.name} store has {MAX_PENDING} writes waiting; try again", 0.5)
         future: asyncio.Future[Any] = self._loop.create_future()
         with self._condition:
-            self._pending.append(_Write(fn, future, deadline))
+            self._pending.append(_Write(fn, future, deadline, committed))
             self._condition.notify()
         return await future
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `fn` on the reading connection, in another thread; it sees everything committed so far."""
+        # A thread cannot be cancelled: the connection stays taken until it is done, whoever waits.
+        return await asyncio.shield(asyncio.create_task(self._read(fn)))
+
+    async def _read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         async with self._reader_lock:
             reader = self._reader
             if reader is None:
@@ -230,7 +240,7 @@ class SqliteFile:
         self, connection: sqlite3.Connection, write: _Write[Any], *, alone: bool
     ) -> tuple[_Write[Any], Any, Exception | None]:
         if write.future.cancelled():
-            return write, None, None
+            return write, _SKIPPED, None
         if not alone:
             connection.execute("SAVEPOINT one")
         changes = connection.total_changes
@@ -280,6 +290,8 @@ class SqliteFile:
 
 def _resolve(answers: list[tuple[_Write[Any], Any, Exception | None]]) -> None:
     for write, value, error in answers:
+        if write.committed is not None and error is None and value is not _SKIPPED:
+            write.committed(value)
         if write.future.done():
             continue
         if error is None:

@@ -52,15 +52,22 @@ class SqliteControl:
         self._snapshot: Snapshot | None = None
 
     async def snapshot(self) -> Snapshot:
-        if self._snapshot is None:
-            self._snapshot = await self._file.read(_load)
-        return self._snapshot
+        if (known := self._snapshot) is not None:
+            return known
+        changed = self._changed
+        found = await self._file.read(_load)
+        if changed is self._changed:  # else it was read before a change, and must not be kept beyond it
+            self._snapshot = found
+        return found
 
     async def wait(self, version: int, timeout: float) -> Snapshot | None:
         try:
             async with asyncio.timeout(timeout):
-                while (found := await self.snapshot()).version == version:
-                    await self._changed.wait()
+                while True:
+                    changed = self._changed  # taken before looking: a change during the look is not missed
+                    if (found := await self.snapshot()).version != version:
+                        break
+                    await changed.wait()
         except TimeoutError:
             return None
         return found
@@ -117,12 +124,15 @@ class SqliteControl:
             (version,) = connection.execute("SELECT version FROM control_version").fetchone()
             return changed, int(version)
 
-        changed, version = await self._file.write(write)
+        _, version = await self._file.write(write, self._committed)
+        return version
+
+    def _committed(self, answer: tuple[bool, int]) -> None:
+        changed, _ = answer
         if changed:
             self._snapshot = None
             self._changed.set()
             self._changed = asyncio.Event()
-        return version
 
 
 def _load(connection: sqlite3.Connection) -> Snapshot:
