@@ -12,8 +12,10 @@ from typing import Any
 
 from ..sdk.lifecycle import Part
 from . import parts
+from .files import addresses, read_all
 from .platform import Platform
 from .running import Signals, run
+from .settings import ConfigDirectory
 
 #: Where `tailrace up` listens, and what the parts look for when nothing is said.
 DEFAULT_PORTS = {
@@ -27,7 +29,8 @@ DEFAULT_PORTS = {
 def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: bool) -> int:
     """The whole platform here, until a signal. `data` rests when it ends; the next `up` goes on from there."""
     say = _sayer(as_json)
-    platform = Platform(data, functions, config, ports=DEFAULT_PORTS, on_event=say)
+    ports = addresses(read_all(ConfigDirectory(config)))  # bad files end it here, before anything is started
+    platform = Platform(data, functions, config, ports=ports, on_event=say)
 
     def started() -> None:
         say("tailrace", "ready", f"gateway {platform.gateway_address}, scheduler {platform.scheduler_address}")

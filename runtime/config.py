@@ -6,6 +6,8 @@ import os
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..sdk.config import Seconds
+
 
 class WorkerConfig(BaseModel):
     """A worker: its supervisor and its executor processes.
@@ -29,8 +31,8 @@ class WorkerConfig(BaseModel):
     threads: int = Field(32, ge=1, le=1_000)
     isolated: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
     max_runs: int = Field(100, ge=1)
-    grace: float = Field(30.0, ge=0, le=86_400)
-    timeout_grace: float = Field(5.0, gt=0, le=600)
-    loop_block_limit: float = Field(30.0, gt=0, le=86_400)
+    grace: Seconds = Field(30.0, ge=0, le=86_400)
+    timeout_grace: Seconds = Field(5.0, gt=0, le=600)
+    loop_block_limit: Seconds = Field(30.0, gt=0, le=86_400)
     result_bytes: int = Field(1 << 20, ge=0, le=8 << 20)
     name: str = ""

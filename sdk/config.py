@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
 from .model.errors import ConfigError, InvalidRequest, UserError
 from .model.units import seconds, size
@@ -41,9 +41,17 @@ def _bytes(value: object) -> object:
 
 
 #: A duration in a model: seconds, or text like "30s".
-Seconds = Annotated[float, BeforeValidator(_seconds)]
+Seconds = Annotated[
+    float,
+    BeforeValidator(_seconds),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}], "description": 'seconds, or text like "1h30m"'}),
+]
 #: A size in a model: bytes, or text like "16MiB".
-Bytes = Annotated[int, BeforeValidator(_bytes)]
+Bytes = Annotated[
+    int,
+    BeforeValidator(_bytes),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}], "description": 'bytes, or text like "16MiB"'}),
+]
 
 
 def load(path: Path, model: type[M], *, environment: Mapping[str, str] = os.environ) -> M:

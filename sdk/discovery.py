@@ -41,16 +41,8 @@ def find_gateway(argument: str | None = None, environment: Mapping[str, str] | N
 
 
 def _from_file(path: Path) -> str:
-    from pydantic import BaseModel, ConfigDict
-
+    from .client_config import ClientConfig
     from .config import load
-
-    class ClientConfig(BaseModel):
-        """`client.yaml`."""
-
-        model_config = ConfigDict(frozen=True, extra="forbid")
-
-        gateway: str = DEFAULT_GATEWAY
 
     return load(path, ClientConfig).gateway
 

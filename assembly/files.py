@@ -1,0 +1,73 @@
+"""Which model reads which file of a configuration directory; reading them all before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from ..delay_service.config import DelayConfig
+from ..gateway.config import GatewayConfig
+from ..gateway.quotas import QuotasConfig
+from ..runtime.config import WorkerConfig
+from ..scheduler.config import SchedulerConfig
+from ..sdk.client_config import ClientConfig
+from ..sdk.config import load
+from ..sdk.model.errors import ConfigError
+from ..stores.config import StoresConfig
+from ..tailers.config import TailerConfig
+from .settings import ConfigDirectory, LeasesConfig
+
+MODELS: dict[str, type[BaseModel]] = {
+    "client.yaml": ClientConfig,
+    "delay.yaml": DelayConfig,
+    "gateway.yaml": GatewayConfig,
+    "leases.yaml": LeasesConfig,
+    "quotas.yaml": QuotasConfig,
+    "scheduler.yaml": SchedulerConfig,
+    "stores.yaml": StoresConfig,
+    "worker.yaml": WorkerConfig,
+}
+
+#: The parts that listen, and the file that says where.
+LISTENERS = {
+    "gateway": "gateway.yaml",
+    "scheduler": "scheduler.yaml",
+    "delay": "delay.yaml",
+    "store": "stores.yaml",
+}
+
+
+def read_all(directory: ConfigDirectory) -> dict[str, Any]:
+    """Every file's settings, by file name; defaults for absent ones. Raises one ConfigError with the mistakes of all
+    files, so that nothing is started on half a configuration."""
+    found: dict[str, Any] = {}
+    mistakes: list[str] = []
+    for name, model in MODELS.items():
+        try:
+            found[name] = directory.read(name, model)
+        except ConfigError as error:
+            mistakes.append(str(error))
+    seen: dict[str, Path] = {}
+    for path in directory.tailers():
+        try:
+            tailer = load(path, TailerConfig)
+            if tailer.name in seen:
+                raise ConfigError(f"{path}: the tailer {tailer.name!r} is also in {seen[tailer.name]}: rename one")
+            seen[tailer.name] = path
+        except ConfigError as error:
+            mistakes.append(str(error))
+    try:
+        if "leases.yaml" in found:
+            found["leases.yaml"].sizes()
+    except ConfigError as error:
+        mistakes.append(f"{directory.path}/leases.yaml: {error}")
+    if mistakes:
+        raise ConfigError("\n".join(mistakes))
+    return found
+
+
+def addresses(settings: dict[str, Any]) -> dict[str, str]:
+    """Where each part is to listen."""
+    return {part: settings[name].listen for part, name in LISTENERS.items()}
