@@ -161,7 +161,7 @@ def remote(
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
     """A protocol's method as a method of a StoreClient, with the same parameters and result."""
 
-    async def call(client: StoreClient, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def call(client: StoreClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
         form = signature(method)
         answer: R = await client.call(form, form.arguments(*args, **kwargs))
         return answer

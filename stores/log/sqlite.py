@@ -1,30 +1,25 @@
 """The embedded log: each row is a batch of records, as in Kafka, so that a record costs a fraction of a microsecond.
 
-A batch's columns are one MessagePack blob. Equal headers in a batch are stored once and come back as one shared tuple.
 The ends of all partitions are kept in memory, since one process writes the file: bounds and waits cost no SQL.
 """
 
 from __future__ import annotations
 
 import asyncio
-import bisect
 import sqlite3
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
-
-import msgspec
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.workload import Headers
 from ..sqlite import SqliteFile
+from .batch import Batch, decode, rows, take
 from .log import Bounds, Record, Records
 
-#: Records and bytes in one row.
-BATCH_RECORDS = 1024
-BATCH_BYTES = 1 << 20
-#: Batches of a partition that one sweep looks at.
+#: Batches that one step of a trim deletes and one sweep looks at: a bound on how long it holds the writer.
 SWEEP = 1000
+#: Partitions whose last decoded batches are kept.
+CACHED = 64
 #: Most partitions of a stream.
 MAX_PARTITIONS = 1024
 
@@ -53,35 +48,14 @@ CREATE TABLE IF NOT EXISTS batches (
 """
 
 
-class _Columns(msgspec.Struct, array_like=True):
-    """A batch as it is stored. `keys` is None when all are empty; `header_of` None when all records share the first
-    header set."""
-
-    payloads: list[bytes]
-    keys: list[str] | None
-    header_sets: list[Headers]
-    header_of: list[int] | None
-
-
-class _Batch(NamedTuple):
-    first: int
-    time: float
-    columns: _Columns
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Columns).decode
-
-
 class _Partition:
     """What is known of a partition without asking. Invariant: start ≤ end, and `end` moves only after a commit."""
 
-    __slots__ = ("cached", "end", "start")
+    __slots__ = ("end", "start")
 
     def __init__(self, start: int, end: int) -> None:
         self.start = start
         self.end = end
-        self.cached: list[_Batch] = []
 
 
 class SqliteLog:
@@ -96,6 +70,7 @@ class SqliteLog:
         self._clock = clock
         self._ids: dict[str, int] = {}
         self._partitions: dict[str, dict[int, _Partition]] = {}
+        self._cached: OrderedDict[_Partition, Batch] = OrderedDict()
         self._appended = asyncio.Event()
 
     async def open(self) -> None:
@@ -147,8 +122,14 @@ class SqliteLog:
         state = self._partitions[stream][partition]
         if not records:
             return state.end
-        number, now = self._ids[stream], self._clock.wall()
-        rows = [(len(chunk), *_pack(chunk)) for chunk in _chunks(records)]
+        batches = rows(stream, records)
+        # Shielded: a caller that gives up may have been too late, and readers must then see what was stored.
+        return await asyncio.shield(asyncio.ensure_future(self._store(self._ids[stream], partition, state, batches)))
+
+    async def _store(
+        self, number: int, partition: int, state: _Partition, batches: Sequence[tuple[int, int, bytes]]
+    ) -> int:
+        now = self._clock.wall()
 
         def insert(connection: sqlite3.Connection) -> int:
             # Only the writer thread runs this, one append after the other: the end cannot move meanwhile.
@@ -157,7 +138,7 @@ class SqliteLog:
                 (number, partition),
             ).fetchone()
             first = begin = max(row[0] if row else 0, state.start)
-            for count, size, columns in rows:
+            for count, size, columns in batches:
                 connection.execute(
                     "INSERT INTO batches (stream, partition, first, count, time, bytes, columns)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -167,7 +148,7 @@ class SqliteLog:
             return int(first)
 
         first = await self._file.write(insert)
-        state.end = max(state.end, first + len(records))
+        state.end = max(state.end, first + sum(count for count, _, _ in batches))
         self._appended.set()
         self._appended = asyncio.Event()
         return first
@@ -178,26 +159,34 @@ class SqliteLog:
         if state is None or limit < 1:
             return found
         position = max(position, state.start)
-        if position >= state.end:
-            return found
-        batches = state.cached
-        if not batches or not batches[0].first <= position < batches[-1].first + len(batches[-1].columns.payloads):
-            batches = state.cached = await self._fetch(stream, partition, position, limit, max_bytes)
-        size = 0
-        at = bisect.bisect_right([batch.first for batch in batches], position) - 1
-        for batch in batches[max(at, 0) :]:
-            size += _take(found, batch, position, limit - len(found.positions), max_bytes - size)
-            if not found.positions:
-                break
-            position = found.positions[-1] + 1
-            if len(found.positions) >= limit or size >= max_bytes:
-                break
+        size, more = 0, True
+        while more and position < state.end and len(found.positions) < limit:
+            cached = self._cached.get(state)
+            if cached is not None and cached.first <= position < cached.end:
+                batches = [cached]
+            else:
+                batches = await self._fetch(stream, partition, position, limit - len(found.positions), max_bytes - size)
+            more = False
+            for batch in batches:
+                count, taken = take(found, batch, position, limit - len(found.positions), max_bytes - size)
+                if not count:
+                    more = False
+                    break
+                position, size, more = found.positions[-1] + 1, size + taken, True
+                self._keep(state, batch)
         return found
 
-    async def _fetch(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> list[_Batch]:
+    def _keep(self, state: _Partition, batch: Batch) -> None:
+        """Remembers the batch read last, so that small reads in order do not decode it again."""
+        self._cached[state] = batch
+        self._cached.move_to_end(state)
+        if len(self._cached) > CACHED:
+            self._cached.popitem(last=False)
+
+    async def _fetch(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> list[Batch]:
         number = self._ids[stream]
 
-        def load(connection: sqlite3.Connection) -> list[_Batch]:
+        def load(connection: sqlite3.Connection) -> list[Batch]:
             batches, records, size = [], 0, 0
             cursor = connection.execute(
                 "SELECT first, time, bytes, columns FROM batches WHERE stream = ? AND partition = ? AND first >="
@@ -206,9 +195,9 @@ class SqliteLog:
                 (number, partition, number, partition, position),
             )
             for first, time, nbytes, columns in cursor:
-                batch = _Batch(first, time, _decode(columns))
+                batch = Batch(first, time, decode(columns))
                 batches.append(batch)
-                records += first + len(batch.columns.payloads) - max(first, position)
+                records += batch.end - max(first, position)
                 size += nbytes
                 if records >= limit or size >= max_bytes:
                     break
@@ -240,21 +229,23 @@ class SqliteLog:
         before = min(before, state.end)
         number = self._ids[stream]
 
-        def forget(connection: sqlite3.Connection) -> None:
+        def forget(connection: sqlite3.Connection) -> int:
             connection.execute(
                 "UPDATE partitions SET start = max(start, ?) WHERE stream = ? AND partition = ?",
                 (before, number, partition),
             )
             # The last batch stays, so that the end is known after a restart.
-            connection.execute(
-                "DELETE FROM batches WHERE stream = ?1 AND partition = ?2 AND first + count <= ?3 AND first <"
-                " (SELECT max(first) FROM batches WHERE stream = ?1 AND partition = ?2)",
-                (number, partition, before),
-            )
+            return connection.execute(
+                "DELETE FROM batches WHERE rowid IN (SELECT rowid FROM batches"
+                " WHERE stream = ?1 AND partition = ?2 AND first + count <= ?3 AND first <"
+                " (SELECT max(first) FROM batches WHERE stream = ?1 AND partition = ?2) ORDER BY first LIMIT ?4)",
+                (number, partition, before, SWEEP),
+            ).rowcount
 
-        await self._file.write(forget)
-        state.start = max(state.start, before)
-        state.cached = []
+        more = True
+        while more:
+            more = await self._file.write(forget) == SWEEP
+            state.start = max(state.start, before)
 
     async def streams(self) -> list[str]:
         return sorted(self._partitions)
@@ -279,55 +270,3 @@ class SqliteLog:
         for number, partition, before in await self._file.read(find):
             if before is not None:
                 await self.trim(names[number], partition, before)
-
-
-def _chunks(records: Sequence[Record]) -> list[Sequence[Record]]:
-    """Cuts an append into rows of bounded size."""
-    if len(records) <= BATCH_RECORDS and sum(len(record.payload) for record in records) <= BATCH_BYTES:
-        return [records]
-    chunks, begin, size = [], 0, 0
-    for index, record in enumerate(records):
-        if index > begin and (index - begin >= BATCH_RECORDS or size + len(record.payload) > BATCH_BYTES):
-            chunks.append(records[begin:index])
-            begin, size = index, 0
-        size += len(record.payload)
-    chunks.append(records[begin:])
-    return chunks
-
-
-def _pack(records: Sequence[Record]) -> tuple[int, bytes]:
-    """A row's size in bytes and its columns."""
-    payloads = [record.payload for record in records]
-    keys = [record.key for record in records]
-    sets: dict[Headers, int] = {}
-    header_of = [sets.setdefault(record.headers, len(sets)) for record in records]
-    columns = _encode(_Columns(payloads, keys if any(keys) else None, list(sets), header_of if len(sets) > 1 else None))
-    return len(columns), columns
-
-
-def _take(found: Records, batch: _Batch, position: int, limit: int, max_bytes: int) -> int:
-    """Adds a batch's records from `position` on to `found`; returns their bytes. Takes at least one in all."""
-    columns = batch.columns
-    begin = max(0, position - batch.first)
-    end = min(len(columns.payloads), begin + limit)
-    payloads = columns.payloads[begin:end]
-    size = sum(map(len, payloads))
-    if size > max_bytes:
-        size = kept = 0
-        for payload in payloads:
-            if (kept or found.positions) and size + len(payload) > max_bytes:
-                break
-            size += len(payload)
-            kept += 1
-        payloads, end = payloads[:kept], begin + kept
-    count = end - begin
-    found.positions.extend(range(batch.first + begin, batch.first + end))
-    found.times.extend([batch.time] * count)
-    found.keys.extend(columns.keys[begin:end] if columns.keys else [""] * count)
-    if columns.header_of is None:
-        found.headers.extend([columns.header_sets[0]] * count)
-    else:
-        sets = columns.header_sets
-        found.headers.extend([sets[number] for number in columns.header_of[begin:end]])
-    found.payloads.extend(payloads)
-    return size
