@@ -116,7 +116,6 @@ class Pump(ABC):
         self.flights: dict[int, Out] = {}
         self.paused = False
         self.draining = False
-        self.waiting_for = ""  # why nothing moves, for people
         self.lag = -1
         self._last_flight = 0
         self._wakes: list[asyncio.Event] = []
@@ -151,6 +150,11 @@ class Pump(ABC):
         return True
 
     # What a family adds.
+
+    @property
+    def starting(self) -> str:
+        """Why nothing may be pushed yet; empty when it may."""
+        return ""
 
     @property
     @abstractmethod
@@ -295,8 +299,8 @@ class Pump(ABC):
             return "disconnected", self._unreachable
         if self.draining:
             return "draining", ""
-        if self.waiting_for:
-            return "starting", self.waiting_for
+        if self.starting:
+            return "starting", self.starting
         if self.paused:
             return "paused", ""
         if self.session.unreachable and not self.session.connected:

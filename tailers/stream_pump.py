@@ -15,21 +15,20 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from ..sdk.model.dead_letter import DeadLetter
 from ..sdk.model.demand import Cell
-from ..sdk.model.errors import NotConnected, TailraceError, UserError
+from ..sdk.model.errors import NotConnected, TailraceError
 from ..sdk.model.outcome import Outcome
-from ..sdk.model.parked import Parked
 from ..sdk.model.priority import DEFAULT_PRIORITY, Priority
 from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Extra, Flight, Kind
 from ..sdk.source import StreamBatch, StreamSource
 from ..stores.checkpoints.checkpoints import Mark
-from .durable import DurableWriter, until_available
+from .departures import Departing, Departures, Tag
+from .epoch import Epoch
 from .mapping import FieldMapping, Mapped, Mapping, ParkedMapping
 from .partition import Kept, Partition, chosen
 from .pump import Counts, Out, Pump, Setup
 from .rules.credit import Credit
-from .rules.settlement import Action, Family, History, Settlement, settle
+from .rules.settlement import Action, Family, History, settle
 from .rules.window import FULL, Room
 from .session import Renewal
 
@@ -39,7 +38,6 @@ READ_WAIT = 5.0
 COMMIT_EVERY = 0.02
 #: A stream behind the checkpoint is trimmed at most this often, seconds.
 TRIM_EVERY = 1.0
-FENCE_BITS = 32
 
 
 @runtime_checkable
@@ -57,14 +55,6 @@ class Place(NamedTuple):
     mapped: Mapped
 
 
-class Tag(NamedTuple):
-    """An item on its way into a store: settled when it is there."""
-
-    partition: Partition
-    position: int
-    size: int
-
-
 class StreamPump(Pump):
     """Invariant: `window` counts the payloads in memory: in flight, kept although held, on their way into a store."""
 
@@ -77,43 +67,23 @@ class StreamPump(Pump):
         )
         self._priorities: dict[str, int] = {}
         self._only_cell = isinstance(setup.config.function, str) and isinstance(setup.config.priority, str | None)
-        environment = setup.environment
-        self._parks: DurableWriter[Parked, Tag] = DurableWriter(self._write_parks, self._parked)
-        self._dead: DurableWriter[DeadLetter, Tag] = DurableWriter(environment.dead_letters.add, self._died)
-        self._results: DurableWriter[tuple[str, bytes], Tag] = DurableWriter(
-            lambda batch: environment.results.put(dict(batch)), self._stored
+        self._departures = Departures(
+            setup.config.name, setup.environment, setup.parking, setup.clock, counts, self._departed
         )
-        self._checkpoints = environment.checkpoints
+        self._epoch = Epoch(setup.environment.checkpoints, setup.config.name, setup.sizes, setup.clock)
         self._again: list[tuple[Partition, list[int], Credit, Counter[Cell]]] = []  # to be read again, credit reserved
         self._reading_again = 0
         self._kept_items = 0
         self._kept_bytes = 0
-        self._epoch = 0
-        self._counter = 0
-        self._held_until = 0.0
-        self._quiet_at = 0.0  # nothing handed out in a lost session can be running after this
-        self._store_failing = ""
         self._trimmed_at = 0.0
         self._read_wake, self._offer_wake, self._commit_wake = self.new_wake(), self.new_wake(), self.new_wake()
 
     # Taking and leaving the stream.
 
     async def open(self) -> None:
-        """Starts a new epoch, waits for the previous owner's lease if it left something running, opens the source."""
-        sent = self.clock.monotonic()
-        opened = await until_available(
-            lambda: self._checkpoints.open(self.config.name, self.sizes.source), self._store_fails
-        )
-        self._epoch = opened.epoch
-        self._contact(sent)
-        if not opened.clean and opened.epoch > 1:
-            wait = self.sizes.drift * opened.lease
-            self.waiting_for = f"waiting {wait:.0f} s for the previous owner's lease"
-            self._quiet_at = sent + wait
-            await asyncio.sleep(wait)
-            self.waiting_for = ""
-            await self._renew()
-        self._partitions = {name: Partition(name, mark) for name, mark in opened.marks.items()}
+        """Takes the source, waiting for its previous owner's lease if need be, and opens it."""
+        marks = await self._epoch.take(lambda: self.busy)
+        self._partitions = {name: Partition(name, mark) for name, mark in marks.items()}
         await self.connecting(self._open_source, self._reopen)
 
     async def _open_source(self) -> None:
@@ -127,14 +97,13 @@ class StreamPump(Pump):
         """Leaves the stream clean when nothing is running, so that the next owner need not wait."""
         await self.source.close()
         with contextlib.suppress(TailraceError):
-            if self._epoch and not self.busy and self.clock.monotonic() >= self._quiet_at:
+            if not self.busy:
                 await self._commit()
-                await self._checkpoints.release(self.config.name, self._epoch)
+                await self._epoch.release()
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         """The loops that run side by side."""
-        writers = [self._parks.run(), self._dead.run(), self._results.run()]
-        return [self._read(), self._offer(), self._checkpoint(), self._heartbeat(), *writers]
+        return [self._read(), self._offer(), self._checkpoint(), self._heartbeat(), *self._departures.steps()]
 
     # Read.
 
@@ -227,10 +196,9 @@ class StreamPump(Pump):
                 if trouble is not None and trouble.crashes:
                     extra = mapped.extras.setdefault(index, Extra())
                     extra.crashes, extra.alone = trouble.crashes, True
-        self._counter += 1
         flight = Flight(
             number=self.next_flight(),
-            fence=self._epoch << FENCE_BITS | self._counter,
+            fence=self._epoch.next_fence(),
             kinds=mapped.kinds,
             ids=mapped.ids,
             payloads=batch.payloads,
@@ -326,19 +294,20 @@ class StreamPump(Pump):
     def ended(self, out: Out, index: int, ended: Ended) -> None:
         """One item that did not plainly succeed."""
         part, batch, mapped = out.place
-        position, parked, kind = batch.positions[index], mapped.parked.get(index), mapped.kinds[index]
+        position, kind = batch.positions[index], mapped.kinds[index]
+        item = Departing(part, batch, mapped, index, out.pushed_at, ended)
         if ended.outcome == Outcome.SUCCESS and ended.result is not None:
-            size = len(batch.payloads[index])
-            self._results.add((mapped.ids[index], ended.result), size, Tag(part, position, size))
+            self._departures.store(item, ended.result)
             return
-        policy = self.policy(kind.function, parked.tailer if parked is not None else "")
+        former = mapped.parked.get(index)
+        policy = self.policy(kind.function, former.tailer if former is not None else "")
         history = self._history(out, index)
         settlement = settle(ended, Family.STREAM, policy, history, random.random)
         match settlement.action:
             case Action.PARK:
-                self._park(out, index, settlement, ended)
+                self._departures.park(item, settlement)
             case Action.DEAD:
-                self._bury(out, index, settlement, ended)
+                self._departures.bury(item, settlement)
             case Action.AGAIN | Action.HOLD | Action.RETURN:
                 part.troubles[position] = history._replace(crashes=settlement.crashes, throttles=settlement.throttles)
                 not_before = self.clock.monotonic() + settlement.delay if settlement.delay else 0.0
@@ -362,94 +331,7 @@ class StreamPump(Pump):
             return History(parked.attempt, parked.crashes, parked.throttles, late)
         return History(late=late)
 
-    def _park(self, out: Out, index: int, settlement: Settlement, ended: Ended) -> None:
-        part, batch, mapped = out.place
-        former = mapped.parked.get(index)
-        extra = mapped.extras.get(index)
-        wall = self.clock.wall()
-        item = Parked(
-            tailer=self.config.name if former is None else former.tailer,
-            id=mapped.ids[index],
-            kind=mapped.kinds[index],
-            payload=batch.payloads[index],
-            due=wall + settlement.delay,
-            first_seen=out.pushed_at if former is None else former.first_seen,
-            attempt=settlement.failed + 1,
-            crashes=settlement.crashes,
-            throttles=settlement.throttles,
-            reason=settlement.reason,
-            key=extra.key if extra is not None else "",
-            headers=mapped.headers[index],
-            expires_at=extra.expires_at if extra is not None else 0.0,
-            progress=ended.progress or (extra.progress if extra is not None else ""),
-        )
-        size = len(item.payload)
-        self._parks.add(item, size, Tag(part, batch.positions[index], size))
-
-    async def _write_parks(self, items: list[Parked]) -> None:
-        """Parks; what the delay service refuses for good (a delay beyond its bound) is a dead letter."""
-        park = self.setup.parking.park
-        try:
-            await park(items)
-        except UserError:
-            for item in items:
-                try:
-                    await park([item])
-                except UserError as error:
-                    await self.setup.environment.dead_letters.add([self._refused(item, str(error))])
-
-    def _refused(self, item: Parked, why: str) -> DeadLetter:
-        return DeadLetter(
-            id=item.id,
-            tailer=item.tailer,
-            kind=item.kind,
-            payload=item.payload,
-            outcome=Outcome.RETRY.name.lower(),
-            reason=f"{item.reason} (cannot be parked: {why})",
-            attempts=item.attempt - 1,
-            crashes=item.crashes,
-            first_seen=item.first_seen,
-            died_at=self.clock.wall(),
-            key=item.key,
-            headers=item.headers,
-            progress=item.progress,
-        )
-
-    def _bury(self, out: Out, index: int, settlement: Settlement, ended: Ended) -> None:
-        part, batch, mapped = out.place
-        former = mapped.parked.get(index)
-        extra = mapped.extras.get(index)
-        letter = DeadLetter(
-            id=mapped.ids[index],
-            tailer=self.config.name if former is None else former.tailer,
-            kind=mapped.kinds[index],
-            payload=batch.payloads[index],
-            outcome=Outcome(ended.outcome).name.lower(),
-            reason=settlement.reason,
-            attempts=settlement.failed,
-            crashes=settlement.crashes,
-            first_seen=out.pushed_at if former is None else former.first_seen,
-            died_at=self.clock.wall(),
-            key=extra.key if extra is not None else "",
-            headers=mapped.headers[index],
-            progress=ended.progress,
-        )
-        size = len(letter.payload)
-        self._dead.add(letter, size, Tag(part, batch.positions[index], size))
-
-    def _parked(self, tags: list[Tag]) -> None:
-        self.counts.parked += len(tags)
-        self._durable(tags)
-
-    def _died(self, tags: list[Tag]) -> None:
-        self.counts.dead += len(tags)
-        self._durable(tags)
-
-    def _stored(self, tags: list[Tag]) -> None:
-        self.counts.settled += len(tags)
-        self._durable(tags)
-
-    def _durable(self, tags: list[Tag]) -> None:
+    def _departed(self, tags: list[Tag]) -> None:
         """Items that are durably elsewhere: now, and only now, the frontier may pass them."""
         for part, position, size in tags:
             part.settle((position,))
@@ -471,21 +353,10 @@ class StreamPump(Pump):
         marks = {name: mark for name, part in self._partitions.items() if (mark := part.mark()) is not None}
         if not marks:
             return
-        await self._write_checkpoint(marks)
+        await self._epoch.commit(marks)
         for name, mark in marks.items():
             self._partitions[name].committed(mark)
         self._read_wake.set()
-
-    async def _write_checkpoint(self, marks: dict[str, Mark]) -> None:
-        sent = self.clock.monotonic()
-
-        async def write() -> None:
-            nonlocal sent
-            sent = self.clock.monotonic()
-            await self._checkpoints.commit(self.config.name, self._epoch, marks)
-
-        await until_available(write, self._store_fails)
-        self._contact(sent)
 
     async def _trim(self) -> None:
         now = self.clock.monotonic()
@@ -499,38 +370,17 @@ class StreamPump(Pump):
         """Renews what the tailer holds, and measures how far behind it is."""
         while True:
             await asyncio.sleep(self.sizes.heartbeat)
-            if self.clock.monotonic() > self._held_until - self.sizes.source + self.sizes.heartbeat / 2:
-                await self._renew()
+            await self._epoch.renew()
             with contextlib.suppress(TailraceError):
                 ends = await self.source.ends()
                 positions = {name: part.frontier.position for name, part in self._partitions.items()}
                 self.lag = sum(max(0, end - positions.get(name, 0)) for name, end in ends.items())
 
-    async def _renew(self) -> None:
-        sent = self.clock.monotonic()
-
-        async def ask() -> None:
-            nonlocal sent
-            sent = self.clock.monotonic()
-            await self._checkpoints.load(self.config.name)
-
-        await until_available(ask, self._store_fails)
-        self._contact(sent)
-
-    def _contact(self, sent: float) -> None:
-        """The checkpoint store answered what was asked at `sent`. An epoch whose lease has lapsed is not resumed."""
-        if self._held_until and sent > self._held_until and self.flights:
-            raise TailraceError("the checkpoint store could not be reached for a whole lease; starting a new epoch")
-        self._held_until = max(self._held_until, sent + self.sizes.source)
-
-    def _store_fails(self, why: str) -> None:
-        self._store_failing = why
-
     # What the session asks.
 
     def held_for(self, flight: int) -> float:
         """Seconds that the stream is still held."""
-        return max(0.0, self._held_until - self.clock.monotonic())
+        return self._epoch.held_for()
 
     def renewal(self) -> Renewal:
         """Every flight that has items out."""
@@ -549,7 +399,7 @@ class StreamPump(Pump):
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
         """What was out is handed out again when nothing of it can be running any more."""
         now = self.clock.monotonic()
-        self._quiet_at = max(self._quiet_at, now + wait)
+        self._epoch.quiet_after(now + wait)
         flights, self.flights = self.flights, {}
         for number, out in flights.items():
             part, batch, mapped = out.place
@@ -561,9 +411,14 @@ class StreamPump(Pump):
     # What people see.
 
     @property
+    def starting(self) -> str:
+        """Why nothing may be pushed yet."""
+        return self._epoch.waiting_for
+
+    @property
     def busy(self) -> bool:
         """Whether something is out, or on its way into a store."""
-        return bool(self.flights or self._reading_again or len(self._parks) or len(self._dead) or len(self._results))
+        return bool(self.flights or self._reading_again or len(self._departures))
 
     @property
     def held(self) -> int:
@@ -573,7 +428,7 @@ class StreamPump(Pump):
     @property
     def clogged(self) -> str:
         """Why nothing more is read although there may be more."""
-        failing = self._store_failing or self._parks.why or self._dead.why or self._results.why
+        failing = self._epoch.failing or self._departures.failing
         if failing:
             return failing
         if self._room().items:

@@ -243,3 +243,15 @@ async def test_paused_reads_nothing_until_resumed(stores, scheduler, start, even
     tailer.resume()
     await fill(stores, 3)
     await settled(eventually, tailer, 3)
+
+
+async def test_on_a_healthy_stream_no_payload_byte_is_written(stores, scheduler, start, eventually):
+    scheduler.allow("f")
+    tailer = await start(source=LOG, function="f")
+    await stores.log.append("s", 0, [Record(b"payload-to-look-for-%d" % n) for n in range(2000)])
+    await settled(eventually, tailer, 2000)
+    await tailer.drain(5)
+    await tailer.stop()
+    files = {file.name: file.read_bytes() for file in stores.data_dir.path.iterdir() if file.is_file()}
+    holding = {name for name, content in files.items() if b"payload-to-look-for" in content}
+    assert holding and all(name.startswith("log.db") for name in holding)
