@@ -123,13 +123,7 @@ class SqliteLog:
         if not records:
             return state.end
         batches = rows(stream, records)
-        # Shielded: a caller that gives up may have been too late, and readers must then see what was stored.
-        return await asyncio.shield(asyncio.ensure_future(self._store(self._ids[stream], partition, state, batches)))
-
-    async def _store(
-        self, number: int, partition: int, state: _Partition, batches: Sequence[tuple[int, int, bytes]]
-    ) -> int:
-        now = self._clock.wall()
+        number, now = self._ids[stream], self._clock.wall()
 
         def insert(connection: sqlite3.Connection) -> int:
             # Only the writer thread runs this, one append after the other: the end cannot move meanwhile.
@@ -147,11 +141,12 @@ class SqliteLog:
                 begin += count
             return int(first)
 
-        first = await self._file.write(insert)
-        state.end = max(state.end, first + sum(count for count, _, _ in batches))
-        self._appended.set()
-        self._appended = asyncio.Event()
-        return first
+        def committed(first: int) -> None:
+            state.end = max(state.end, first + len(records))
+            self._appended.set()
+            self._appended = asyncio.Event()
+
+        return await self._file.write(insert, committed)
 
     async def read(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records:
         found = Records([], [], [], [], [])
@@ -242,10 +237,11 @@ class SqliteLog:
                 (number, partition, before, SWEEP),
             ).rowcount
 
-        more = True
-        while more:
-            more = await self._file.write(forget) == SWEEP
+        def committed(_: int) -> None:
             state.start = max(state.start, before)
+
+        while await self._file.write(forget, committed) == SWEEP:
+            pass
 
     async def streams(self) -> list[str]:
         return sorted(self._partitions)
