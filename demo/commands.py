@@ -13,11 +13,15 @@ from ..sdk.terminal import Json
 def demo(
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="DIR", help="Keep everything here; default: a folder that is removed."),
+        typer.Option("--data", metavar="DIR", help="Keep the run's data in here; default: a temporary folder."),
+    ] = None,
+    files: Annotated[
+        int | None,
+        typer.Option("--files", metavar="N", help="How many files of the standard library; default: all."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """A guided run on real input: catalogues this Python's standard library, with faults, in half a minute."""
-    from .run import Options, main
+    from .run import run_demo
 
-    raise typer.Exit(main(Options(data=data, as_json=as_json)))
+    raise typer.Exit(run_demo(data, files, as_json))

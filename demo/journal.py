@@ -1,0 +1,229 @@
+"""The journal that the functions under test write themselves, and the judgement of it.
+
+The truth of a run comes from here, not from the platform's counters: each line is one O_APPEND write at the moment a
+function starts or ends, with the fence and the machine's monotonic clock. `check` compares it with the listing of the
+folder and finds what was lost and what ran twice at once.
+
+A line: `<word> <function> <id> <fence> <attempt> <monotonic> <pid> <subject>`; the subject may hold spaces.
+Words: `start`; an end: `success`, `retry`, `throttled`, `fatal`; `submitted` (a follow-up, with its own id); `killed`
+(written by the demo: this pid was dead by then).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+START = "start"
+ENDS = ("success", "retry", "throttled", "fatal")
+SUBMITTED = "submitted"
+KILLED = "killed"
+#: The id of a killed line: the worker itself; its executors have another.
+WORKER = "worker"
+WORDS = (START, *ENDS, SUBMITTED, KILLED)
+
+#: The functions whose lines are judged: every file gets the first, every submitted follow-up the second.
+INDEX = "index"
+FOLLOW_UP = "summarise"
+
+_FIELDS = 8
+
+
+class Line(NamedTuple):
+    """One line, read."""
+
+    word: str
+    function: str
+    id: str
+    fence: int
+    attempt: int
+    monotonic: float
+    pid: int
+    subject: str
+
+
+class Journal:
+    """Appends lines to a file that many processes share."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(
+        self, word: str, function: str, id: str, fence: int, attempt: int, subject: str, pid: int | None = None
+    ) -> None:
+        """One line in one write, so that lines of several processes never mix."""
+        subject = " ".join(subject.split("\n"))
+        who = os.getpid() if pid is None else pid
+        line = f"{word} {function} {id or '-'} {fence} {attempt} {time.monotonic():.6f} {who} {subject}\n"
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, line.encode(errors="surrogateescape"))
+        finally:
+            os.close(descriptor)
+
+
+class Follower:
+    """Reads what was added to a journal since it last looked."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def more(self) -> list[Line]:
+        """The whole lines that were added. Raises ValueError naming a line that is none."""
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            data = file.read()
+        data = data[: data.rfind(b"\n") + 1]  # the rest is still being written
+        self._offset += len(data)
+        return [parse(text) for text in data.decode(errors="surrogateescape").splitlines()]
+
+
+def parse(text: str) -> Line:
+    """A line as text. Raises ValueError naming it when it is none."""
+    fields = text.split(" ", _FIELDS - 1)
+    try:
+        word, function, id, fence, attempt, monotonic, pid, subject = fields
+        if word not in WORDS:
+            raise ValueError
+        return Line(word, function, id, int(fence), int(attempt), float(monotonic), int(pid), subject)
+    except ValueError:
+        raise ValueError(f"not a line of a journal: {text[:200]!r}") from None
+
+
+@dataclass(slots=True)
+class _Run:
+    """One execution. Invariant: `end` is infinite until its end, or its process's death, is known."""
+
+    start: Line
+    end: float = float("inf")
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What a journal says. The lists name each case for people; `runs` counts starts.
+
+    lost      files of the listing without an end, and submitted follow-ups without one
+    overlaps  two executions of one workload at once, or one under a fence that did not rise
+    strange   ends without a start: the journal itself is damaged
+    repeated  subjects that succeeded more than once (allowed only where an outcome was lost)
+    """
+
+    listed: int = 0
+    indexed: int = 0
+    dead_lettered: int = 0
+    summarised: int = 0
+    submitted: int = 0
+    retried: int = 0
+    throttled: int = 0
+    runs: int = 0
+    killed_workers: int = 0
+    repeated: int = 0
+    lost: list[str] = field(default_factory=list)
+    overlaps: list[str] = field(default_factory=list)
+    strange: list[str] = field(default_factory=list)
+
+    @property
+    def ended(self) -> int:
+        """Files whose fate is known."""
+        return self.indexed + self.dead_lettered
+
+    @property
+    def clean(self) -> bool:
+        """Nothing lost, nothing twice at once, nothing damaged."""
+        return not (self.lost or self.overlaps or self.strange)
+
+
+class Judge:
+    """Takes lines as they come; `verdict` judges what has come so far."""
+
+    def __init__(self, listing: Iterable[str]) -> None:
+        self._listing = dict.fromkeys(listing)
+        self._runs: dict[str, list[_Run]] = {}
+        self._done: dict[tuple[str, str], set[str]] = {}  # function and subject: the ends that are final
+        self._successes = 0
+        self._submitted: dict[str, None] = {}
+        self._verdict = Verdict(listed=len(self._listing))
+
+    def take(self, lines: Iterable[Line]) -> None:
+        """More lines, in the order of the file."""
+        for line in lines:
+            self._verdict.killed_workers += line.word == KILLED and line.id == WORKER
+            if line.word == START:
+                self._verdict.runs += 1
+                self._runs.setdefault(line.id, []).append(_Run(line))
+            elif line.word in ENDS:
+                self._end(line)
+            elif line.word == SUBMITTED:
+                self._submitted[line.subject] = None
+            else:
+                self._bury(line)
+
+    def _end(self, line: Line) -> None:
+        verdict = self._verdict
+        mine = [
+            run
+            for run in self._runs.get(line.id, [])
+            if not run.ended and (run.start.fence, run.start.pid) == (line.fence, line.pid)
+        ]
+        if not mine:
+            verdict.strange.append(f"{line.id}: ended ({line.word}, fence {line.fence}) without a start")
+            return
+        mine[0].end, mine[0].ended = line.monotonic, True
+        verdict.retried += line.word == "retry"
+        verdict.throttled += line.word == "throttled"
+        if line.word in ("success", "fatal"):
+            self._done.setdefault((line.function, line.subject), set()).add(line.word)
+            self._successes += line.word == "success"
+
+    def _bury(self, line: Line) -> None:
+        for runs in self._runs.values():
+            for run in runs:
+                if not run.ended and run.start.pid == line.pid and run.start.monotonic <= line.monotonic:
+                    run.end = min(run.end, line.monotonic)
+
+    def missing(self) -> int:
+        """How many files and follow-ups have no end yet."""
+        files = sum((INDEX, subject) not in self._done for subject in self._listing)
+        return files + sum((FOLLOW_UP, subject) not in self._done for subject in self._submitted)
+
+    def verdict(self) -> Verdict:
+        """What can be said now."""
+        verdict = self._verdict
+        of_index = [self._done.get((INDEX, subject), set()) for subject in self._listing]
+        verdict.indexed = sum("success" in ends for ends in of_index)
+        verdict.dead_lettered = sum(ends == {"fatal"} for ends in of_index)
+        verdict.submitted = len(self._submitted)
+        verdict.summarised = sum("success" in self._done.get((FOLLOW_UP, each), ()) for each in self._submitted)
+        verdict.repeated = self._successes - sum("success" in ends for ends in self._done.values())
+        verdict.lost = [subject for subject, ends in zip(self._listing, of_index, strict=True) if not ends] + [
+            f"follow-up of {subject}" for subject in self._submitted if (FOLLOW_UP, subject) not in self._done
+        ]
+        verdict.overlaps = [text for id, runs in self._runs.items() for text in _overlaps(id, runs)]
+        return verdict
+
+
+def _overlaps(id: str, runs: list[_Run]) -> Iterable[str]:
+    ordered = sorted(runs, key=lambda run: run.start.monotonic)
+    until, fence = float("-inf"), -1
+    for run in ordered:
+        if run.start.monotonic < until:
+            yield f"{id}: attempt {run.start.attempt} (pid {run.start.pid}) began while another was running"
+        elif run.start.fence <= fence:
+            yield f"{id}: attempt {run.start.attempt} began under fence {run.start.fence}, after {fence}"
+        until, fence = max(until, run.end), max(fence, run.start.fence)
+
+
+def check(lines: Iterable[str], listing: Iterable[str]) -> Verdict:
+    """The judgement of a whole journal against the listing of the folder. Pure. Raises ValueError for a line that is
+    none."""
+    judge = Judge(listing)
+    judge.take([parse(text) for text in lines])
+    return judge.verdict()
