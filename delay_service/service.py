@@ -21,7 +21,7 @@ from ..sdk.wire.delay import Depth
 from ..sdk.wire.health import Health
 from ..stores.log.log import Log, Record
 from .config import DelayConfig
-from .holdings import FRESH, Holdings
+from .holdings import Holdings
 from .records import due_stream, record_of, rung_stream, rung_wait
 
 #: How far the clock of whoever parks may be ahead of ours before a delay of exactly `max_delay` is refused, seconds.
@@ -44,8 +44,6 @@ class DelayService:
         self._holdings = Holdings(log, clock)
         self._parking_items = 0  # being appended: counted so that parks at once cannot pass the bound together
         self._parking_bytes = 0
-        self._refresh: asyncio.Task[None] | None = None
-        self._refreshed = float("-inf")
 
     async def park(self, items: Sequence[Parked]) -> None:
         """Durable when it returns; safe to repeat: a repeat may make a copy, never lose one.
@@ -120,14 +118,6 @@ class DelayService:
         depths = [Depth(stream, rung_wait(stream) or 0.0, items) for stream, items in found.items()]
         # Rungs by their wait, then the due streams.
         return sorted(depths, key=lambda depth: (depth.wait == 0, depth.wait, depth.stream))
-
-    def overview(self) -> dict[str, int]:
-        """Items by stream, for live views: as last counted, which starts counting anew. Call it in the loop."""
-        now = self._clock.monotonic()
-        if now - self._refreshed >= FRESH and (self._refresh is None or self._refresh.done()):
-            self._refreshed = now
-            self._refresh = asyncio.create_task(self._holdings.look(), name="delay-depths")
-        return self._holdings.by_stream()
 
 
 class DelayServer:
