@@ -8,6 +8,7 @@ import os
 import sys
 from typing import Any
 
+from ..sdk import telemetry
 from ..sdk.lifecycle import Part
 from ..sdk.model.errors import TailraceError, UserError
 from .running import Signals, run, say_ready, watch_lifeline
@@ -33,6 +34,7 @@ def main() -> None:
     from .parts import build  # imports the part's own world only
 
     try:
+        telemetry.set_up(arguments["part"])
         asyncio.run(serve(build(arguments), {}, arguments))
     except TailraceError as error:
         print(f"tailrace {arguments['part']}: {error}", file=sys.stderr, flush=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..sdk import telemetry
 from ..sdk.lifecycle import Part
 from . import parts
 from .files import addresses, read_all
@@ -29,6 +30,7 @@ DEFAULT_PORTS = {
 def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: bool) -> int:
     """The whole platform here, until a signal. `data` rests when it ends; the next `up` goes on from there."""
     say = _sayer(as_json)
+    os.environ.setdefault(telemetry.FORMAT_VARIABLE, "json" if as_json else "text")  # the children's logs, like its own
     ports = addresses(read_all(ConfigDirectory(config)))  # bad files end it here, before anything is started
     platform = Platform(data, functions, config, ports=ports, on_event=say)
 
@@ -86,6 +88,7 @@ def run_store(listen: str | None, data: Path, config: Path | None) -> int:
 
 
 def _part(name: str, make: Callable[[dict[str, Any]], Part], *, config: Path | None, **arguments: Any) -> int:
+    telemetry.set_up(name)
     part = make({"config": None if config is None else str(config), **arguments})
     say = _sayer(False)
     return _run(part, lambda: say(name, "ready", getattr(part, "address", "")))

@@ -17,6 +17,7 @@ import threading
 import time
 from typing import Any
 
+from ..sdk import telemetry
 from ..sdk.model.errors import TailraceError
 from .board import Board
 from .deadman import Deadman
@@ -187,6 +188,7 @@ def end_group() -> None:
 
 def main() -> None:
     """The process."""
+    telemetry.set_up("executor")
     work_fd, control_fd, board_fd, cells = map(int, sys.argv[1:5])
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
