@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from .discovery import DEFAULT_GATEWAY
-
 
 class ClientConfig(BaseModel):
-    """`gateway` is host:port (default 127.0.0.1:8786)."""
+    """`gateway` is host:port; left out, it is the one on this machine."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    gateway: str = DEFAULT_GATEWAY
+    gateway: str | None = None

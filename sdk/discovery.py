@@ -44,7 +44,7 @@ def _from_file(path: Path) -> str:
     from .client_config import ClientConfig
     from .config import load
 
-    return load(path, ClientConfig).gateway
+    return load(path, ClientConfig).gateway or DEFAULT_GATEWAY
 
 
 def _checked(address: str, where: str) -> str:

@@ -1,0 +1,158 @@
+"""What the style bans, each ban with what to write instead; how long files may be; what must be documented."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: A call, what to write instead, and the files (or folders) that may make it.
+BANS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "time.time": (
+        "sdk.clock, or take `now`",
+        ("sdk/clock.py", "runtime/engine.py", "*/commands.py", "bench/", "demo/"),
+    ),
+    "time.sleep": ("await an event; asyncio.sleep in a shell", ("sdk/client.py", "bench/", "demo/")),
+    "datetime.now": ("sdk.clock, or take `now`", ()),
+    "datetime.utcnow": ("sdk.clock, or take `now`", ()),
+    "yaml.load": ("sdk.config.load", ()),
+    "yaml.safe_load": ("sdk.config.load", ()),
+    "eval": ("nothing: configuration is data", ()),
+    "exec": ("nothing: configuration is data", ()),
+    "os.system": ("subprocess with a list of arguments", ()),
+    "print": (
+        "sdk.terminal.say in commands, a logger elsewhere",
+        ("bench/", "demo/", "sdk/wire/generate.py", "assembly/child.py", "assembly/foreground.py"),
+    ),
+    "asyncio.get_event_loop": ("asyncio.get_running_loop", ()),
+}
+BANNED_IMPORTS = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
+VAGUE = {"utils", "util", "common", "helpers", "helper", "misc"}
+LONGEST_FILE = 400
+#: Files that are longer for a reason that stands here.
+LONG_FILES = {
+    "testing/conformance/queue.py": "one law after the other; a list has no seams",
+}
+
+
+def tracked(*endings: str) -> list[Path]:
+    """The committed files, or in a copy without git all files."""
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if done.returncode == 0 and done.stdout:
+        names = done.stdout.decode().split("\0")
+        paths = [ROOT / name for name in names if name]
+    else:
+        paths = [path for path in ROOT.rglob("*") if not any(part.startswith(".") for part in path.parts)]
+    return [path for path in paths if path.is_file() and (not endings or path.name.endswith(endings))]
+
+
+def shipped() -> list[Path]:
+    outside = ("tests/", "examples/", "docs/")
+    return [
+        path
+        for path in tracked(".py")
+        if not name_of(path).startswith(outside) and not path.name.endswith(("_pb2.py", "_pb2_grpc.py"))
+    ]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def may(path: Path, places: tuple[str, ...]) -> bool:
+    name = name_of(path)
+    return any(
+        name == place
+        or (place.endswith("/") and name.startswith(place))
+        or (place.startswith("*/") and name.endswith(place[1:]))
+        for place in places
+    )
+
+
+def dotted(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return f"{dotted(node.value)}.{node.attr}" if isinstance(node, ast.Attribute) else ""
+
+
+def test_banned_calls() -> None:
+    wrong = []
+    for path in shipped():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            called = dotted(node.func)
+            ban = next((name for name in BANS if called == name or (called.endswith(f".{name}") and "." in name)), None)
+            if ban and not may(path, BANS[ban][1]):
+                wrong.append(f"{name_of(path)}:{node.lineno}: {called}(): write {BANS[ban][0]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_nothing_is_pickled() -> None:
+    wrong = []
+    for path in tracked(".py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            wrong += [f"{name_of(path)}: {name}" for name in names if name.split(".")[0] in BANNED_IMPORTS]
+    assert not wrong
+
+
+def test_no_shelf_is_vague() -> None:
+    assert [name_of(path) for path in tracked(".py") if VAGUE & {*path.relative_to(ROOT).parts[:-1], path.stem}] == []
+
+
+def test_files_are_short() -> None:
+    long = {name_of(path): len(path.read_text().splitlines()) for path in shipped()}
+    assert {name: lines for name, lines in long.items() if lines > LONGEST_FILE and name not in LONG_FILES} == {}
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [
+        name_of(path)
+        for path in shipped()
+        if path.read_text().strip() and ast.get_docstring(ast.parse(path.read_text())) is None
+    ]
+    assert silent == []
+
+
+def test_public_classes_and_functions_are_documented() -> None:
+    """Methods that repeat a protocol's are documented there."""
+    wrong = []
+    for path in shipped():
+        for node in ast.parse(path.read_text()).body:
+            named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            if named and any(dotted(each).split(".")[-1] == "overload" for each in node.decorator_list):
+                continue
+            if named and not node.name.startswith("_") and ast.get_docstring(node) is None:
+                wrong.append(f"{name_of(path)}:{node.lineno}: {node.name}")
+    assert not wrong, "\n".join(wrong)
+
+
+#: Assembled from parts, so that this file does not hold what it forbids.
+REGISTRIES = "|".join(re.escape(host) for host in ("pypi." + "org", "files.python" + "hosted.org", "docker" + ".io"))
+MACHINE = "|".join(["/wo" + r"rk/\w+", "/ro" + r"ot/\w+"])
+
+
+@pytest.mark.parametrize("pattern", [REGISTRIES, rf"(?<![\w.$])(?:{MACHINE})"], ids=["registry hosts", "machine paths"])
+def test_no_file_names_an_address_of_one_place(pattern: str) -> None:
+    wrong = []
+    for path in tracked():
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        wrong += [f"{name_of(path)}: {match[0]}" for match in re.finditer(pattern, text)]
+    assert not wrong
+
+
+def test_names_of_test_files_are_unique() -> None:
+    """The importlib mode would let one shadow the other in reports."""
+    names = [
+        path.name for path in tracked(".py") if name_of(path).startswith("tests/") and path.name.startswith("test_")
+    ]
+    assert sorted(names) == sorted(set(names))
