@@ -32,6 +32,8 @@ class Columns(msgspec.Struct, array_like=True):
 
 
 class Batch(NamedTuple):
+    """One row of the log: records from position `first` on, appended at `time`."""
+
     first: int
     time: float
     columns: Columns

@@ -57,6 +57,7 @@ async def everything(source: StreamSource) -> list[StreamBatch]:
 
 
 def payloads(batches: Sequence[StreamBatch]) -> list[bytes]:
+    """The payloads of all batches, in order."""
     return [payload for batch in batches for payload in batch.payloads]
 
 
