@@ -110,8 +110,9 @@ class _Run:
 class Verdict:
     """What a journal says. The lists name each case for people; `runs` counts starts.
 
+    fences    workloads that began again under a fence that did not rise
     lost      files of the listing without an end, and submitted follow-ups without one
-    overlaps  two executions of one workload at once, or one under a fence that did not rise
+    overlaps  two executions of one workload at once
     strange   ends without a start: the journal itself is damaged
     repeated  subjects that succeeded more than once (allowed only where an outcome was lost)
     """
@@ -128,6 +129,7 @@ class Verdict:
     repeated: int = 0
     lost: list[str] = field(default_factory=list)
     overlaps: list[str] = field(default_factory=list)
+    fences: list[str] = field(default_factory=list)
     strange: list[str] = field(default_factory=list)
 
     @property
@@ -206,18 +208,24 @@ class Judge:
         verdict.lost = [subject for subject, ends in zip(self._listing, of_index, strict=True) if not ends] + [
             f"follow-up of {subject}" for subject in self._submitted if (FOLLOW_UP, subject) not in self._done
         ]
-        verdict.overlaps = [text for id, runs in self._runs.items() for text in _overlaps(id, runs)]
+        verdict.overlaps, verdict.fences = [], []
+        for id, runs in self._runs.items():
+            if len(runs) > 1:
+                _compare(id, runs, verdict)
         return verdict
 
 
-def _overlaps(id: str, runs: list[_Run]) -> Iterable[str]:
+def _compare(id: str, runs: list[_Run], verdict: Verdict) -> None:
+    """Notes what is wrong between the executions of one workload."""
     ordered = sorted(runs, key=lambda run: run.start.monotonic)
     until, fence = float("-inf"), -1
     for run in ordered:
         if run.start.monotonic < until:
-            yield f"{id}: attempt {run.start.attempt} (pid {run.start.pid}) began while another was running"
-        elif run.start.fence <= fence:
-            yield f"{id}: attempt {run.start.attempt} began under fence {run.start.fence}, after {fence}"
+            verdict.overlaps.append(f"{id}: attempt {run.start.attempt} (pid {run.start.pid}) began while another ran")
+        if run.start.fence <= fence:
+            verdict.fences.append(
+                f"{id}: attempt {run.start.attempt} began under fence {run.start.fence}, after {fence}"
+            )
         until, fence = max(until, run.end), max(fence, run.start.fence)
 
 

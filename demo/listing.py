@@ -45,6 +45,15 @@ def spread(names: list[str], count: int) -> list[str]:
     return [names[index * len(names) // count] for index in range(count)]
 
 
+def link(root: Path, names: list[str], folder: Path) -> Path:
+    """A folder that has links to these files of `root` under the same names, for a shorter run."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(root / name)
+    return folder
+
+
 def write_broken(folder: Path) -> list[Path]:
     """Writes the files that do not parse."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ from ..sdk.wire.scheduler import SchedulerClient
 from .catalogue import Catalogue, Misbehaviour
 from .functions import CATALOGUE_VARIABLE, JOURNAL_VARIABLE
 from .journal import KILLED, WORKER, Follower, Journal, Judge, Verdict
-from .listing import EXCLUDED, python_files, spread, standard_library, write_broken
+from .listing import EXCLUDED, link, python_files, spread, standard_library, write_broken
 from .view import WIDTH, Picture, draw, line
 
 FUNCTIONS = "tailrace.demo.functions"
@@ -122,29 +122,25 @@ class _Conductor:
         self._quiet = quiet
         self._live = not quiet and console.is_terminal
         root = standard_library()
-        everything = python_files(root)
-        chosen = everything if files is None else spread(everything, files)
+        if files is not None:
+            root = link(root, spread(python_files(root), files), folder / "stdlib")
         broken = write_broken(folder / "broken")
-        self._listing = [str(root / name) for name in chosen] + [str(path) for path in broken]
-        self._tailers = [
-            self._tailer("stdlib", root, chosen if len(chosen) < len(everything) else None),
-            self._tailer("broken", folder / "broken", None),
-        ]
+        self._listing = [str(root / name) for name in python_files(root)] + [str(path) for path in broken]
+        self._tailers = [self._tailer("stdlib", root), self._tailer("broken", folder / "broken")]
         self._journal = folder / "journal"
         self._judge = Judge(self._listing)
         self._events: list[str] = []
         self._began = time.monotonic()
         self._told = 0.0
 
-    def _tailer(self, name: str, root: Path, chosen: list[str] | None) -> Path:
+    def _tailer(self, name: str, root: Path) -> Path:
         """Writes a tailer's file, as a user would."""
-        include = ["*.py"] if chosen is None else [_literal(each) for each in chosen]
         source = {
             "kind": "directory",
             "path": str(root),
-            "include": include,
+            "include": ["*.py"],
             "exclude": [pattern for each in EXCLUDED for pattern in (f"{each}/*", f"*/{each}/*")],
-            "poll": "1h" if name == "stdlib" else "5s",
+            "poll": "1m",
         }
         path = self._folder / f"{name}.yaml"
         path.write_text(yaml.safe_dump({"name": name, "source": source, "function": "index"}, sort_keys=False))
@@ -251,11 +247,6 @@ class _Conductor:
         self._events.append(f"{time.monotonic() - self._began:4.1f} s  {text}")
         if not self._quiet and not self._live:
             self._console.print(text)
-
-
-def _literal(name: str) -> str:
-    """A pattern that matches this name alone, from the folder down."""
-    return "".join(f"[{each}]" if each in "*?[" else each for each in name)
 
 
 def _summary(result: Result, console: Console) -> None:
