@@ -12,7 +12,7 @@ from ..sdk.function import Function, function
 FUNCTIONS = 200
 
 
-def _noop(number: int) -> Function:
+def _noop(number: int) -> Function[[], object]:
     async def noop() -> None:
         return None
 

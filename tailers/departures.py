@@ -23,13 +23,14 @@ from .rules.settlement import Settlement
 
 
 class Departing(NamedTuple):
-    """An item that ended: its place in its flight, when that was pushed (wall clock), and how it ended."""
+    """An item that ended: its place in its flight, when that was pushed (wall clock), its fence, and how it ended."""
 
     partition: Partition
     batch: StreamBatch
     mapped: Mapped
     place: int  # its index in the batch
     pushed_at: float
+    fence: int
     ended: Ended
 
     @property
@@ -84,7 +85,7 @@ class Departures:
 
     def park(self, item: Departing, settlement: Settlement) -> None:
         """To the delay service, until it is due again. What was parked before keeps its id, origin and first sight."""
-        _, batch, mapped, index, pushed_at, ended = item
+        _, batch, mapped, index, pushed_at, fence, ended = item
         former = mapped.parked.get(index)
         extra = mapped.extras.get(index) or Extra()
         parked = Parked(
@@ -97,6 +98,7 @@ class Departures:
             attempt=settlement.failed + 1,
             crashes=settlement.crashes,
             throttles=settlement.throttles,
+            fence=fence,
             reason=settlement.reason,
             key=extra.key,
             headers=mapped.headers[index],
@@ -107,7 +109,7 @@ class Departures:
 
     def bury(self, item: Departing, settlement: Settlement) -> None:
         """To the dead letters, with the reason."""
-        _, batch, mapped, index, pushed_at, ended = item
+        _, batch, mapped, index, pushed_at, _, ended = item
         former = mapped.parked.get(index)
         extra = mapped.extras.get(index) or Extra()
         letter = DeadLetter(

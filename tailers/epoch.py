@@ -34,7 +34,7 @@ class Epoch:
         self._sizes = sizes
         self._clock = clock
         self._number = 0
-        self._counter = 0
+        self._fence = 0
         self._held_until = 0.0
         self._contacted = 0.0
         self._quiet_at = 0.0  # nothing that anybody handed out before can be running after this
@@ -69,10 +69,10 @@ class Epoch:
         if self._number and self._clock.monotonic() >= self._quiet_at and not self._anything_out():
             await self._checkpoints.release(self._source, self._number)
 
-    def next_fence(self) -> int:
-        """Higher than every fence before it, whoever gave it."""
-        self._counter += 1
-        return self._number << FENCE_BITS | self._counter
+    def next_fence(self, above: int = 0) -> int:
+        """Higher than every fence before it, whoever gave it, and than `above` (what a parked item had, L19)."""
+        self._fence = max(self._fence, above, self._number << FENCE_BITS) + 1
+        return self._fence
 
     def held_for(self) -> float:
         """Seconds that the source is still held."""

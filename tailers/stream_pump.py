@@ -198,7 +198,7 @@ class StreamPump(Pump):
                     extra.crashes, extra.alone = trouble.crashes, True
         flight = Flight(
             number=self.next_flight(),
-            fence=self._epoch.next_fence(),
+            fence=self._epoch.next_fence(max((parked.fence for parked in mapped.parked.values()), default=0)),
             kinds=mapped.kinds,
             ids=mapped.ids,
             payloads=batch.payloads,
@@ -295,7 +295,7 @@ class StreamPump(Pump):
         """One item that did not plainly succeed."""
         part, batch, mapped = out.place
         position, kind = batch.positions[index], mapped.kinds[index]
-        item = Departing(part, batch, mapped, index, out.pushed_at, ended)
+        item = Departing(part, batch, mapped, index, out.pushed_at, out.flight.fence, ended)
         if ended.outcome == Outcome.SUCCESS and ended.result is not None:
             self._departures.store(item, ended.result)
             return

@@ -11,7 +11,8 @@ _PREFIX = "tailrace-"
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """One parked item. `attempt` is the number the next attempt will have; times are wall clock seconds."""
+    """One parked item. `attempt` is the number the next attempt will have; `fence` is that of its last hand-out, below
+    which no later one may go; times are wall clock seconds."""
 
     tailer: str
     id: str
@@ -22,6 +23,7 @@ class Parked:
     attempt: int = 1
     crashes: int = 0
     throttles: int = 0
+    fence: int = 0
     reason: str = ""
     key: str = ""
     headers: Headers = ()
@@ -43,6 +45,7 @@ def parked_headers(item: Parked) -> Headers:
         ("attempt", str(item.attempt)),
         ("crashes", str(item.crashes)),
         ("throttles", str(item.throttles)),
+        ("fence", str(item.fence)),
         ("reason", item.reason),
         ("key", item.key),
         ("expires-at", repr(item.expires_at)),
@@ -64,6 +67,7 @@ def parked_from(headers: Headers, payload: bytes) -> Parked:
         attempt=int(own.get("attempt", 1)),
         crashes=int(own.get("crashes", 0)),
         throttles=int(own.get("throttles", 0)),
+        fence=int(own.get("fence", 0)),
         reason=own.get("reason", ""),
         key=own.get("key", ""),
         headers=tuple((name, value) for name, value in headers if not name.startswith(_PREFIX)),

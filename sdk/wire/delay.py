@@ -164,6 +164,7 @@ def _request(items: Sequence[Parked]) -> pb.ParkRequest:
         due=[item.due for item in items],
         first_seen=[item.first_seen for item in items],
         reason=[item.reason for item in items],
+        fence=[item.fence for item in items],
     )
     if any(item.throttles for item in items):
         request.throttles.extend([item.throttles for item in items])
@@ -191,12 +192,20 @@ def _items(request: pb.ParkRequest) -> list[Parked]:
     except KeyError as error:
         raise InvalidRequest(f"park: kind {error} is not among the request's new_kinds") from None
     count = len(flight.ids)
-    columns = (flight.kinds, flight.payloads, flight.attempts, request.due, request.first_seen, request.reason)
+    columns = (
+        flight.kinds,
+        flight.payloads,
+        flight.attempts,
+        request.due,
+        request.first_seen,
+        request.reason,
+        request.fence,
+    )
     throttles = request.throttles or [0] * count
     if any(len(column) != count for column in (*columns, throttles)):
         raise InvalidRequest("park: the columns of a request must be of one length")
     found = []
-    for index, (kind, payload, attempt, due, seen, reason) in enumerate(zip(*columns, strict=True)):
+    for index, (kind, payload, attempt, due, seen, reason, fence) in enumerate(zip(*columns, strict=True)):
         extra = flight.extras.get(index, _NOTHING)
         found.append(
             Parked(
@@ -209,6 +218,7 @@ def _items(request: pb.ParkRequest) -> list[Parked]:
                 attempt=attempt,
                 crashes=extra.crashes,
                 throttles=throttles[index],
+                fence=fence,
                 reason=reason,
                 key=extra.key,
                 headers=extra.headers,

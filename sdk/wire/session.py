@@ -23,6 +23,11 @@ from .v1 import scheduler_pb2 as pb
 #: Reconnection delays, seconds: the first, and the cap it doubles to.
 FIRST_PAUSE = 0.02
 LAST_PAUSE = 1.0
+#: After a frame that took long to send, more is let gather for this share of that time, so that under load frames grow
+#: and each message's fixed cost is shared by more items; below the least (a lone item's frame) there is no pause.
+PAUSE_SHARE = 1.5
+LEAST_PAUSE = 0.001
+MOST_PAUSE = 0.005
 
 
 class Endpoint(Protocol):
@@ -91,15 +96,19 @@ class Connection:
                 raise error
 
     async def _write(self, stream: Stream, again: list[Any]) -> None:
-        link, compose, wake = self._link, self._endpoint.compose, self._wake
+        link, compose, wake, clock = self._link, self._endpoint.compose, self._wake, self._clock
         for frame in again:
             await stream.write(frame)
         while True:
             wake.clear()
             frame = None if link.full else compose()
             if frame is not None:
+                began = clock.monotonic()
                 link.stamp(frame)
                 await stream.write(frame)
+                pause = min(MOST_PAUSE, PAUSE_SHARE * (clock.monotonic() - began))
+                if pause >= LEAST_PAUSE:
+                    await asyncio.sleep(pause)
             elif link.owes_ack:
                 await self._write_ack(stream)
             else:
