@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
+from ...sdk.model.errors import InvalidRequest
 from ..sqlite import SqliteFile
 from .inventory import Entries, Entry
 
@@ -28,7 +29,14 @@ class SqliteInventory:
         self._file = file
 
     async def offer(self, source: str, entries: Sequence[Entry]) -> int:
-        text = json.dumps([[entry.name, entry.version] for entry in dict.fromkeys(entries)])
+        text = json.dumps([[entry.name, entry.version] for entry in dict.fromkeys(entries)], ensure_ascii=False)
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(
+                f"source {source!r}: an entry's name or version is not UTF-8 text, near "
+                f"{text[max(0, error.start - 40) : error.end]!a}; rename it"
+            ) from None
 
         def add(connection: sqlite3.Connection) -> int:
             return connection.execute(

@@ -1,0 +1,22 @@
+"""A clock that stands still until it is told to move."""
+
+from __future__ import annotations
+
+
+class ManualClock:
+    """A Clock for tests: both its times move by `advance` only. Seconds."""
+
+    def __init__(self, wall: float = 1_700_000_000.0, monotonic: float = 1000.0) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
+
+    def monotonic(self) -> float:
+        return self._monotonic
+
+    def wall(self) -> float:
+        return self._wall
+
+    def advance(self, seconds: float) -> None:
+        """Lets so many seconds pass on both clocks."""
+        self._monotonic += seconds
+        self._wall += seconds

@@ -1,0 +1,162 @@
+"""The laws that every control store obeys."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ...sdk.model.function_spec import FunctionSpec
+from ...sdk.model.limits import Gate, Quota
+from ...sdk.model.priority import Priority
+from ...sdk.model.retry import Retry
+from ...stores.control.control import Control
+from .bench import MODEL, MOMENT, SOON, StoreBench, StoreLaws
+
+names = st.sampled_from(["f", "g", "mail.é"])
+changes = st.one_of(
+    st.builds(
+        Gate, names, st.sampled_from(["", "c"]), st.sampled_from(["pause", "drop", "resume"]), since=st.just(5.0)
+    ),
+    st.builds(Quota, names, st.integers(0, 2), st.sampled_from([0.0, 0.5]), st.sampled_from([0.0, 2.0])),
+    st.lists(st.builds(FunctionSpec, names, st.sampled_from(["1", "2"])), max_size=2),
+    st.none(),  # opened again
+)
+
+
+class ControlLaws(StoreLaws[Control]):
+    """Every change raises the one version; a snapshot is everything, whole, at its version."""
+
+    async def test_a_new_store_has_a_version_and_nothing_else(self, store: StoreBench[Control]) -> None:
+        found = await store.engine.snapshot()
+        assert found.version >= 1  # 0 is what somebody says who has seen none
+        assert (found.gates, found.quotas, found.functions) == ([], [], [])
+
+    async def test_a_gate_stays_with_who_why_and_since_when(self, store: StoreBench[Control]) -> None:
+        gate = Gate("f", "c", "pause", "ann", "the bank is down — è", 123.5)
+        before = (await store.engine.snapshot()).version
+        version = await store.engine.put_gate(gate)
+        assert version > before
+        for _ in range(2):
+            found = await store.engine.snapshot()
+            assert (found.version, found.gates) == (version, [gate])
+            await store.reopen()
+
+    async def test_a_gate_without_a_time_gets_the_clocks(self, store: StoreBench[Control]) -> None:
+        await store.engine.put_gate(Gate("f", "", "drop"))
+        assert (await store.engine.snapshot()).gates[0].since == store.clock.wall()
+
+    async def test_a_gate_replaces_the_one_of_the_same_function_and_collection(
+        self, store: StoreBench[Control]
+    ) -> None:
+        for gate in (
+            Gate("f", "", "pause", since=1.0),
+            Gate("f", "c", "pause", since=1.0),
+            Gate("f", "", "drop", since=2.0),
+        ):
+            await store.engine.put_gate(gate)
+        assert (await store.engine.snapshot()).gates == [
+            Gate("f", "", "drop", since=2.0),
+            Gate("f", "c", "pause", since=1.0),
+        ]
+
+    async def test_resuming_removes_a_gate_and_resuming_again_changes_nothing(self, store: StoreBench[Control]) -> None:
+        await store.engine.put_gate(Gate("f", "", "pause"))
+        await store.engine.put_gate(Gate("f", "c", "pause"))
+        version = await store.engine.put_gate(Gate("f", "", "resume"))
+        assert [gate.collection for gate in (await store.engine.snapshot()).gates] == ["c"]
+        assert await store.engine.put_gate(Gate("f", "", "resume")) == version
+
+    async def test_a_quota_stays_is_replaced_and_goes_when_all_is_zero(self, store: StoreBench[Control]) -> None:
+        await store.engine.put_quota(Quota("f", concurrency=1))
+        await store.engine.put_quota(Quota("f", 5, 2.5, 10.0, 0.5))
+        await store.reopen()
+        assert (await store.engine.snapshot()).quotas == [Quota("f", 5, 2.5, 10.0, 0.5)]
+        version = await store.engine.put_quota(Quota("f"))
+        assert (await store.engine.snapshot()).quotas == []
+        assert await store.engine.put_quota(Quota("f")) == version
+
+    async def test_a_function_is_kept_whole(self, store: StoreBench[Control]) -> None:
+        spec = FunctionSpec(
+            "mail.send", "v7", Priority.INTERACTIVE, Retry(3, "list", delays=(1.0, 60.0)), 2.5, "fast", "process", "é"
+        )
+        await store.engine.register([spec, FunctionSpec("a")])
+        await store.reopen()
+        assert (await store.engine.snapshot()).functions == [FunctionSpec("a"), spec]
+
+    async def test_registering_the_same_again_is_no_new_version(self, store: StoreBench[Control]) -> None:
+        specs = [FunctionSpec("f", "1"), FunctionSpec("g", "1")]
+        version = await store.engine.register(specs)
+        assert await store.engine.register(specs) == version
+        assert await store.engine.register([]) == version
+        assert await store.engine.register([FunctionSpec("g", "2")]) > version
+        assert [spec.version for spec in (await store.engine.snapshot()).functions] == ["1", "2"]
+
+    async def test_a_wait_ends_with_the_next_change(self, store: StoreBench[Control]) -> None:
+        version = (await store.engine.snapshot()).version
+        waiting = asyncio.create_task(store.engine.wait(version, SOON * 10))
+        await asyncio.sleep(0)
+        changed = await store.engine.put_gate(Gate("f", "", "pause"))
+        found = await asyncio.wait_for(waiting, SOON)
+        assert found is not None
+        assert (found.version, len(found.gates)) == (changed, 1)
+
+    async def test_a_wait_with_another_version_ends_at_once(self, store: StoreBench[Control]) -> None:
+        version = (await store.engine.snapshot()).version
+        for other in (0, version + 5):  # one that has seen nothing, one that has seen another life of this store
+            found = await asyncio.wait_for(store.engine.wait(other, SOON * 10), SOON)
+            assert found is not None
+            assert found.version == version
+
+    async def test_a_wait_for_nothing_ends_in_time_and_empty_handed(self, store: StoreBench[Control]) -> None:
+        version = (await store.engine.snapshot()).version
+        assert await asyncio.wait_for(store.engine.wait(version, MOMENT), SOON) is None
+
+    async def test_a_look_during_a_change_never_hides_it(self, store: StoreBench[Control]) -> None:
+        # Given looks under way while changes are
+        for number in range(20):
+            changing = asyncio.create_task(store.engine.put_quota(Quota("f", number + 1)))
+            looks = await asyncio.gather(*(store.engine.snapshot() for _ in range(3)))
+            version = await changing
+            # Then each look is whole, and one that begins after the change sees it
+            assert all(look.version in (version - 1, version) for look in looks)
+            found = await store.engine.snapshot()
+            assert (found.version, found.quotas) == (version, [Quota("f", number + 1)])
+
+    @MODEL
+    @given(steps=st.lists(changes, max_size=15))
+    def test_any_story_ends_in_the_last_word_of_each(
+        self, steps: list[Gate | Quota | list[FunctionSpec] | None]
+    ) -> None:
+        async def story(store: StoreBench[Control]) -> None:
+            version = (await store.engine.snapshot()).version
+            gates: dict[tuple[str, str], Gate] = {}
+            quotas: dict[str, Quota] = {}
+            functions: dict[str, FunctionSpec] = {}
+            for step in steps:
+                if step is None:
+                    await store.reopen()
+                    continue
+                if isinstance(step, Gate):
+                    gates[step.function, step.collection] = step
+                    if step.action == "resume":
+                        del gates[step.function, step.collection]
+                    after = await store.engine.put_gate(step)
+                elif isinstance(step, Quota):
+                    quotas[step.function] = step
+                    if step == Quota(step.function):
+                        del quotas[step.function]
+                    after = await store.engine.put_quota(step)
+                else:
+                    functions |= {spec.name: spec for spec in step}
+                    after = await store.engine.register(step)
+                assert after >= version
+                version = after
+                found = await store.engine.snapshot()
+                assert found.version == version
+                assert {(gate.function, gate.collection): gate for gate in found.gates} == gates
+                assert {quota.function: quota for quota in found.quotas} == quotas
+                assert {spec.name: spec for spec in found.functions} == functions
+
+        self.with_store(story)
