@@ -6,6 +6,7 @@ Each run writes its start and its end to the journal itself; that journal is wha
 from __future__ import annotations
 
 import ast
+import gc
 import http.client
 import json
 import os
@@ -78,6 +79,7 @@ def summarise(path: str, ctx: Context) -> int:
 
 def symbols_of(path: str) -> list[str]:
     """The classes, functions and methods that a file declares. Raises Fatal for one that is not valid Python."""
+    gc.disable()  # a tree has no cycles, and looking for some in it costs a fifth of the time
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of other people's code
@@ -87,6 +89,8 @@ def symbols_of(path: str) -> list[str]:
     except (SyntaxError, ValueError, RecursionError) as error:
         what = getattr(error, "msg", None) or str(error) or type(error).__name__
         raise Fatal(f"not valid Python: {what} (line {getattr(error, 'lineno', None) or '?'})") from None
+    finally:
+        gc.enable()
     return list(_declared(tree.body, ""))
 
 

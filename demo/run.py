@@ -167,7 +167,8 @@ class _Conductor:
                 JOURNAL_VARIABLE: str(self._journal),
             },
             ports={"gateway": gateway},
-            worker={"max_runs": 10_000},  # our own functions do not leak
+            # Our own functions do not leak; one process more than processors uses the time in which others ask.
+            worker={"max_runs": 10_000, "isolated": (os.cpu_count() or 1) + 1},
             on_event=self._platform_event,
         )
         self._say(f"cataloguing the {len(self._listing)} Python files of {standard_library()}, two broken ones added")
