@@ -151,7 +151,7 @@ def lay_out(folder: Path) -> tuple[list[str], Path]:
             (folder / block.file).write_text(block.text)
     for name in ("inbox", "invoices"):
         (folder / name).mkdir()
-    return functions, folder / "configs"
+    return functions, folder / "my"
 
 
 async def test_commands_and_python_do_what_the_pages_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
