@@ -8,7 +8,6 @@ go at once when idle: coalescing without a linger.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import uuid
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -185,12 +184,11 @@ class Dialer:
         return not self._link.unacknowledged()
 
     async def close(self) -> None:
-        """Ends the session and waits for it."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        """Ends the session and waits for it. What an endpoint raised is told by `wait`, not here. Harmless twice."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def wait(self) -> None:
         """Waits for an end that is not `close`: only an error of the endpoint, which is raised."""
