@@ -1,0 +1,176 @@
+"""The command line against a platform that `tailrace up` started: what an operator does in a day."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+TAILRACE = [sys.executable, "-m", "tailrace.cli"]
+
+FUNCTIONS = '''
+import tailrace
+
+@tailrace.function(priority="interactive")
+async def greet(name: str) -> str:
+    """Says hello."""
+    return f"Hello {name}"
+
+@tailrace.function
+def fail(reason: str) -> None:
+    raise tailrace.Fatal(reason)
+'''
+
+
+@dataclass
+class Up:
+    process: subprocess.Popen[str]
+    folder: Path
+    environment: dict[str, str]
+    said: list[dict[str, str]]
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*TAILRACE, *arguments], env=self.environment, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    def json(self, *arguments: str) -> object:
+        done = self.run(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+def start(folder: Path) -> Up:
+    """`tailrace up` on free ports; returns when it says that it is ready."""
+    config = folder / "configs"
+    config.mkdir(exist_ok=True)
+    for name in ("gateway", "scheduler", "delay", "stores"):
+        (config / f"{name}.yaml").write_text("listen: 127.0.0.1:0\n")
+    (folder / "tasks.py").write_text(FUNCTIONS)
+    process = subprocess.Popen(
+        [*TAILRACE, "up", "--json", "--functions", "tasks.py", "--config", "configs", "--data", "data"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    said: list[dict[str, str]] = []
+    for line in process.stderr:
+        said.append(json.loads(line))
+        if said[-1].get("part") == "tailrace" and said[-1].get("event") == "ready":
+            break
+    gateway, scheduler = (word.split()[1] for word in said[-1]["detail"].split(", "))
+    environment = {**os.environ, "TAILRACE_GATEWAY": gateway, "TAILRACE_SCHEDULER": scheduler}
+    return Up(process, folder, environment, said)
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    up = start(tmp_path_factory.mktemp("live"))
+    yield up
+    up.process.send_signal(signal.SIGTERM)
+    _, rest = up.process.communicate(timeout=60)
+    assert up.process.returncode == 0, rest
+    assert all(isinstance(json.loads(line), dict) for line in rest.splitlines())
+
+
+def test_submit_wait_status(up: Up) -> None:
+    id = up.run("submit", "greet", "name=Ann").stdout.strip()
+    assert up.run("result", id, "--wait", "--timeout", "20s").stdout == '"Hello Ann"\n'
+    (row,) = up.json("status", id)
+    assert (row["function"], row["state"], row["priority"]) == ("greet", "success", "interactive")
+    assert up.json("explain", id)["reason"] == "ended"
+
+
+def test_what_is_not_known_ends_with_1(up: Up) -> None:
+    for command in ("status", "result", "explain", "cancel"):
+        done = up.run(command, "00000000000000ff")
+        assert done.returncode == 1, (command, done.stdout, done.stderr)
+    assert up.run("dead", "show", "00000000000000ff").returncode == 1
+
+
+def test_an_unknown_function_is_refused_with_those_there_are(up: Up) -> None:
+    done = up.run("submit", "gret", "name=Ann")
+    assert done.returncode == 2
+    assert "greet" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_dead_letter_keeps_its_reason_and_payload(up: Up) -> None:
+    id = up.run("submit", "fail", "reason=no such street").stdout.strip()
+    failed = up.run("result", id, "--wait", "--timeout", "20s")
+    assert failed.returncode == 1
+    assert "no such street" in failed.stderr
+    assert id in [row["id"] for row in up.json("dead", "list", "--function", "fail")]
+    shown = up.json("dead", "show", id)
+    assert json.loads(shown["payload"]) == {"reason": "no such street"}
+
+
+def test_a_gate_holds_and_explains(up: Up) -> None:
+    assert up.run("gate", "pause", "greet", "--why", "maintenance").returncode == 0
+    try:
+        (gate,) = up.json("gate", "list")
+        assert (gate["function"], gate["action"], gate["why"]) == ("greet", "pause", "maintenance")
+        id = up.run("submit", "greet", "name=Bob").stdout.strip()
+        facts = up.json("explain", id)
+        assert facts["reason"] in ("pause", "paused")
+    finally:
+        up.run("gate", "resume", "greet")
+    assert up.run("result", id, "--wait", "--timeout", "20s").stdout == '"Hello Bob"\n'
+    assert up.json("gate", "list") == []
+
+
+def test_delay_and_cancel(up: Up) -> None:
+    id = up.run("submit", "greet", "name=Cy", "--delay", "1h").stdout.strip()
+    assert up.json("explain", id)["reason"] == "not_due"
+    assert up.run("result", id).returncode == 1
+    (row,) = up.json("cancel", id)
+    assert row["outcome"] == "cancelled"
+
+
+def test_dedupe_key_and_count(up: Up) -> None:
+    first = up.json("submit", "greet", "name=Di", "--dedupe-key", "welcome-di")
+    second = up.json("submit", "greet", "name=Di", "--dedupe-key", "welcome-di")
+    assert first[0]["id"] == second[0]["id"]
+    assert (first[0]["duplicate"], second[0]["duplicate"]) == (False, True)
+    assert len(up.json("submit", "greet", "name=Ed", "--count", "30")) == 30
+
+
+def test_listings(up: Up) -> None:
+    assert [row["name"] for row in up.json("function", "list")] == ["fail", "greet"]
+    assert up.run("quota", "set", "greet", "--rate", "500").returncode == 0
+    assert up.json("quota", "list") == [
+        {"function": "greet", "concurrency": 0, "rate": 500.0, "burst": 0.0, "weight": 0.0}
+    ]
+    assert "queue" in [row["name"] for row in up.json("tailer", "list")]
+    assert up.json("inspect")["ready"] is True
+    for command in (["function", "list"], ["quota", "list"], ["tailer", "list"], ["inspect"], ["dead", "list"]):
+        done = up.run(*command)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("what", ["data", "port"])
+def test_what_another_run_holds_is_named(up: Up, tmp_path: Path, what: str) -> None:
+    data = up.folder / "data" if what == "data" else tmp_path / "data"
+    config = tmp_path / "configs"
+    config.mkdir()
+    for name in ("gateway", "scheduler", "delay", "stores"):
+        (config / f"{name}.yaml").write_text("listen: 127.0.0.1:0\n")
+    if what == "port":
+        (config / "gateway.yaml").write_text(f"listen: {up.environment['TAILRACE_GATEWAY']}\n")
+    done = subprocess.run(
+        [*TAILRACE, "up", "--config", str(config), "--data", str(data)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert (str(data) if what == "data" else up.environment["TAILRACE_GATEWAY"]) in done.stderr
