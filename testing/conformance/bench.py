@@ -34,7 +34,7 @@ MOMENT = 0.02
 #: For model tests: each example opens an engine of its own, and several engines share one test function.
 MODEL = settings(
     deadline=None,
-    max_examples=25,
+    max_examples=15,
     suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
 )
 

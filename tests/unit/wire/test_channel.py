@@ -1,0 +1,196 @@
+"""Servers listen on loopback only, a taken port is said so, and errors cross with their class."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import grpc
+import pytest
+from tailrace.sdk.model.errors import (
+    AlreadyInUse,
+    ConfigError,
+    Conflict,
+    InvalidPayload,
+    InvalidRequest,
+    NotConnected,
+    Overloaded,
+    SessionLost,
+    StaleFence,
+    StoreFull,
+    TailraceError,
+    Unavailable,
+    UnknownFunction,
+)
+from tailrace.sdk.wire.channel import MAX_MESSAGE, abort, dial, dial_blocking, error_of, is_loopback, serve
+
+METHOD = "/test.Service/Call"
+Raise = Callable[[bytes], bytes]
+
+
+def answering(answer: Raise) -> Callable[[grpc.aio.Server], None]:
+    """A service of raw bytes; what `answer` raises of the error tree goes to the caller."""
+
+    async def call(request: bytes, context: Any) -> bytes:
+        try:
+            return answer(request)
+        except TailraceError as error:
+            await abort(context, error)
+            raise
+
+    handler = grpc.method_handlers_generic_handler("test.Service", {"Call": grpc.unary_unary_rpc_method_handler(call)})
+    return lambda server: server.add_generic_rpc_handlers((handler,))
+
+
+async def asked(address: str, request: bytes = b"") -> bytes:
+    """Calls once. Raises what `error_of` says."""
+    async with dial(address) as channel:
+        try:
+            answer: bytes = await channel.unary_unary(METHOD)(request, timeout=5)
+        except grpc.aio.AioRpcError as error:
+            raise error_of(error, address) from None
+        return answer
+
+
+@pytest.fixture
+async def failing() -> AsyncIterator[Callable[[TailraceError], Any]]:
+    """Raises an error on the other side and returns what arrives here."""
+    raised: list[TailraceError] = []
+
+    def answer(_: bytes) -> bytes:
+        raise raised[-1]
+
+    server, address = await serve("127.0.0.1:0", [answering(answer)])
+
+    async def crossing(error: TailraceError) -> BaseException:
+        raised.append(error)
+        with pytest.raises(TailraceError) as caught:
+            await asked(address)
+        return caught.value
+
+    yield crossing
+    await server.stop(None)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.10", True),
+        ("localhost", True),
+        ("[::1]", True),
+        ("::1", True),
+        ("0.0.0.0", False),
+        ("[::]", False),
+        ("10.0.0.1", False),
+        ("example.org", False),
+        ("localhost.example.org", False),
+        ("", False),
+    ],
+)
+def test_what_stays_on_this_machine_is_known(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "10.0.0.1:8786", "example.org:80"])
+async def test_listening_beyond_loopback_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match="only loopback") as refused:
+        await serve(address, [])
+    assert address in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["", "8786", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536", ":1"])
+async def test_what_is_no_address_is_refused_with_an_example(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"host:port, such as"):
+        await serve(address, [])
+
+
+async def test_a_taken_port_is_named_with_what_to_do() -> None:
+    server, address = await serve("127.0.0.1:0", [])
+    with pytest.raises(AlreadyInUse, match="taken") as refused:
+        await serve(address, [])
+    assert address in str(refused.value)
+    await server.stop(None)
+
+
+async def test_a_port_taken_by_something_else_is_refused_too() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(AlreadyInUse):
+            await serve(f"127.0.0.1:{other.getsockname()[1]}", [])
+
+
+async def test_any_free_port_is_told() -> None:
+    server, address = await serve("localhost:0", [answering(lambda request: request[::-1])])
+    assert address.startswith("localhost:")
+    assert not address.endswith(":0")
+    assert await asked(address, b"abc") == b"cba"
+    await server.stop(None)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        UnknownFunction,
+        InvalidPayload,
+        InvalidRequest,
+        Conflict,
+        StoreFull,
+        StaleFence,
+        NotConnected,
+        Unavailable,
+    ],
+)
+async def test_an_error_crosses_with_its_class_and_its_words(
+    failing: Callable[[TailraceError], Any], kind: type[TailraceError]
+) -> None:
+    caught = await failing(kind("the words — with è"))
+    assert type(caught) is kind
+    assert str(caught) == "the words — with è"
+
+
+async def test_an_overload_says_when_to_come_back(failing: Callable[[TailraceError], Any]) -> None:
+    caught = await failing(Overloaded("full", 2.25))
+    assert isinstance(caught, Overloaded)
+    assert (str(caught), caught.retry_after) == ("full", 2.25)
+
+
+async def test_an_error_without_a_status_of_its_own_is_still_one_of_the_tree(
+    failing: Callable[[TailraceError], Any],
+) -> None:
+    caught = await failing(SessionLost("gone"))
+    assert type(caught) is TailraceError
+    assert "gone" in str(caught)
+
+
+async def test_nobody_there_is_unavailable_and_the_address_is_named() -> None:
+    with socket.socket() as bound:  # bound, but nobody listens
+        bound.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{bound.getsockname()[1]}"
+        with pytest.raises(Unavailable, match="is it running") as caught:
+            await asked(address)
+    assert address in str(caught.value)
+
+
+async def test_a_message_beyond_the_bound_is_refused_and_the_next_goes_through() -> None:
+    server, address = await serve("127.0.0.1:0", [answering(lambda request: str(len(request)).encode())])
+    assert await asked(address, b"x" * (MAX_MESSAGE - 1024)) == str(MAX_MESSAGE - 1024).encode()
+    with pytest.raises(TailraceError):
+        await asked(address, b"x" * (MAX_MESSAGE + 1))
+    assert await asked(address, b"x") == b"1"
+    await server.stop(None)
+
+
+async def test_blocking_calls_reach_the_same_server() -> None:
+    server, address = await serve("127.0.0.1:0", [answering(lambda request: request)])
+
+    def call() -> bytes:
+        with dial_blocking(address) as channel:
+            answer: bytes = channel.unary_unary(METHOD)(b"abc", timeout=5)
+            return answer
+
+    assert await asyncio.to_thread(call) == b"abc"
+    await server.stop(None)
