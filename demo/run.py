@@ -11,6 +11,7 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from rich.live import Live
 
 from ..assembly.platform import Platform
 from ..bench.process import descendants
-from ..sdk.model.errors import InvalidRequest, Unavailable
+from ..sdk.model.errors import InvalidRequest, TailraceError, Unavailable
 from ..sdk.wire.gateway import GatewayClient
 from ..sdk.wire.scheduler import SchedulerClient
 from .catalogue import Catalogue, Misbehaviour
@@ -41,6 +42,8 @@ LIMIT = 180.0
 #: The 429s: they begin when this share of the files was posted, and last for so many posts.
 THROTTLE_AT = 0.2
 THROTTLED_SHARE = 0.02
+#: Characters of the platform's log that are shown when it does not start.
+LOG_SHOWN = 4000
 #: Fewest files that show everything.
 FEWEST = 20
 
@@ -69,6 +72,7 @@ class Result:
             "overlaps": len(verdict.overlaps),
             "repeated": verdict.repeated,
             "killed_workers": verdict.killed_workers,
+            "fences_fell": len(verdict.fences),
             "symbols": self.symbols,
             "seconds": round(self.seconds, 2),
             "items_per_s": round((verdict.ended + verdict.summarised) / max(self.seconds, 1e-9), 1),
@@ -87,8 +91,13 @@ def run_demo(data: Path | None, files: int | None, as_json: bool) -> int:
         raise InvalidRequest(f"--files {files}: expected {FEWEST} or more, so that there is something to see")
     folder = _own_folder(data)
     console = Console(stderr=as_json, highlight=False, soft_wrap=True)
+    log = folder / "platform.log"
     try:
-        result = asyncio.run(_Conductor(folder, files, console, quiet=as_json).run())
+        with _errors_to(log):
+            result = asyncio.run(_Conductor(folder, files, console, quiet=as_json).run())
+    except TailraceError:
+        sys.stderr.write(log.read_text(errors="replace")[-LOG_SHOWN:])
+        raise
     except KeyboardInterrupt:
         console.print(f"stopped; what was done rests in {folder}")
         return 130
@@ -130,7 +139,7 @@ class _Conductor:
         self._journal = folder / "journal"
         self._judge = Judge(self._listing)
         self._events: list[str] = []
-        self._began = time.monotonic()
+        self._began = self._ready = time.monotonic()
         self._told = 0.0
 
     def _tailer(self, name: str, root: Path) -> Path:
@@ -174,7 +183,7 @@ class _Conductor:
         self._say(f"cataloguing the {len(self._listing)} Python files of {standard_library()}, two broken ones added")
         try:
             await platform.start()
-            self._began = time.monotonic()
+            self._ready = time.monotonic()
             return await self._watched(platform, catalogue)
         finally:
             await platform.stop()
@@ -214,7 +223,7 @@ class _Conductor:
                 killed = True
                 await self._kill(platform)
             if killed and self._judge.missing() == 0 and picture.verdict.ended == picture.verdict.listed:
-                return time.monotonic() - self._began
+                return time.monotonic() - self._ready
             if picture.seconds > LIMIT:
                 self._say(f"not done after {LIMIT:g} s: {self._judge.missing()} files or follow-ups have no end")
                 return picture.seconds
@@ -270,6 +279,20 @@ def _summary(result: Result, console: Console) -> None:
     console.print("Try next:")
     console.print(f"  tailrace up --data {result.folder / 'data'}   then, beside it, tailrace dead list", markup=False)
     console.print("  tailrace bench --scenario stream")
+
+
+@contextlib.contextmanager
+def _errors_to(path: Path) -> Iterator[None]:
+    """What the platform's processes log goes to a file meanwhile, since it would tear the live view apart."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 class _Nothing:
