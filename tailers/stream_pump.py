@@ -12,6 +12,7 @@ import contextlib
 import random
 from collections import Counter, defaultdict
 from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -55,6 +56,16 @@ class Place(NamedTuple):
     mapped: Mapped
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Again:
+    """Held items of one cell that are to be read again; their credit is reserved, with the session of that time."""
+
+    part: Partition
+    cell: Cell
+    positions: list[int]
+    credit: Credit
+
+
 class StreamPump(Pump):
     """Invariant: `window` counts the payloads in memory: in flight, kept although held, on their way into a store."""
 
@@ -71,7 +82,7 @@ class StreamPump(Pump):
             setup.config.name, setup.environment, setup.parking, setup.clock, counts, self._departed
         )
         self._epoch = Epoch(setup.environment.checkpoints, setup.config.name, setup.sizes, setup.clock)
-        self._again: list[tuple[Partition, list[int], Credit, Counter[Cell]]] = []  # to be read again, credit reserved
+        self._again: list[Again] = []
         self._reading_again = 0
         self._kept_items = 0
         self._kept_bytes = 0
@@ -236,7 +247,9 @@ class StreamPump(Pump):
                         await self._offer_wake.wait()
             self._offer_held()
             while self._again:
-                await self._read_again(*self._again.pop())
+                again, self._again = self._again, []
+                for part in {entry.part for entry in again}:
+                    await self._read_again(part, [entry for entry in again if entry.part is part])
 
     def _offer_held(self) -> None:
         now, credit = self.clock.monotonic(), self.session.credit
@@ -256,9 +269,8 @@ class StreamPump(Pump):
                     self._kept_bytes -= sum(map(len, batch.payloads))
                     self._push_or_hold(part, batch)
                 if missing:
-                    reserved = Counter({cell: len(missing)})
-                    credit.take(reserved)
-                    self._again.append((part, missing, credit, reserved))
+                    credit.take(Counter({cell: len(missing)}))
+                    self._again.append(Again(part, cell, missing, credit))
                     self._reading_again += len(missing)
 
     def _may_read_again(self) -> bool:
@@ -266,18 +278,24 @@ class StreamPump(Pump):
         in_memory = self.window.used_items + self._reading_again
         return in_memory < self.window.items or not self.source.capabilities.rereads
 
-    async def _read_again(self, part: Partition, missing: list[int], credit: Credit, reserved: Counter[Cell]) -> None:
-        """Held items whose payload was released. Their credit was reserved, so that nothing overtakes them for ever."""
-        batch = await self.connecting(lambda: self.source.reread(part.name, missing), self._reopen)
-        credit.give(reserved)
-        self._reading_again -= len(missing)
-        gone = set(missing).difference(batch.positions)
-        if gone:
-            part.settle(sorted(gone))
-            self._commit_wake.set()
-        if batch.positions:
-            self.window.take(len(batch.positions), sum(map(len, batch.payloads)))
-            self._push_or_hold(part, batch)
+    async def _read_again(self, part: Partition, again: list[Again]) -> None:
+        """Held items whose payload was released, of all cells in the order of their positions: neighbours are read
+        together. Their credit was reserved, so that nothing overtakes them for ever."""
+        entries = {position: entry for entry in again for position in entry.positions}
+        missing = sorted(entries)
+        for begin in range(0, len(missing), FLIGHT_ITEMS):
+            positions = missing[begin : begin + FLIGHT_ITEMS]
+            batch = await self.connecting(partial(self.source.reread, part.name, positions), self._reopen)
+            for entry, count in Counter(entries[position] for position in positions).items():
+                entry.credit.give({entry.cell: count})
+            self._reading_again -= len(positions)
+            gone = set(positions).difference(batch.positions)
+            if gone:
+                part.settle(sorted(gone))
+                self._commit_wake.set()
+            if batch.positions:
+                self.window.take(len(batch.positions), sum(map(len, batch.payloads)))
+                self._push_or_hold(part, batch)
 
     # Settle.
 

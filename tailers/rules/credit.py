@@ -45,6 +45,8 @@ class Credit:
     def total_room(self) -> int:
         """How many items more, all cells together; none while less than a sixteenth of the total is free and others
         are out, since a few items do not pay for their message."""
+        if not any(limit > self._out.get(cell, 0) for cell, limit in self._limits.items()):
+            return 0  # nobody can run anything: what is read could only be held
         room = self.total - self.out
         return 0 if room <= 0 or (room < self.total >> 4 and self.out) else room
 

@@ -21,6 +21,10 @@ class LogOptions(BaseModel):
     stream: str = Field(min_length=1, max_length=400)
 
 
+#: Positions so near to each other are read again together: a log reads whole batches anyway.
+NEAR = 256
+
+
 class LogSource:
     """Implements `sdk.source.StreamSource` over `stores.log.log.Log`. Partitions are named by their number."""
 
@@ -56,8 +60,8 @@ class LogSource:
         start = 0
         while start < len(wanted):
             stop = start + 1
-            while stop < len(wanted) and wanted[stop] - wanted[start] < 2 * (stop - start + 8):
-                stop += 1  # nearly dense: one read
+            while stop < len(wanted) and wanted[stop] - wanted[stop - 1] < NEAR:
+                stop += 1  # in the same batch or the next: one read
             few = set(wanted[start:stop])
             position, last = wanted[start], wanted[stop - 1]
             while position <= last:
