@@ -71,8 +71,8 @@ def _to_cancel(connection: sqlite3.Connection, held: set[int]) -> list[str]:
 
 
 def end_leases(connection: sqlite3.Connection, memory: Memory, now: int) -> int:
-    """Items whose lease is over wait again, due now, or are cancelled where that was asked. Returns the time at which
-    the next lease may end."""
+    """Items whose lease is over wait again, due now, or are cancelled where that was asked; their fence moves on, so
+    that the former holder is refused. Returns the time at which the next lease may end."""
     if memory.soonest > now:
         return memory.soonest
     for fence, parts in [*memory.claims.items()]:
@@ -101,11 +101,11 @@ def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: se
             memory.moved(State(state), State.RETRIABLE_FAILURE if attempts else State.NEW)
             memory.sooner(lane, now)
     connection.execute(
-        f"UPDATE tasks SET state = iif(attempts > 0, 1, 0), next_trigger = ? WHERE id IN {IDS}",
+        f"UPDATE tasks SET state = iif(attempts > 0, 1, 0), next_trigger = ?, fence = fence + 1 WHERE id IN {IDS}",
         (now, json_text(back)),
     )
     if cancelled:
         ended = json_text(cancelled)
-        connection.execute(f"UPDATE tasks SET state = 12, ended = ? WHERE id IN {IDS}", (now, ended))
+        connection.execute(f"UPDATE tasks SET state = 12, ended = ?, fence = fence + 1 WHERE id IN {IDS}", (now, ended))
         connection.execute(f"UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id IN {IDS}", (ended,))
         release_keys(connection, memory, ended)

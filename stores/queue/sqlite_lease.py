@@ -23,11 +23,11 @@ _Row = tuple[int, int, int, int, int, int, int, int, int]
 
 _PICK = (
     "SELECT json_group_array(json_array(id, kind, state, fence, attempts, crashes, flags, size, next_trigger)) FROM"
-    " (SELECT * FROM tasks WHERE lane = ?1 AND next_trigger >= ?2 AND next_trigger <= ?3 {} ORDER BY next_trigger"
-    " LIMIT ?4)"
+    " (SELECT * FROM tasks WHERE lane = ?1 AND (next_trigger, id) > (?2, ?3) AND next_trigger <= ?4 {}"
+    "  ORDER BY next_trigger, id LIMIT ?5)"
 )
 _PICK_ALL = _PICK.format("")
-_PICK_OPEN = _PICK.format("AND kind NOT IN (SELECT value FROM json_each(?5))")
+_PICK_OPEN = _PICK.format("AND kind NOT IN (SELECT value FROM json_each(?6))")
 
 
 class Gates:
@@ -65,6 +65,16 @@ class _Visit:
         self.total = min(demand.total, FLIGHT_ITEMS)
         self.room = demand.max_bytes
         self.rows: list[_Row] = []
+        self.taken: dict[int, tuple[int, int]] = {}  # lane → trigger and id of the last item taken
+
+    def left(self) -> int:
+        """How many more items may be taken. One is, however large it is."""
+        return self.total - len(self.rows) if self.room > 0 or not self.rows else 0
+
+    def wanted(self, memory: Memory, lane: int) -> int:
+        """How many more items of a lane's cell may be taken."""
+        function, priority, _ = memory.kinds.lanes[lane]
+        return self.cells[Cell(function, priority)]
 
 
 def claim(
@@ -87,9 +97,17 @@ def claim(
         else:
             look = min(look, bound)
     visit = _Visit(demand)
-    if ready and visit.total > 0:
-        for lane, _, limit in turns(ready, visit.total, share, memory.turn):
+    while ready and visit.left():
+        for lane, _, limit in turns(ready, visit.left(), share, memory.turn):
             _pick(connection, memory, visit, lane, limit, shut[lane], now)
+        # What some lanes did not have goes to those that have more; the lower priorities had their share.
+        share = 0.0
+        ready = [
+            each._replace(limit=left)
+            for each in ready
+            if memory.bound(each.lane, shut[each.lane]) <= now and (left := visit.wanted(memory, each.lane)) > 0
+        ]
+    if shut:
         memory.turn += 1
         look = min([look, *(memory.bound(lane, kinds) for lane, kinds in shut.items())])
     if not visit.rows:
@@ -109,10 +127,11 @@ def _pick(
     """Takes what is due in one lane. Everything below the new bound was taken."""
     function, priority, _ = memory.kinds.lanes[lane]
     cell = Cell(function, priority)
-    limit = min(limit, visit.cells[cell], visit.total - len(visit.rows))
-    if limit <= 0 or (visit.room <= 0 and visit.rows):
+    limit = min(limit, visit.cells[cell], visit.left())
+    if limit <= 0:
         return
-    arguments = (lane, memory.bound(lane, shut), now, limit)
+    after = visit.taken.get(lane) or (memory.bound(lane, shut), -1)
+    arguments = (lane, *after, now, limit)
     if shut:
         (text,) = connection.execute(_PICK_OPEN, (*arguments, json_text([*shut]))).fetchone()
     else:
@@ -126,6 +145,7 @@ def _pick(
             rows = rows[:index]
             break
         visit.rows.append(row)
+        visit.taken[lane] = (row[8], row[0])
     visit.cells[cell] -= len(rows)
     memory.advance(lane, shut, bound)
 

@@ -1,0 +1,238 @@
+"""The queue against a model of it: Hypothesis takes steps that nobody thought of and compares after each.
+
+The model is a dictionary of items. Where the protocol leaves an engine the choice (a lease whose time is over may be
+ended at once or when somebody looks), the model asks the engine and only holds it to its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from ...sdk.model.claim import Settle, State
+from ...sdk.model.demand import Cell, Closed, Demand
+from ...sdk.model.workload import Kind
+from ...stores.queue.lifecycle import LEASED, TERMINAL, WAITING, may_move
+from ...stores.queue.queue import NewItem
+from .queue import QueueEngine
+
+LEASE = 10.0
+KINDS = [Kind("f", 1), Kind("f", 1, "c"), Kind("f", 1, "c", "t"), Kind("f", 2, "", "t"), Kind("g", 1, "", "t")]
+GATES = [Closed("f"), Closed("f", "c"), Closed("f", "", "t"), Closed("g", "", "t")]
+SETTLED = sorted(WAITING | TERMINAL)
+
+
+@dataclass
+class Item:
+    """What the model knows of one item. `until` is its lease's end; `settled` how its newest hand-out was settled."""
+
+    kind: Kind
+    key: str
+    payload: bytes
+    due: float
+    state: State = State.NEW
+    fence: int = 0
+    until: float = 0.0
+    attempts: int = 0
+    cancel: bool = False
+    settled: State | None = None
+
+
+class QueueModel(RuleBasedStateMachine):
+    """Derive, and say how to make and dispose of an open and empty engine."""
+
+    async def make_engine(self) -> QueueEngine:
+        raise NotImplementedError
+
+    async def dispose(self, engine: QueueEngine) -> None:
+        raise NotImplementedError
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.engine = self.do(self.make_engine())
+        self.items: dict[str, Item] = {}
+        self.order: list[str] = []
+        self.fences: list[int] = [1]
+
+    def do(self, work: Any) -> Any:
+        return self.runner.run(work)
+
+    def teardown(self) -> None:
+        self.do(self.dispose(self.engine))
+        self.runner.close()
+
+    @initialize()
+    def start(self) -> None:
+        assert sum(self.do(self.engine.queue.counts()).values()) == 0
+
+    # What the model derives.
+
+    def over(self, item: Item) -> bool:
+        """Its lease's time is past, so that it may be anybody's."""
+        return item.state in LEASED and item.until <= self.engine.now()
+
+    def blocked(self, id: str) -> bool:
+        """An older live item of its key exists."""
+        key = self.items[id].key
+        older = self.order[: self.order.index(id)]
+        return bool(key) and any(self.items[o].key == key and self.items[o].state not in TERMINAL for o in older)
+
+    def eligible(self, demand: Demand) -> set[str]:
+        now = self.engine.now()
+        return {
+            id
+            for id, item in self.items.items()
+            if item.state in WAITING
+            and item.due <= now
+            and Cell(item.kind.function, item.kind.priority) in demand.cells
+            and not any(
+                gate.function == item.kind.function
+                and gate.collection in ("", item.kind.collection)
+                and gate.tenant in ("", item.kind.tenant)
+                for gate in demand.closed
+            )
+            and not self.blocked(id)
+        }
+
+    # Steps.
+
+    @rule(
+        kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=5),
+        delay=st.sampled_from([0.0, 0.0, 3.0, 15.0]),
+        key=st.sampled_from(["", "", "k", "l"]),
+    )
+    def submit(self, kinds: list[Kind], delay: float, key: str) -> None:
+        due = self.engine.now() + delay
+        items = [NewItem(kind, f"{len(self.order) + i}".encode(), due=due, key=key) for i, kind in enumerate(kinds)]
+        for item, answer in zip(items, self.do(self.engine.queue.submit(items)), strict=True):
+            assert not answer.duplicate
+            assert answer.id not in self.items
+            self.items[answer.id] = Item(item.kind, key, item.payload, due)
+            self.order.append(answer.id)
+
+    @rule(
+        cells=st.sets(st.sampled_from([Cell("f", 1), Cell("f", 2), Cell("g", 1)]), min_size=1),
+        total=st.integers(1, 40),
+        closed=st.frozensets(st.sampled_from(GATES), max_size=2),
+    )
+    def lease(self, cells: set[Cell], total: int, closed: frozenset[Closed]) -> None:
+        demand = Demand(dict.fromkeys(cells, 100), closed, total)
+        leased = self.do(self.engine.queue.lease(demand, LEASE, 0))
+        for item in self.items.values():  # a look ends the leases whose time is over
+            if self.over(item):
+                item.state = State.RETRIABLE_FAILURE if item.attempts else State.NEW
+                item.due, item.until, item.settled = self.engine.now(), 0.0, None
+                item.fence += 1
+                if item.cancel:
+                    item.state = State.CANCELLED
+        eligible = self.eligible(demand)
+        if leased is None:
+            assert not eligible
+            return
+        assert len(set(leased.ids)) == len(leased.ids) <= total
+        assert set(leased.ids) <= eligible
+        assert len(leased.ids) == min(total, len(eligible))
+        columns = zip(leased.ids, leased.kinds, leased.payloads, leased.attempts, strict=True)
+        for id, kind, payload, attempt in columns:
+            item = self.items[id]
+            assert (kind, payload, attempt) == (item.kind, item.payload, item.attempts + 1)
+            assert leased.fence > item.fence
+            item.state, item.fence, item.settled = State.ENQUEUED, leased.fence, None
+            item.until = self.engine.now() + LEASE
+        self.fences.append(leased.fence)
+
+    @rule(data=st.data(), phase=st.sampled_from([State.CLAIMED, State.PROCESSING]))
+    def renew(self, data: st.DataObject, phase: State) -> None:
+        if not self.items:
+            return
+        fence = data.draw(st.sampled_from(self.fences))
+        ids = data.draw(st.lists(st.sampled_from(self.order), unique=True, max_size=8))
+        renewed = self.do(self.engine.queue.renew(ids, fence, LEASE, phase))
+        for id in ids:
+            item = self.items[id]
+            held = item.fence == fence and item.state in LEASED
+            if held and self.over(item):
+                held = id not in renewed.lost
+                if not held:
+                    continue
+            assert (id in renewed.lost) is not held
+            assert (id in renewed.cancel) is (held and item.cancel)
+            if held:
+                item.until = max(item.until, self.engine.now() + LEASE)
+                item.state = phase if may_move(item.state, phase) else item.state
+
+    @rule(data=st.data(), state=st.sampled_from(SETTLED), delay=st.sampled_from([0.0, 4.0]), plain=st.booleans())
+    def settle(self, data: st.DataObject, state: State, delay: float, plain: bool) -> None:
+        if not self.items:
+            return
+        fence = data.draw(st.sampled_from(self.fences))
+        ids = data.draw(st.lists(st.sampled_from(self.order), unique=True, max_size=8))
+        state = State.SUCCESS if plain else state
+        due = self.engine.now() + delay
+        charged = {id: self.items[id].attempts + (state is State.RETRIABLE_FAILURE) for id in ids}
+        others = [] if plain else [Settle(id, fence, state, due, charged[id]) for id in ids]
+        refused = self.do(self.engine.queue.settle(fence, ids if plain else [], others))
+        for id in ids:
+            item = self.items[id]
+            if item.fence == fence and item.settled is not None:
+                assert (id in refused) is not (item.settled is state)
+                continue
+            mine = item.fence == fence and item.state in LEASED
+            if mine and self.over(item) and id in refused:
+                continue
+            assert (id in refused) is not mine
+            if mine:
+                end = State.CANCELLED if item.cancel and state in WAITING else state
+                item.state, item.settled, item.until = end, state, 0.0
+                item.due, item.attempts = due, charged[id]
+
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        if not self.items:
+            return
+        ids = data.draw(st.lists(st.sampled_from(self.order), unique=True, max_size=3))
+        for id, answer in zip(ids, self.do(self.engine.queue.cancel(ids)), strict=True):
+            item = self.items[id]
+            if self.over(item) and answer == "cancelled":
+                item.state, item.cancel = State.CANCELLED, True
+            elif item.state in LEASED:
+                assert answer == "requested"
+                item.cancel = True
+            else:
+                assert answer == ("ended" if item.state in TERMINAL else "cancelled")
+                if item.state in WAITING:
+                    item.state, item.settled = State.CANCELLED, None
+
+    @rule(seconds=st.sampled_from([0.5, 3.0, 11.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.do(self.engine.pass_time(seconds))
+
+    @rule()
+    def reopen(self) -> None:
+        self.do(self.engine.reopen())
+
+    # What holds after each.
+
+    @invariant()
+    def the_store_says_what_the_model_says(self) -> None:
+        found = self.do(self.engine.queue.status(self.order))
+        counts: dict[str, int] = {}
+        settled = True
+        for id, status in zip(self.order, found, strict=True):
+            item = self.items[id]
+            counts[item.state.label] = counts.get(item.state.label, 0) + 1
+            if self.over(item):
+                settled = False
+                continue
+            assert status is not None
+            assert (status.state, status.kind, status.attempts) == (item.state, item.kind, item.attempts)
+            if item.state in WAITING:
+                assert abs(status.due - item.due) < 0.01
+        if settled:
+            told = self.do(self.engine.queue.counts())
+            assert {label: count for label, count in told.items() if count} == counts
