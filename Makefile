@@ -33,6 +33,7 @@ check: $(STAMP) ## format, lint, types, import contracts, generated code
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tailrace.sdk.wire.generate --check
 	$(BIN)/python -m tailrace.assembly.schemas --check
+	$(BIN)/python -m tailrace.reference --check
 
 test: check ## every check and every test that ends within minutes
 	$(BIN)/pytest -n $(JOBS) -m 'not long' $(ARGS)
@@ -40,9 +41,10 @@ test: check ## every check and every test that ends within minutes
 test-long: $(STAMP) ## what takes longer
 	$(BIN)/pytest -m long $(ARGS)
 
-generate: $(STAMP) ## write the generated code and the schemas again
+generate: $(STAMP) ## write the generated code, schemas and reference again
 	$(BIN)/python -m tailrace.sdk.wire.generate
 	$(BIN)/python -m tailrace.assembly.schemas
+	$(BIN)/python -m tailrace.reference
 
 lock: $(STAMP) ## pin versions and hashes again from requirements*.in
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-options --no-header --no-annotate --strip-extras --output-file requirements.lock requirements-dev.in

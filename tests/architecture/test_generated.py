@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tailrace import reference
 from tailrace.assembly import schemas
 from tailrace.assembly.files import MODELS, addresses, read_all
 from tailrace.assembly.settings import ConfigDirectory
@@ -24,6 +25,10 @@ def test_the_wire_code_is_fresh() -> None:
 
 def test_the_schemas_are_fresh() -> None:
     assert schemas.stale() == [], "run python -m tailrace.assembly.schemas"
+
+
+def test_the_reference_is_fresh() -> None:
+    assert reference.stale() == [], "run python -m tailrace.reference"
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))

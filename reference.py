@@ -1,0 +1,137 @@
+"""Writes docs/reference/ from the code itself: `python -m tailrace.reference [--check]`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+FOLDER = Path(__file__).resolve().parent / "docs" / "reference"
+
+
+def pages() -> dict[str, str]:
+    """The text of each page, by its name."""
+    return {"cli.md": _commands(), "configuration.md": _configuration()}
+
+
+def _commands() -> str:
+    import typer.main
+
+    from .cli import app
+
+    lines = [
+        "# The `tailrace` command",
+        "",
+        "Generated from the code: `make generate`. Exit codes: 0 done, 1 failed or not",
+    ]
+    lines += ["found, 2 the input is wrong, 3 the other side is not available for now.", ""]
+    for path, command in _tree(typer.main.get_command(app), ()):
+        arguments = [each for each in command.params if each.param_type_name == "argument"]
+        options = [each for each in command.params if each.param_type_name == "option" and each.name != "help"]
+        usage = " ".join(["tailrace", *path, *(each.metavar or each.name.upper() for each in arguments)])
+        lines += [f"## `{usage}`", "", inspect.cleandoc(command.help or ""), ""]
+        if options:
+            lines += ["| option | default | |", "|---|---|---|"]
+            lines += [f"| {_option(each)} | {_default(each.default)} | {each.help} |" for each in options]
+            lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _tree(group: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _tree(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def _option(option: Any) -> str:
+    value = "" if option.is_flag else f" {option.metavar or 'VALUE'}"
+    variable = f" ({option.envvar})" if option.envvar else ""
+    return f"`{', '.join(option.opts)}{value}`{variable}"
+
+
+def _default(value: Any) -> str:
+    if value is None or value is False or value == "" or callable(value) or isinstance(value, type(...)):
+        return ""
+    if isinstance(value, list | tuple):
+        return ", ".join(f"`{each}`" for each in value)
+    return f"`{value}`"
+
+
+def _configuration() -> str:
+    from .assembly.files import MODELS
+    from .tailers.config import TailerConfig
+    from .tailers.registry import BUILT_IN, kind_of
+
+    lines = [
+        "# Configuration",
+        "",
+        "Generated from the code: `make generate`. Durations are seconds or text (`30s`, `1h30m`),",
+    ]
+    lines += [
+        "sizes are bytes or text (`16MiB`). `${NAME}` and `${NAME:-default}` stand for environment variables.",
+        "",
+    ]
+    for name, model in sorted(MODELS.items()):
+        lines += [f"## `{name}`", "", *_model(model)]
+    lines += ["## `tailers/*.yaml`", "", *_model(TailerConfig)]
+    for name in sorted(BUILT_IN):
+        lines += [f"## `source: {{kind: {name}, …}}`", "", *_model(kind_of(name).options)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _model(model: type[BaseModel]) -> list[str]:
+    """What its docstring says, and a table of its keys."""
+    about = inspect.cleandoc(model.__doc__ or "").splitlines()
+    lines = ["```text", *about, "```", ""]
+    if model.model_fields:
+        lines += ["| key | default | |", "|---|---|---|"]
+        for name, field in model.model_fields.items():
+            lines.append(f"| `{name}` | {_value(field)} | {field.description or ''} |")
+        lines.append("")
+    return lines
+
+
+def _value(field: Any) -> str:
+    if field.default_factory in (dict, list):
+        return "none"
+    if field.default_factory is not None:
+        return "of this machine"
+    if field.default is PydanticUndefined:
+        return "required"
+    value = field.default
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
+    return f"`{json.dumps(value, default=list)}`"
+
+
+def stale() -> list[str]:
+    """The pages that are missing or outdated."""
+    return [
+        name
+        for name, text in pages().items()
+        if not (FOLDER / name).exists() or (FOLDER / name).read_text(encoding="utf-8") != text
+    ]
+
+
+def main() -> None:
+    """Writes the pages, or with --check only says which are stale (exit status 1)."""
+    outdated = stale()
+    if "--check" in sys.argv[1:]:
+        if outdated:
+            sys.exit(f"stale: {', '.join(outdated)}; run python -m tailrace.reference")
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
