@@ -18,7 +18,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...sdk.config import Bytes, Seconds
-from ...sdk.model.errors import NotConnected
+from ...sdk.model.errors import NotConnected, Unavailable
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.inventory.inventory import Entries, Entry, Inventory
 from ..registry import Environment
@@ -165,12 +165,20 @@ class DirectorySource:
         seen, self._seen = self._seen, dict(listing.entries)
         changed: list[Entry] = [entry for entry in listing.entries if seen.get(entry.name) != entry.version]
         for start in range(0, len(changed), OFFER):
-            if await self._inventory.offer(self._name, changed[start : start + OFFER]):
+            try:
+                new = await self._inventory.offer(self._name, changed[start : start + OFFER])
+            except Unavailable as error:
+                self._seen = seen  # to be offered again; what the inventory knows by then is not new to it
+                raise NotConnected(f"the inventory of {self._root}: {error}") from error
+            if new:
                 self._changed.set()
         self.listed.set()
 
     async def _take(self, limit: int, max_bytes: int) -> StreamBatch | None:
-        entries = await self._inventory.read(self._name, self._next, limit)
+        try:
+            entries = await self._inventory.read(self._name, self._next, limit)
+        except Unavailable as error:
+            raise NotConnected(f"the inventory of {self._root}: {error}") from error
         if not entries.positions:
             return None
         batch = await asyncio.to_thread(self._load, entries, max_bytes)
