@@ -155,6 +155,14 @@ async def test_what_was_answered_is_there_when_opened_again(tmp_path: Path) -> N
     assert not (tmp_path / "t.db-wal").exists()
 
 
+async def standing(file: SqliteFile, fn: Callable[[sqlite3.Connection], list[str] | Again]) -> asyncio.Task[object]:
+    """A standing write that has been asked once and waits now."""
+    waiting: asyncio.Task[object] = asyncio.create_task(file.write_when(fn, 60.0))
+    await asyncio.sleep(0)  # it is in the queue before the next
+    await file.write(lambda connection: None)
+    return waiting
+
+
 def take(connection: sqlite3.Connection) -> list[str] | Again:
     """Takes all rows; nothing yet: ask again in a minute."""
     found = texts(connection)
@@ -164,8 +172,7 @@ def take(connection: sqlite3.Connection) -> list[str] | Again:
 
 async def test_a_standing_write_sees_a_later_write_in_the_same_commit(file: SqliteFile) -> None:
     said = await commits(file)
-    waiting = asyncio.create_task(file.write_when(take, 60.0))
-    await file.write(lambda connection: None)
+    waiting = await standing(file, take)
     said.clear()
     await file.write(add("a"))
     assert await asyncio.wait_for(waiting, SOON) == ["a"]
@@ -179,8 +186,7 @@ async def test_a_standing_write_that_finds_something_at_once_does_not_wait(file:
 
 
 async def test_standing_writes_are_served_in_turn_and_none_gets_anothers(file: SqliteFile) -> None:
-    waiting = [asyncio.create_task(file.write_when(take, 60.0)) for _ in range(2)]
-    await file.write(lambda connection: None)
+    waiting = [await standing(file, take) for _ in range(2)]
     await file.write(add("a"))
     await file.write(add("b"))
     assert await asyncio.wait_for(asyncio.gather(*waiting), SOON) == [["a"], ["b"]]
@@ -211,8 +217,7 @@ async def test_a_standing_write_that_fails_is_answered_with_its_error(file: Sqli
 
 
 async def test_a_standing_write_that_was_given_up_takes_nothing(file: SqliteFile) -> None:
-    waiting = asyncio.create_task(file.write_when(take, 60.0))
-    await file.write(lambda connection: None)
+    waiting = await standing(file, take)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -353,8 +358,7 @@ async def test_a_closed_file_says_so(tmp_path: Path) -> None:
 async def test_closing_makes_what_waits_and_ends_what_stands(tmp_path: Path) -> None:
     file = SqliteFile(tmp_path / "t.db", SCHEMA, name="test")
     await file.open()
-    standing = asyncio.create_task(file.write_when(take, 60.0))
-    await file.write(lambda connection: None)
+    waiting = await standing(file, take)
     held = Held(file)
     await held.began()
     writes = [asyncio.create_task(file.write(add(str(number)))) for number in range(3)]
@@ -365,7 +369,7 @@ async def test_closing_makes_what_waits_and_ends_what_stands(tmp_path: Path) -> 
     await closing
     assert await asyncio.gather(*writes) == ["0", "1", "2"]
     # The standing one was asked a last time: either it took them, or it was told of the end
-    (answer,) = await asyncio.gather(standing, return_exceptions=True)
+    (answer,) = await asyncio.gather(waiting, return_exceptions=True)
     async with opened(tmp_path / "t.db") as again:
         left = await again.read(texts)
     assert (answer, left) == (["0", "1", "2"], []) or (isinstance(answer, NotConnected) and left == ["0", "1", "2"])
