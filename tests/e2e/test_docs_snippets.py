@@ -154,6 +154,7 @@ def lay_out(folder: Path) -> tuple[list[str], Path]:
     return functions, folder / "my"
 
 
+@pytest.mark.timeout(240)
 async def test_commands_and_python_do_what_the_pages_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     functions, configs = lay_out(tmp_path)
     monkeypatch.chdir(tmp_path)
