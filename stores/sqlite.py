@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ..sdk.model.errors import NotConnected, Overloaded, StoreFull, TailraceError
 from .sqlite_errors import explained
@@ -44,23 +44,15 @@ class Again:
     after: float
 
 
-class _Write(Generic[T]):
+@dataclass(slots=True, eq=False)
+class _Write:
     """One write and the future that waits for it. `deadline` is monotonic; None: not a standing write."""
 
-    __slots__ = ("committed", "deadline", "fn", "future", "look")
-
-    def __init__(
-        self,
-        fn: Job,
-        future: asyncio.Future[Any],
-        deadline: float | None,
-        committed: Callable[[Any], None] | None,
-    ) -> None:
-        self.fn = fn
-        self.future = future
-        self.deadline = deadline
-        self.committed = committed
-        self.look = 0.0
+    fn: Job
+    future: asyncio.Future[Any]
+    deadline: float | None
+    committed: Callable[[Any], None] | None
+    look: float = 0.0
 
 
 #: The value of a write that was given up before its turn.
@@ -78,13 +70,14 @@ class SqliteFile:
         self.name = name
         self._schema = schema
         self._synchronous = synchronous
-        self._pending: deque[_Write[Any]] = deque()
+        self._pending: deque[_Write] = deque()
         self._condition = threading.Condition()
         self._closing = False
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reader: sqlite3.Connection | None = None
         self._reader_lock = asyncio.Lock()
+        self._asked: _Write | None = None  # the standing write whose turn it is
         self._after_rollback: list[Callable[[sqlite3.Connection], None]] = []
 
     def on_rollback(self, fn: Callable[[sqlite3.Connection], None]) -> None:
@@ -182,7 +175,7 @@ class SqliteFile:
     # The writer thread.
 
     def _run(self, connection: sqlite3.Connection) -> None:
-        standing: list[_Write[Any]] = []
+        standing: list[_Write] = []
         while True:
             group, closing = self._take(standing)
             if group or standing:
@@ -194,23 +187,24 @@ class SqliteFile:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.close()
 
-    def _take(self, standing: list[_Write[Any]]) -> tuple[list[_Write[Any]], bool]:
+    def _take(self, standing: list[_Write]) -> tuple[list[_Write], bool]:
         """Waits for writes, or for the moment that a standing one asked for."""
         with self._condition:
             if not self._pending and not self._closing:
                 now = time.monotonic()
                 moments = [min(each.look, each.deadline or each.look) for each in standing]
                 self._condition.wait(max(0.0, min(moments) - now) if moments else None)
-            group: list[_Write[Any]] = []
+            group: list[_Write] = []
             while self._pending and len(group) < MAX_GROUP:
                 group.append(self._pending.popleft())
             return group, self._closing
 
-    def _commit(self, connection: sqlite3.Connection, group: list[_Write[Any]], standing: list[_Write[Any]]) -> None:
+    def _commit(self, connection: sqlite3.Connection, group: list[_Write], standing: list[_Write]) -> None:
         """One transaction: the group, then the standing writes. Answers after the commit."""
-        answers: list[tuple[_Write[Any], Any, Exception | None]] = []
+        answers: list[tuple[_Write, Any, Exception | None]] = []
         standing.extend(each for each in group if each.deadline is not None)
         plain = [each for each in group if each.deadline is None]
+        self._asked = None
         try:
             connection.execute("BEGIN IMMEDIATE")
             for each in plain:
@@ -226,7 +220,8 @@ class SqliteFile:
             now = time.monotonic()
             for each in standing:  # asked again later, not at once: what failed may go on failing
                 each.look = now + STANDING_LOOK
-            over = [each for each in standing if each.deadline is not None and each.deadline <= now]
+            # The one that it failed at is answered, or it would take every later group with it.
+            over = [each for each in standing if each is self._asked or (each.deadline or now) <= now]
             answers = [(each, None, failure) for each in {*plain, *over, *(answer[0] for answer in answers)}]
         gone = {id(answer[0]) for answer in answers}
         standing[:] = [each for each in standing if id(each) not in gone]
@@ -237,8 +232,8 @@ class SqliteFile:
             reload(connection)
 
     def _attempt(
-        self, connection: sqlite3.Connection, write: _Write[Any], *, alone: bool
-    ) -> tuple[_Write[Any], Any, Exception | None]:
+        self, connection: sqlite3.Connection, write: _Write, *, alone: bool
+    ) -> tuple[_Write, Any, Exception | None]:
         if write.future.cancelled():
             return write, _SKIPPED, None
         if not alone:
@@ -264,12 +259,13 @@ class SqliteFile:
         return write, value, None
 
     def _attend(
-        self, connection: sqlite3.Connection, standing: list[_Write[Any]]
-    ) -> list[tuple[_Write[Any], Any, Exception | None]]:
+        self, connection: sqlite3.Connection, standing: list[_Write]
+    ) -> list[tuple[_Write, Any, Exception | None]]:
         """Asks each standing write; returns those that are over."""
-        over: list[tuple[_Write[Any], Any, Exception | None]] = []
+        over: list[tuple[_Write, Any, Exception | None]] = []
         now = time.monotonic()
         for each in standing:
+            self._asked = each
             answer = self._attempt(connection, each, alone=False)
             if isinstance(answer[1], Again) and answer[2] is None and not each.future.cancelled():
                 if each.deadline is not None and now >= each.deadline:
@@ -278,9 +274,10 @@ class SqliteFile:
                     each.look = now + min(STANDING_LOOK, max(0.0, answer[1].after))
             else:
                 over.append(answer)
+        self._asked = None
         return over
 
-    def _answer(self, answers: list[tuple[_Write[Any], Any, Exception | None]]) -> None:
+    def _answer(self, answers: list[tuple[_Write, Any, Exception | None]]) -> None:
         """Resolves all futures in one visit to the event loop."""
         loop = self._loop
         if answers and loop is not None:
@@ -288,7 +285,7 @@ class SqliteFile:
                 loop.call_soon_threadsafe(_resolve, answers)
 
 
-def _resolve(answers: list[tuple[_Write[Any], Any, Exception | None]]) -> None:
+def _resolve(answers: list[tuple[_Write, Any, Exception | None]]) -> None:
     for write, value, error in answers:
         if write.committed is not None and error is None and value is not _SKIPPED:
             write.committed(value)

@@ -331,6 +331,26 @@ async def test_a_full_disk_keeps_nothing_of_the_group_and_the_store_works_again_
     assert await asyncio.wait_for(waiting, SOON) == "found"
 
 
+async def test_a_standing_write_that_does_not_fit_does_not_stop_the_others_for_long(file: SqliteFile) -> None:
+    # Given a full disk, and a standing write that needs room once there is something
+    pages = await file.write(lambda c: int(c.execute("PRAGMA page_count").fetchone()[0]))
+    await file.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+
+    def copy(connection: sqlite3.Connection) -> list[str] | Again:
+        if not texts(connection):
+            return Again(60.0)
+        add("x" * 100_000)(connection)
+        return ["copied"]
+
+    waiting = await standing(file, copy)
+    # When there is, then it is told, and later writes go through
+    with pytest.raises(StoreFull):
+        await file.write(add("small"))
+    with pytest.raises(StoreFull):
+        await asyncio.wait_for(waiting, SOON)
+    assert await file.write(add("small")) == "small"
+
+
 async def test_a_full_disk_refuses_a_lone_write_too(file: SqliteFile) -> None:
     pages = await file.write(lambda c: int(c.execute("PRAGMA page_count").fetchone()[0]))
     await file.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchone())
