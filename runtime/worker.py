@@ -181,6 +181,9 @@ class Worker:
             silence=2 * self._sizes.heartbeat,
             clock=self._clock,
             unreachable=lambda reason: LOG.warning("scheduler %s does not answer: %s", address, reason),
+            failed=lambda error: LOG.error(
+                "what scheduler %s sent could not be handled; a fresh session begins", address, exc_info=error
+            ),
         )
         attachment.notify = dialer.notify
         self._channels.append(channel)

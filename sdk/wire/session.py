@@ -141,7 +141,8 @@ class Dialer:
     """The dialing half: connects, says hello, resumes, reconnects with back-off, until closed.
 
     `hello` makes the first frame of a connection from a pb.Hello that this class fills with the session and whether
-    it is resumed. `unreachable` is told once per outage why the other side cannot be reached.
+    it is resumed. `unreachable` is told once per outage why the other side cannot be reached. `failed` is told what the
+    endpoint raised; the session is then given up and a fresh one begun. Without it the dialer ends, and `wait` raises.
     """
 
     def __init__(
@@ -154,6 +155,7 @@ class Dialer:
         silence: float,
         clock: Clock = SYSTEM_CLOCK,
         unreachable: Callable[[str], None] = lambda reason: None,
+        failed: Callable[[Exception], None] | None = None,
     ) -> None:
         self._open_stream = open_stream
         self._hello = hello
@@ -162,6 +164,7 @@ class Dialer:
         self._silence = silence
         self._clock = clock
         self._unreachable = unreachable
+        self._failed = failed
         self._connection: Connection | None = None
         self._link = Link()
         self._task: asyncio.Task[None] | None = None
@@ -196,21 +199,23 @@ class Dialer:
             await asyncio.shield(self._task)
 
     async def _run(self) -> None:
-        pause = FIRST_PAUSE
+        pause, said = FIRST_PAUSE, False
         while True:
+            began = self._clock.monotonic()
             welcomed, reason = await self._connect()
-            if welcomed:
-                pause = FIRST_PAUSE
-            else:
-                if pause == FIRST_PAUSE:
-                    self._unreachable(reason)
-                await asyncio.sleep(pause)
-                pause = min(LAST_PAUSE, pause * 2)
+            if not welcomed and not said:
+                self._unreachable(reason)
+            said = not welcomed
+            if welcomed and self._clock.monotonic() - began >= LAST_PAUSE:
+                pause = FIRST_PAUSE  # it worked for a while: again at once
+                continue
+            await asyncio.sleep(pause)
+            pause = min(LAST_PAUSE, pause * 2)
 
     async def _connect(self) -> tuple[bool, str]:
         """One connection from hello to its end. Returns whether it was welcomed, and if not, why."""
         stream = self._open_stream()
-        welcomed = False
+        welcomed = given_up = False
         try:
             hello = self._hello(pb.Hello(session=self.session, resume=self._known))
             hello.link.ack = self._link.last_handled
@@ -225,7 +230,7 @@ class Dialer:
             self.connected.set()
             await self._connection.run(stream, again)
         except SessionLost:
-            self._forget()
+            given_up = True
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -233,15 +238,22 @@ class Dialer:
             return welcomed, "the other side cancelled the connection"
         except TimeoutError:
             return False, "no answer"
-        except grpc.RpcError as error:
+        except (grpc.RpcError, asyncio.InvalidStateError) as error:
             details = getattr(error, "details", None)
             return welcomed, str(details() if details else error)
+        except Exception as error:
+            if self._failed is None:
+                raise
+            self._failed(error)
+            given_up = True
         finally:
             self.connected.clear()
             self._connection = None
             stream.cancel()
             if welcomed:
                 self._endpoint.broken()
+            if given_up:
+                self._forget()
         return welcomed, "the connection ended"
 
     def _welcomed(self, reply: Any) -> list[Any]:

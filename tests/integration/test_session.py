@@ -212,7 +212,7 @@ class Scene:
         self._clients: list[SchedulerClient] = []
         self.dialer: Dialer | None = None
 
-    def dial(self) -> Dialer:
+    def dial(self, failed: Callable[[Exception], None] | None = None) -> Dialer:
         client = SchedulerClient(self.proxy.address)
         self._clients.append(client)
         self.dialer = Dialer(
@@ -222,6 +222,7 @@ class Scene:
             pb.TailerFrame,
             silence=self.silence,
             unreachable=self._unreachable,
+            failed=failed,
         )
         self.end.notify = self.dialer.notify
         self.dialer.start()
@@ -420,6 +421,23 @@ async def test_an_error_of_the_dialing_endpoint_ends_its_dialer_with_it() -> Non
         await s.far.until(lambda: "broken" in s.far.story)
 
 
+async def test_an_owner_that_is_told_of_errors_gets_a_fresh_session_after_one() -> None:
+    async with scene() as s:
+        # Given an owner whose endpoint cannot handle a frame
+        errors: list[Exception] = []
+        s.dial(errors.append)
+        await s.attached()
+        s.end.refuses = ValueError("this cannot be read")
+        s.far.say(1)
+        await s.end.until(lambda: "lost" in s.end.story)
+        # Then it is told why, and may go on with a session that starts empty
+        assert [str(error) for error in errors] == ["this cannot be read"]
+        s.end.refuses = None
+        await s.end.until(lambda: s.end.story == ["opened", "broken", "lost", "opened"])
+        s.end.say(2)
+        await s.far.until(lambda: s.far.heard == [1, 2])
+
+
 async def test_an_error_of_the_serving_endpoint_reaches_its_server_and_a_session_it_forgets_begins_anew() -> None:
     async with scene() as s:
         s.dial()
@@ -443,7 +461,7 @@ async def test_an_end_that_misses_a_frame_makes_a_fresh_session() -> None:
         served.link.stamp(pb.TailerReply())
         s.far.say(1)
         # Then the dialing end gives the session up and begins another one
-        await s.end.until(lambda: "lost" in s.end.story and s.end.story[-1] == "opened")
+        await s.end.until(lambda: s.end.story == ["opened", "broken", "lost", "opened"])
         assert dialer.session != former
 
 
