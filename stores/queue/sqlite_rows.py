@@ -124,11 +124,13 @@ def id_text(number: int) -> str:
 
 def id_number(text: str) -> int:
     """The inverse; -1 for text that is no id of this store."""
+    if len(text) != 16 or not (text.isascii() and text.isalnum()):
+        return -1
     try:
-        number = int(text, 16) if len(text) == 16 else -1
+        number = int(text, 16)
     except ValueError:
         return -1
-    return number if 0 <= number < 1 << 63 else -1
+    return number if number < 1 << 63 else -1
 
 
 def created_at(number: int) -> float:

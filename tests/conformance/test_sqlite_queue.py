@@ -11,21 +11,9 @@ from hypothesis import HealthCheck, Phase, settings
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.sqlite import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite import SqliteFile
+from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel
-
-
-class SetClock:
-    """Stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.time = 1_800_000_000.0
-
-    def monotonic(self) -> float:
-        return self.time
-
-    def wall(self) -> float:
-        return self.time
 
 
 class Engine:
@@ -33,7 +21,7 @@ class Engine:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._clock = SetClock()
+        self._clock = ManualClock()
         self._file = self._make()
 
     def _make(self) -> SqliteFile:
@@ -49,10 +37,10 @@ class Engine:
         await self._file.close()
 
     def now(self) -> float:
-        return self._clock.time
+        return self._clock.wall()
 
     async def pass_time(self, seconds: float) -> None:
-        self._clock.time += seconds
+        self._clock.advance(seconds)
 
     async def reopen(self) -> None:
         await self.close()
@@ -83,7 +71,7 @@ class SqliteQueueModel(QueueModel):
 
 TestSqliteQueueModel = SqliteQueueModel.TestCase
 TestSqliteQueueModel.settings = settings(
-    max_examples=30,
+    max_examples=20,
     stateful_step_count=40,
     phases=[Phase.explicit, Phase.generate],
     deadline=None,
