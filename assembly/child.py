@@ -11,6 +11,7 @@ from typing import Any
 from ..sdk import telemetry
 from ..sdk.lifecycle import Part
 from ..sdk.model.errors import TailraceError, UserError
+from .interpreter import settle_in
 from .running import Signals, run, say_ready, watch_lifeline
 
 
@@ -21,6 +22,7 @@ async def serve(part: Part, facts: dict[str, Any], arguments: dict[str, Any]) ->
     watch_lifeline(arguments["lifeline"], signals)
 
     def started() -> None:
+        settle_in()
         address = getattr(part, "address", "")
         addresses = getattr(part, "addresses", {})
         say_ready(arguments["ready"], {"pid": os.getpid(), "address": address, "addresses": addresses, **facts})
