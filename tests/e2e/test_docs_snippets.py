@@ -1,4 +1,4 @@
-"""Every snippet of README and docs is true: files load, Python runs, commands answer what the page says they answer.
+"""Every snippet of README, docs and examples is true: files load, Python runs, commands answer what the page says.
 
 In a ```console block a line that begins with `$ ` is a command, the lines below it are its output, in which `…` stands
 for anything and spaces count as one. `make …` must name a target; parts that run until a signal are only parsed, since
@@ -46,6 +46,7 @@ MODELS = {
 }
 #: Commands that run until a signal, or for half a minute.
 LASTING = ("up", "scheduler", "worker", "delay", "gateway", "tailer run", "store serve", "demo", "bench")
+EXAMPLES = ROOT / "examples"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -100,6 +101,11 @@ def test_every_yaml_file_loads(block: Block) -> None:
     loads(block.text, block.where, model, environment={})
 
 
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
+def test_every_example_file_loads(path: Path) -> None:
+    loads(path.read_text(), path.name, TailerConfig, environment={})
+
+
 def test_every_make_target_and_lasting_command_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for block in blocks("console"):
@@ -137,7 +143,7 @@ def test_every_link_leads_somewhere() -> None:
 
 def lay_out(folder: Path) -> tuple[list[str], Path]:
     """Writes the files that the pages show. Returns the functions' files and the configuration folder."""
-    functions = []
+    functions = [str(EXAMPLES / "send_email.py")]
     for block in blocks("python"):
         if block.file:
             path = folder / block.file
@@ -171,6 +177,11 @@ async def test_commands_and_python_do_what_the_pages_say(tmp_path: Path, monkeyp
                 if block.page == page:
                     await follow(block)
             await run_python(page)
+        code, output = await ask(sys.executable, "-W", "error", str(EXAMPLES / "send_email.py"))
+        assert code == 0, output
+        assert "sent to ann@example.org at attempt 1" in output
+        assert "sent to later@example.org at attempt 2" in output
+        assert "'nobody' is not an address" in output
     finally:
         await platform.drain(5)
         await platform.stop()
