@@ -121,12 +121,14 @@ class QueuePump(Pump):
         if self.paused or self.draining or not self.session.connected or len(self._claims) >= CLAIMS:
             return False
         room, credit = self.window.room(), self.session.credit
-        asked = frozenset[Cell]().union(*(cells for cells, _ in self._claims.values()))
-        cells = {cell: count for cell, count in credit.rooms().items() if cell not in asked}
         total = min(room.items, credit.total_room, FLIGHT_ITEMS)
         if self._claims:
             total = min(total, (self.window.items - self.window.used_items) >> 1)
-        if not cells or total <= 0:
+        if total <= 0:
+            return False
+        asked = frozenset[Cell]().union(*(cells for cells, _ in self._claims.values()))
+        cells = {cell: count for cell, count in credit.rooms().items() if cell not in asked}
+        if not cells:
             return False
         demand = Demand(cells, credit.closed, total, room.bytes)
         sent = self.clock.monotonic()
@@ -137,7 +139,8 @@ class QueuePump(Pump):
         return True
 
     def _push_claim(self, leased: Leased, sent: float) -> None:
-        cells = [Cell(kind.function, kind.priority) for kind in leased.kinds]
+        of = {kind: Cell(kind.function, kind.priority) for kind in set(leased.kinds)}
+        cells = [of[kind] for kind in leased.kinds]
         flight = Flight(
             number=self.next_flight(),
             fence=leased.fence,
