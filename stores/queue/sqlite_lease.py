@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import msgspec
 
 from ...sdk.model.claim import Leased, Settle, State
-from ...sdk.model.demand import Cell, Closed, Demand
+from ...sdk.model.demand import Closed, Demand
 from ...sdk.model.workload import FLIGHT_ITEMS, Extra, Headers
 from .sqlite_claims import end_leases
 from .sqlite_memory import Memory
@@ -17,17 +19,24 @@ from .sqlite_settle import end
 from .turns import Ready, turns
 
 _decode = msgspec.json.Decoder().decode
+_due_and_id = itemgetter(8, 0)
 
-# id, kind, state, fence, attempts, crashes, flags, size, next trigger
-_Row = tuple[int, int, int, int, int, int, int, int, int]
+# id, kind, state, fence, attempts, crashes, flags, size, next trigger, lane
+_Row = tuple[int, int, int, int, int, int, int, int, int, int]
 
+# The first items of many lanes in one step: where each lane begins is in ?1, ?2 is now, ?3 how many of each.
 _PICK = (
-    "SELECT json_group_array(json_array(id, kind, state, fence, attempts, crashes, flags, size, next_trigger)) FROM"
-    " (SELECT * FROM tasks WHERE lane = ?1 AND (next_trigger, id) > (?2, ?3) AND next_trigger <= ?4 {}"
-    "  ORDER BY next_trigger, id LIMIT ?5)"
+    "SELECT json_group_array(json_array(t.id, t.kind, t.state, t.fence, t.attempts, t.crashes, t.flags, t.size,"
+    " t.next_trigger, t.lane)) FROM json_each(?1) AS j CROSS JOIN tasks AS t WHERE t.id IN"
+    " (SELECT id FROM tasks WHERE lane = j.value ->> 0 AND (next_trigger, id) > (j.value ->> 1, j.value ->> 2)"
+    "  AND next_trigger <= ?2 {} ORDER BY next_trigger, id LIMIT ?3)"
 )
 _PICK_ALL = _PICK.format("")
-_PICK_OPEN = _PICK.format("AND kind NOT IN (SELECT value FROM json_each(?6))")
+_PICK_OPEN = _PICK.format("AND kind NOT IN (SELECT value FROM json_each(?4))")
+_NEXT = (
+    "SELECT json_group_array((SELECT min(next_trigger) FROM tasks WHERE lane = j.value AND next_trigger > ?2))"
+    " FROM json_each(?1) AS j"
+)
 
 
 class Gates:
@@ -71,10 +80,20 @@ class _Visit:
         """How many more items may be taken. One is, however large it is."""
         return self.total - len(self.rows) if self.room > 0 or not self.rows else 0
 
-    def wanted(self, memory: Memory, lane: int) -> int:
-        """How many more items of a lane's cell may be taken."""
-        function, priority, _ = memory.kinds.lanes[lane]
-        return self.cells[Cell(function, priority)]
+    def take(self, memory: Memory, lane: int, rows: Sequence[_Row]) -> int:
+        """Takes what there is room for, from the first on; returns how many."""
+        cell = memory.kinds.cells[lane]
+        rows = rows[: min(self.cells[cell], self.left())]
+        for index, row in enumerate(rows):
+            self.room -= row[7]
+            if self.room < 0 and (index or self.rows):
+                rows = rows[:index]
+                break
+        if rows:
+            self.rows += rows
+            self.taken[lane] = (rows[-1][8], rows[-1][0])
+            self.cells[cell] -= len(rows)
+        return len(rows)
 
 
 def claim(
@@ -82,12 +101,15 @@ def claim(
 ) -> Leased | float:
     """Claims what is due within the demand; else seconds until something may be, at the latest."""
     look = end_leases(connection, memory, now)
+    cells, cell_of = demand.cells, memory.kinds.cells
     shut: dict[int, frozenset[int]] = {}
     ready: list[Ready] = []
     for lane in memory.earliest:
+        limit = cells.get(cell_of[lane], 0)
+        if limit <= 0:
+            continue
         function, priority, collection = memory.kinds.lanes[lane]
-        limit = demand.cells.get(Cell(function, priority), 0)
-        if limit <= 0 or gates.shut(function, collection):
+        if gates.shut(function, collection):
             continue
         kinds = gates.shut_kinds(memory.kinds, lane)
         bound = memory.bound(lane, kinds)
@@ -98,14 +120,17 @@ def claim(
             look = min(look, bound)
     visit = _Visit(demand)
     while ready and visit.left():
-        for lane, _, limit in turns(ready, visit.left(), share, memory.turn):
-            _pick(connection, memory, visit, lane, limit, shut[lane], now)
+        plan = turns(ready, visit.left(), share, memory.turn)
+        for (limit, kinds), visits in groupby(plan, lambda each: (each[2], shut[each[0]])):
+            _pick(connection, memory, visit, [each[0] for each in visits], limit, kinds, now)
+        if not visit.left():
+            break
         # What some lanes did not have goes to those that have more; the lower priorities had their share.
         share = 0.0
         ready = [
             each._replace(limit=left)
             for each in ready
-            if memory.bound(each.lane, shut[each.lane]) <= now and (left := visit.wanted(memory, each.lane)) > 0
+            if memory.bound(each.lane, shut[each.lane]) <= now and (left := visit.cells[cell_of[each.lane]]) > 0
         ]
     if shut:
         memory.turn += 1
@@ -119,42 +144,36 @@ def _pick(
     connection: sqlite3.Connection,
     memory: Memory,
     visit: _Visit,
-    lane: int,
+    lanes: Sequence[int],
     limit: int,
     shut: frozenset[int],
     now: int,
 ) -> None:
-    """Takes what is due in one lane. Everything below the new bound was taken."""
-    function, priority, _ = memory.kinds.lanes[lane]
-    cell = Cell(function, priority)
-    limit = min(limit, visit.cells[cell], visit.left())
-    if limit <= 0:
+    """Takes up to `limit` due items of each lane. Everything below a lane's new bound was taken."""
+    if not visit.left():
         return
-    after = visit.taken.get(lane) or (memory.bound(lane, shut), -1)
-    arguments = (lane, *after, now, limit)
+    starts = [(lane, *(visit.taken.get(lane) or (memory.bound(lane, shut), -1))) for lane in lanes]
     if shut:
-        (text,) = connection.execute(_PICK_OPEN, (*arguments, json_text([*shut]))).fetchone()
+        arguments = (json_text(starts), now, limit, json_text([*shut]))
+        (text,) = connection.execute(_PICK_OPEN, arguments).fetchone()
     else:
-        (text,) = connection.execute(_PICK_ALL, arguments).fetchone()
-    rows: list[_Row] = _decode(text)
-    bound = rows[-1][8] if len(rows) == limit else _next_trigger(connection, lane, now)
-    for index, row in enumerate(rows):
-        visit.room -= row[7]
-        if visit.room < 0 and visit.rows:
-            bound = row[8]
-            rows = rows[:index]
-            break
-        visit.rows.append(row)
-        visit.taken[lane] = (row[8], row[0])
-    visit.cells[cell] -= len(rows)
-    memory.advance(lane, shut, bound)
-
-
-def _next_trigger(connection: sqlite3.Connection, lane: int, after: int) -> int:
-    (trigger,) = connection.execute(
-        "SELECT min(next_trigger) FROM tasks WHERE lane = ? AND next_trigger > ?", (lane, after)
-    ).fetchone()
-    return BLOCKED if trigger is None else int(trigger)
+        (text,) = connection.execute(_PICK_ALL, (json_text(starts), now, limit)).fetchone()
+    found: dict[int, list[_Row]] = {lane: [] for lane in lanes}
+    for row in sorted(_decode(text), key=_due_and_id):
+        found[row[9]].append(row)
+    emptied: list[int] = []
+    for lane, rows in found.items():
+        took = visit.take(memory, lane, rows)
+        if took < len(rows):
+            memory.advance(lane, shut, rows[took][8])
+        elif len(rows) < limit:
+            emptied.append(lane)
+        else:
+            memory.advance(lane, shut, rows[-1][8])
+    if emptied:
+        (text,) = connection.execute(_NEXT, (json_text(emptied), now)).fetchone()
+        for lane, trigger in zip(emptied, _decode(text), strict=True):
+            memory.advance(lane, shut, BLOCKED if trigger is None else trigger)
 
 
 def _take(connection: sqlite3.Connection, memory: Memory, rows: list[_Row], now: int, seconds: float) -> Leased | float:

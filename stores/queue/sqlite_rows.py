@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from ...sdk.model.demand import Cell
 from ...sdk.model.workload import Kind
 
 SCHEMA = """
@@ -152,6 +153,7 @@ class Kinds:
     def __init__(self) -> None:
         self.lanes: dict[int, tuple[str, int, str]] = {}  # lane → function, priority, collection
         self.kinds: dict[int, Kind] = {}
+        self.cells: dict[int, Cell] = {}  # lane → its cell
         self.lane_of: dict[int, int] = {}
         self.of_lane: dict[int, list[int]] = {}  # lane → its kinds
         self._numbers: dict[Kind, int] = {}
@@ -162,6 +164,7 @@ class Kinds:
         fresh = Kinds()
         for lane, function, priority, collection in connection.execute("SELECT * FROM lanes").fetchall():
             fresh.lanes[lane] = (function, priority, collection)
+            fresh.cells[lane] = Cell(function, priority)
             fresh._lane_numbers[function, priority, collection] = lane
         for kind, lane, tenant in connection.execute("SELECT * FROM kinds").fetchall():
             function, priority, collection = fresh.lanes[lane]
@@ -182,6 +185,7 @@ class Kinds:
                 ).fetchone()[0]
             )
             self.lanes[lane] = address
+            self.cells[lane] = Cell(kind.function, int(kind.priority))
             self._lane_numbers[address] = lane
         (found,) = connection.execute(
             "INSERT INTO kinds (lane, tenant) VALUES (?, ?) RETURNING kind", (lane, kind.tenant)

@@ -7,9 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-#: A turn takes at least this many of one lane, so that a claim over many lanes stays a few statements.
-LEAST_CHUNK = 32
-
 
 class Ready(NamedTuple):
     """A lane that has something due: its number, its priority's rank and how many items of it may be taken."""
@@ -39,14 +36,14 @@ def turns(ready: Sequence[Ready], total: int, low_share: float, turn: int) -> li
         if budget <= 0:
             continue
         takes = _shares([lane.limit for lane in level], budget)
-        plan.extend(lane._replace(limit=take) for lane, take in zip(level, takes, strict=True) if take)
+        plan += [Ready(lane, rank, take) for (lane, _, _), take in zip(level, takes, strict=True) if take]
         left -= sum(takes)
     return plan
 
 
 def _shares(limits: Sequence[int], budget: int) -> list[int]:
     """Chunks in turn; then what some did not want goes to those that want more."""
-    chunk = max(LEAST_CHUNK, -(-budget // len(limits)))
+    chunk = -(-budget // len(limits))
     takes = []
     for limit in limits:
         takes.append(min(limit, chunk, budget))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tailrace.stores.queue.turns import LEAST_CHUNK, Ready, turns
+from tailrace.stores.queue.turns import Ready, turns
 
 lanes = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 300)), min_size=1, max_size=20).map(
     lambda each: [Ready(lane, priority, limit) for lane, (priority, limit) in enumerate(each)]
@@ -43,7 +43,7 @@ def test_a_single_place_goes_to_the_higher_priority_nearly_always() -> None:
 
 def test_lanes_of_one_priority_begin_in_turn() -> None:
     ready = [Ready(lane, 1, 1000) for lane in range(4)]
-    assert [turns(ready, LEAST_CHUNK, 0.05, turn)[0].lane for turn in range(4)] == [0, 1, 2, 3]
+    assert [turns(ready, 3, 0.05, turn)[0].lane for turn in range(4)] == [0, 1, 2, 3]
 
 
 def test_a_flood_of_one_lane_leaves_room_for_the_others() -> None:
