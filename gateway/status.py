@@ -87,7 +87,12 @@ class StatusDesk:
         if status is not None and not status.ended and wait > 0:
             status = await self._ended(id, status, min(wait, self._config.longest_wait))
         reply = pb.ResultReply(status=status_to_wire(id, status))
-        if status is not None and status.state == SUCCESS:
+        if status is None:  # a stream's item: its tailer keeps its result, and no queue knows it
+            value = await self._results.get(id)
+            if value is not None:
+                reply.status.known, reply.status.state = True, SUCCESS
+                reply.has_result, reply.result = True, value
+        elif status.state == SUCCESS:
             value = await self._results.get(id)
             if value is not None:
                 reply.has_result = True

@@ -22,7 +22,7 @@ from ...sdk.model.errors import NotConnected, Unavailable
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.inventory.inventory import Entries, Entry, Inventory
 from ..registry import Environment
-from .listing import Listing, list_folder, matcher
+from .listing import Listing, Patterns, list_folder
 
 #: The only partition: a folder has one order of discovery.
 PARTITION = "0"
@@ -76,7 +76,7 @@ class DirectorySource:
         self.skipped: dict[str, str] = {}
         self._options = options
         self._root = Path(options.path)
-        self._wanted = matcher(options.include, options.exclude)
+        self._patterns = Patterns(options.include, options.exclude)
         self._inventory = inventory
         self._name = name
         self._next = 0
@@ -152,7 +152,7 @@ class DirectorySource:
         options = self._options
         try:
             listing = await asyncio.to_thread(
-                list_folder, self._root, self._wanted, options.recursive, options.follow_links
+                list_folder, self._root, self._patterns, options.recursive, options.follow_links
             )
         except OSError as error:
             raise NotConnected(f"the folder {self._root} cannot be read: {error.strerror or error}") from error

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import Path
 
 from ...stores.inventory.inventory import Entry
@@ -24,28 +25,55 @@ def version_of(size: int, modified_ns: int) -> str:
     return f"{size}-{modified_ns}"
 
 
-def matcher(include: tuple[str, ...], exclude: tuple[str, ...]) -> Callable[[str], bool]:
-    """Whether a file's relative name is wanted. A pattern without a slash is matched against the last part of it."""
+class Patterns:
+    """Which files are wanted. A pattern without a slash is matched against the last part of a name, one with a slash
+    against the whole; `*` matches slashes too. All patterns of a kind are one regular expression."""
 
-    def matches(name: str, patterns: tuple[str, ...]) -> bool:
+    def __init__(self, include: tuple[str, ...], exclude: tuple[str, ...]) -> None:
+        self._include = _Either(include)
+        self._exclude = _Either(exclude)
+        # "build/*" excludes everything below build, so the folder need not be entered.
+        self._below = _Either(tuple(pattern[:-2] for pattern in exclude if pattern.endswith("/*")))
+
+    def wanted(self, name: str) -> bool:
+        """Whether a file's relative name is wanted."""
+        return self._include.matches(name) and not self._exclude.matches(name)
+
+    def enter(self, name: str) -> bool:
+        """Whether there may be something wanted in a folder."""
+        return not self._below.whole(name)
+
+
+class _Either:
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        self._long = _compiled([pattern for pattern in patterns if "/" in pattern])
+        self._short = _compiled([pattern for pattern in patterns if "/" not in pattern])
+        self._all = _compiled(list(patterns))
+
+    def matches(self, name: str) -> bool:
         last = name.rpartition("/")[2]
-        return any(fnmatchcase(name if "/" in pattern else last, pattern) for pattern in patterns)
+        return bool((self._short and self._short(last)) or (self._long and self._long(name)))
 
-    return lambda name: matches(name, include) and not matches(name, exclude)
+    def whole(self, name: str) -> bool:
+        return bool(self._all and self._all(name))
 
 
-def list_folder(root: Path, wanted: Callable[[str], bool], recursive: bool, follow: bool) -> Listing:
+def _compiled(patterns: list[str]) -> Callable[[str], re.Match[str] | None] | None:
+    return re.compile("|".join(translate(pattern) for pattern in patterns)).match if patterns else None
+
+
+def list_folder(root: Path, patterns: Patterns, recursive: bool, follow: bool) -> Listing:
     """Every wanted regular file under `root`. Linked folders are entered only with `follow`, and never one that is
     among its own parents. Raises OSError when `root` itself cannot be read."""
     listing = Listing()
     top = root.stat()
-    _list(str(root), "", ((top.st_dev, top.st_ino),), _Rules(wanted, recursive, follow), listing)
+    _list(str(root), "", ((top.st_dev, top.st_ino),), _Rules(patterns, recursive, follow), listing)
     return listing
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    wanted: Callable[[str], bool]
+    patterns: Patterns
     recursive: bool
     follow: bool
 
@@ -57,7 +85,7 @@ def _list(folder: str, prefix: str, parents: tuple[tuple[int, int], ...], rules:
             name.encode()
             if entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and entry.is_dir()):
                 _enter(entry, name, parents, rules, listing)
-            elif rules.wanted(name) and entry.is_file():
+            elif rules.patterns.wanted(name) and entry.is_file():
                 stat = entry.stat()
                 listing.entries.append(Entry(name, version_of(stat.st_size, stat.st_mtime_ns)))
         except UnicodeEncodeError:
@@ -81,7 +109,7 @@ def _scan(folder: str, prefix: str, listing: Listing) -> Iterator[os.DirEntry[st
 def _enter(
     entry: os.DirEntry[str], name: str, parents: tuple[tuple[int, int], ...], rules: _Rules, listing: Listing
 ) -> None:
-    if not rules.recursive:
+    if not rules.recursive or not rules.patterns.enter(name):
         return
     if entry.is_symlink() and not rules.follow:
         listing.skipped[name] = "a link to a folder; follow_links is off"

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tailrace import reference
 from tailrace.assembly import schemas
 from tailrace.assembly.files import MODELS, addresses, read_all

@@ -1,6 +1,7 @@
 """The directory source obeys the laws of stream sources."""
 
 import pytest
+
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.tailers.sources.directory import DirectoryOptions, DirectorySource
 from tailrace.testing.conformance.source import StreamSourceLaws

@@ -1,6 +1,7 @@
 """The log source obeys the laws of stream sources, with one partition and with three."""
 
 import pytest
+
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.stores.log.log import Record
 from tailrace.tailers.sources.log import LogSource

@@ -1,6 +1,7 @@
 """The queue source obeys the laws of queue sources."""
 
 import pytest
+
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem

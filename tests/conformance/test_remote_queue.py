@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.sqlite import SCHEMA, SqliteQueue
 from tailrace.stores.remote import RemoteQueue

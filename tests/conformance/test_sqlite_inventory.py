@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
+
 from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.stores.inventory.inventory import Entry, Inventory
 from tailrace.stores.inventory.sqlite import SCHEMA, SqliteInventory

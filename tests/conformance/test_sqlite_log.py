@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
+
 from tailrace.stores.log.log import Log, Record
 from tailrace.stores.log.sqlite import SCHEMA, SqliteLog
 from tailrace.stores.sqlite import SqliteFile

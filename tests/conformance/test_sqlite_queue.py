@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.sqlite import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite import SqliteFile

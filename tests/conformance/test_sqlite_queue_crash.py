@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tailrace.sdk.model.claim import State
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.stores.queue.sqlite import SCHEMA, SqliteQueue

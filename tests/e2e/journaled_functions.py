@@ -47,6 +47,12 @@ async def steady(ctx: tailrace.Context, ticks: int = 20) -> None:
 
 
 @tailrace.function
+async def measure(path: str, name: str, size: int, modified: float) -> str:
+    """What a directory tailer hands over."""
+    return f"{name} {size}"
+
+
+@tailrace.function
 async def add(a: int, b: int) -> int:
     return a + b
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tailrace.assembly.platform import Platform
 from tailrace.demo.journal import check
 from tailrace.demo.listing import python_files

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import tailrace
 import typer.main
+
+import tailrace
 from tailrace import cli
 from tailrace.assembly.platform import Platform
 from tailrace.assembly.settings import LeasesConfig

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+
 import tailrace
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.platform import Platform

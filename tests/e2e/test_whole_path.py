@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+
 import tailrace
 from tailrace.assembly.platform import Platform
 from tailrace.assembly.processes import Child, spawn, stop

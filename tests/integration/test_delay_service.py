@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+
 from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.mover import SHORTEST_SLEEP, Mover
 from tailrace.delay_service.records import UNREADABLE, due_stream, rung_stream

@@ -13,6 +13,7 @@ import grpc
 import msgspec
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.sdk.model.claim import Settle, State
 from tailrace.sdk.model.dead_letter import DeadLetter

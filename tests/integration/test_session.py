@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 import pytest
+
 from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.sdk.wire.channel import serve

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.async_client import AsyncClient
 from tailrace.sdk.model.function_spec import FunctionSpec

@@ -6,9 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-import tailrace
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+import tailrace
 from tailrace.gateway.quotas import QuotasConfig
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.identity import whoami

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+
 import tailrace
 from tailrace.sdk.model.claim import Settle, State
 from tailrace.sdk.model.demand import Cell, Demand

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+
 import tailrace
 from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.errors import AlreadyInUse, ConfigError, Overloaded

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.demand import Cell

@@ -4,6 +4,7 @@ import asyncio
 import time
 
 import pytest
+
 from tailrace.sdk.model.errors import ConfigError
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome

@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
+
 from tailrace.runtime.config import WorkerConfig
 from tailrace.runtime.worker import Worker
 from tailrace.sdk.clock import SYSTEM_CLOCK
@@ -200,7 +201,7 @@ class Journal:
     async def until(self, line: str, count: int = 1) -> None:
         """Waits until a function has written this line."""
         async with asyncio.timeout(30):
-            while self.lines().count(line) < count:  # noqa: ASYNC110 - another process writes it
+            while self.lines().count(line) < count:
                 await asyncio.sleep(0.01)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tailrace.runtime.config import WorkerConfig
 from tailrace.runtime.loader import load_functions
 from tailrace.runtime.supervisor import Supervisor

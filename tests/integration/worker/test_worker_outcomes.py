@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Extra
 

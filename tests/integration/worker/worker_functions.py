@@ -1,4 +1,4 @@
-# ruff: noqa: ASYNC110, ASYNC240, ASYNC251, B008, PLR0912 - what these functions do wrong is their purpose
+# ruff: noqa: ASYNC251, B008, PLR0912 - what these functions do wrong is their purpose
 """Functions with good and bad luck, run by real executor processes. They write what they did to a journal file."""
 
 from __future__ import annotations

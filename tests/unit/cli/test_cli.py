@@ -11,6 +11,7 @@ import pytest
 import typer.main
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tailrace import cli
 from tailrace.gateway.commands import _arguments
 from tailrace.sdk import terminal

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
 from tailrace.sdk.config import Bytes, Seconds, load, loads
 from tailrace.sdk.model.errors import ConfigError, InvalidRequest
 

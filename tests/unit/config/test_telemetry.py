@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+
 from tailrace.sdk import telemetry
 from tailrace.sdk.model.errors import ConfigError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.delay_service.rules.head import LONGEST_SLEEP, Head
 from tailrace.delay_service.rules.ladder import GRAIN
 

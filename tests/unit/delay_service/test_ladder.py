@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+
 from tailrace.delay_service.rules.ladder import DEFAULT_RUNGS, MAX_RUNGS, TOLERANCE, Ladder
 from tailrace.sdk.model.errors import ConfigError
 

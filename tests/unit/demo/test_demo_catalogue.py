@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
+
 from tailrace.demo.catalogue import SYMBOLS, Catalogue, Misbehaviour
 from tailrace.demo.functions import SYMBOLS as SYMBOLS_OF_THE_FUNCTIONS
 

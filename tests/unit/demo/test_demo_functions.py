@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
+
 from tailrace import Context, Fatal, Throttled
 from tailrace.demo.functions import JOURNAL_VARIABLE, index, journaled, summarise, symbols_of
 from tailrace.demo.journal import Follower

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.demo.journal import Follower, Journal, Judge, check, parse
 
 FILES = ["/lib/a.py", "/lib/b c.py"]

@@ -6,6 +6,7 @@ import io
 
 import pytest
 from rich.console import Console
+
 from tailrace.demo.journal import Verdict
 from tailrace.demo.view import WIDTH, Picture, draw, line
 from tailrace.sdk.model.overview import Overview, TailerOverview

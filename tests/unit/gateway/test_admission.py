@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.gateway.admission import LONGEST_WAIT, SHORTEST_WAIT, Admission
 from tailrace.sdk.model.errors import Overloaded
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.gateway.polling import PAUSES, READS_PER_SECOND, Polling
 
 

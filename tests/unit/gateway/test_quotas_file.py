@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tailrace.gateway.quotas import QuotasConfig
 from tailrace.sdk.config import load
 from tailrace.sdk.model.errors import ConfigError

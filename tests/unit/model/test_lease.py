@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.sdk.model.errors import ConfigError
 from tailrace.sdk.model.lease import (
     LeaseSizes,

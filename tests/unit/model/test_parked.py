@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.sdk.model.parked import Parked, parked_from, parked_headers
 from tailrace.sdk.model.workload import Kind
 

@@ -7,6 +7,7 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.sdk.model.units import duration_text, seconds, size
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.sdk.model.claim import State
 from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.runtime.rules import attempt
 from tailrace.runtime.rules.attempt import REASON_LENGTH, Stop
 from tailrace.sdk.model.errors import Fatal, InvalidPayload, RetryLater, Throttled

@@ -11,6 +11,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.runtime.deadman import Deadman
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tailrace.runtime.loader import load_functions
 from tailrace.sdk.model.errors import DeclarationError, UserError
 

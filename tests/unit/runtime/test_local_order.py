@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.runtime.rules.buffer import MOST_AHEAD, Depth, limit
 from tailrace.runtime.rules.dispatch import Waiting, restart_pause, shares
 

@@ -6,6 +6,7 @@ import signal
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.runtime.rules.suspicion import Death, by_deadline, cause, verdicts
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
 from tailrace.runtime.rules.leases import Leases
 from tailrace.sdk.model.workload import INDEX_BITS
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.scheduler.rules.credit import cell_limit, session_total, steady, too_much
 from tailrace.scheduler.rules.explain import SENTENCES, Reason
 from tailrace.scheduler.rules.fairness import Ring, Turn, clamp_weight

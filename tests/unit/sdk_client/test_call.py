@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+
 import tailrace
 from tailrace.sdk.model.errors import InvalidPayload, InvalidRequest, UserError
 

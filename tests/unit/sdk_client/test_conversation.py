@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from tailrace.sdk.call import Call
 from tailrace.sdk.conversation import CHUNK_ITEMS, Ask, Conversation, Pause, Steps
 from tailrace.sdk.model.errors import (

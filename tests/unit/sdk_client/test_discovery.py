@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tailrace.sdk.discovery import find_gateway
 from tailrace.sdk.model.errors import ConfigError
 

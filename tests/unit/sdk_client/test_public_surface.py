@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
 import tailrace
 
 SOURCE = Path(tailrace.__file__)

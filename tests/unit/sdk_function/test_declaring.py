@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 
 import pytest
+
 from tailrace.sdk.context import Context
 from tailrace.sdk.function import Function, function
 from tailrace.sdk.model.errors import DeclarationError, InvalidRequest

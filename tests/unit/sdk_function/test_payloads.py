@@ -9,6 +9,7 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.sdk.function import Function, function
 from tailrace.sdk.model.errors import InvalidPayload
 from tailrace.sdk.payload import MESSAGE_LENGTH, encode_arguments, encode_result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tailrace.sdk.model.claim import State
 from tailrace.stores.queue.lifecycle import LEASED, TERMINAL, WAITING, may_move, next_trigger
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.stores.queue.turns import Ready, turns
 
 lanes = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 300)), min_size=1, max_size=20).map(

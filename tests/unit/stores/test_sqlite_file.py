@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+
 from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded, StoreFull, TailraceError
 from tailrace.stores import sqlite as subject
 from tailrace.stores.sqlite import Again, SqliteFile

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
 from tailrace.sdk.model.claim import Settle, State
 from tailrace.sdk.model.demand import Cell, Closed, Demand
 from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded, StoreFull

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
 from tailrace.sdk.model.errors import NotConnected, StoreFull
 from tailrace.stores.inventory import sqlite as inventory
 from tailrace.stores.inventory.inventory import Entries, Entry

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.tailers.rules.frontier import Frontier, decode, encode
 
 STEPS = st.lists(

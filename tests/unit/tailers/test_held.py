@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.sdk.model.demand import Cell
 from tailrace.sdk.model.workload import Kind
 from tailrace.tailers.rules.held import Held

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.sdk.model.outcome import TERMINAL, Outcome
 from tailrace.sdk.model.retry import Retry
 from tailrace.sdk.model.workload import Ended

@@ -1,6 +1,7 @@
 """A tailer's file: what is accepted, and what a mistake is answered with."""
 
 import pytest
+
 from tailrace.sdk.config import loads
 from tailrace.sdk.model.errors import ConfigError
 from tailrace.sdk.model.workload import Kind

@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 import pytest
+
 from tailrace.sdk.model.errors import (
     AlreadyInUse,
     ConfigError,

@@ -7,6 +7,7 @@ from unittest import mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.priority import Priority
 from tailrace.sdk.model.retry import Retry

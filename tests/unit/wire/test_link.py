@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tailrace.sdk.model.errors import SessionLost
 from tailrace.sdk.wire import link as subject
 from tailrace.sdk.wire.link import ACK_EVERY, Link
