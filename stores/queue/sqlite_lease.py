@@ -132,10 +132,10 @@ def claim(
             for each in ready
             if memory.bound(each.lane, shut[each.lane]) <= now and (left := visit.cells[cell_of[each.lane]]) > 0
         ]
-    if shut:
+    if visit.rows:  # looks that find nothing take nobody's turn
         memory.turn += 1
+    else:
         look = min([look, *(memory.bound(lane, kinds) for lane, kinds in shut.items())])
-    if not visit.rows:
         return max(0.0, (look - now) / 1e6)
     return _take(connection, memory, visit.rows, now, seconds)
 

@@ -36,19 +36,23 @@ def turns(ready: Sequence[Ready], total: int, low_share: float, turn: int) -> li
         if budget <= 0:
             continue
         takes = _shares([lane.limit for lane in level], budget)
-        plan += [Ready(lane, rank, take) for (lane, _, _), take in zip(level, takes, strict=True) if take]
+        plan += [Ready(lane, rank, take) for (lane, _, _), take in zip(level, takes, strict=False)]
         left -= sum(takes)
     return plan
 
 
 def _shares(limits: Sequence[int], budget: int) -> list[int]:
-    """Chunks in turn; then what some did not want goes to those that want more."""
+    """Chunks in turn, as far as the budget goes; then what some did not want goes to those that want more."""
     chunk = -(-budget // len(limits))
-    takes = []
+    takes: list[int] = []
     for limit in limits:
+        if budget <= 0:
+            return takes
         takes.append(min(limit, chunk, budget))
         budget -= takes[-1]
     for index, limit in enumerate(limits):
+        if budget <= 0:
+            break
         more = min(limit - takes[index], budget)
         takes[index] += more
         budget -= more
