@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from aiohttp import web
@@ -39,7 +40,7 @@ class Misbehaviour:
         all."""
         if self.throttle_from <= ordinal < self.throttle_until:
             return 429
-        choice = random.Random(f"{self.seed} {path}")
+        choice = random.Random(f"{self.seed} {PurePath(path).name}")
         failures = choice.choice((1, 1, 2)) if choice.random() < self.failing else 0
         return 503 if posts < failures else 200
 

@@ -56,7 +56,10 @@ async def _explain(id: str, scheduler: str, gateway: str | None) -> dict[str, An
     async with GatewayClient(find_gateway(gateway)) as asked:
         status = (await asked.status([id]))[0]
         if status is None:
-            detail = unreachable or "no scheduler has it now; items of a stream are known only while they are in flight"
+            detail = (
+                unreachable
+                or "no scheduler has it now; what rests in a source of its own is known only while in flight"
+            )
             return {"id": id, "state": "unknown", "reason": "unknown", "detail": detail}
         reason, detail = resting(status, await asked.limits(), time.time())
     return {"id": id, "state": status.state, "reason": reason, "detail": unreachable or detail}
@@ -78,7 +81,7 @@ def resting(status: WorkloadStatus, limits: Snapshot, now: float) -> tuple[str, 
         return "unknown_function", f"no worker has ever registered {name!r}"
     if status.state in ("claimed", "processing"):
         return "handed_out", "it is on its way to a scheduler or from it"
-    return "waiting", "it waits in the queue: a tailer takes it when the scheduler grants credit for its function"
+    return "waiting", "it waits where it rests: a tailer takes it when the scheduler grants credit for its function"
 
 
 def inspect(scheduler: SchedulerAddress = DEFAULT_SCHEDULER, as_json: Json = False) -> None:
