@@ -19,7 +19,7 @@ from .parking import Parking
 from .partition import Partition
 from .pump import Counts
 from .registry import Environment
-from .rules.settlement import Settlement
+from .rules.settlement import History, Settlement
 
 
 class Departing(NamedTuple):
@@ -37,6 +37,17 @@ class Departing(NamedTuple):
     def tag(self) -> Tag:
         """What is settled when it is in its store."""
         return Tag(self.partition, self.batch.positions[self.place], len(self.batch.payloads[self.place]))
+
+    def history(self, now: float) -> History:
+        """What happened to it before this end: in this epoch, else when it was parked. `now`: wall clock seconds."""
+        trouble = self.partition.troubles.get(self.batch.positions[self.place])
+        parked = self.mapped.parked.get(self.place)
+        late = max(0.0, now - (self.pushed_at if parked is None else parked.due))
+        if trouble is not None:
+            return trouble._replace(late=late)
+        if parked is not None:
+            return History(parked.attempt, parked.crashes, parked.throttles, late)
+        return History(late=late)
 
 
 class Tag(NamedTuple):

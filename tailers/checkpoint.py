@@ -1,0 +1,77 @@
+"""The checkpoint of a stream tailer, written behind the frontiers of its partitions; and the stream trimmed behind it,
+where the source forgets what its checkpoint has passed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
+
+from ..sdk.clock import Clock
+from ..sdk.model.errors import NotConnected
+from ..sdk.source import StreamSource
+from .epoch import Epoch
+from .partition import Partition
+
+#: Checkpoint writes begin at least this far apart, seconds.
+COMMIT_EVERY = 0.02
+#: A stream behind the checkpoint is trimmed at most this often, seconds.
+TRIM_EVERY = 1.0
+
+
+@runtime_checkable
+class Trimmed(Protocol):
+    """A source that forgets what its checkpoint has passed."""
+
+    async def settled_below(self, partition: str, position: int) -> None: ...
+
+
+class Checkpoint:
+    """Writes what the frontiers say. `partitions` is the pump's own, and grows; `wake` is set whenever a frontier may
+    have moved; `moved` is called when a new checkpoint is durable."""
+
+    def __init__(
+        self,
+        source: StreamSource,
+        epoch: Epoch,
+        partitions: Mapping[str, Partition],
+        clock: Clock,
+        wake: asyncio.Event,
+        moved: Callable[[], None],
+    ) -> None:
+        self._source = source
+        self._epoch = epoch
+        self._partitions = partitions
+        self._clock = clock
+        self._wake = wake
+        self._moved = moved
+        self._trimmed_at = 0.0
+
+    async def run(self) -> None:
+        """Commits and trims whenever there is something new, at most every COMMIT_EVERY seconds."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            began = self._clock.monotonic()
+            await self.commit()
+            await self._trim()
+            await asyncio.sleep(max(0.0, COMMIT_EVERY - (self._clock.monotonic() - began)))
+
+    async def commit(self) -> None:
+        """Makes durable what the frontiers say now; raises StaleFence when another owner took the source."""
+        marks = {name: mark for name, part in self._partitions.items() if (mark := part.mark()) is not None}
+        if not marks:
+            return
+        await self._epoch.commit(marks)
+        for name, mark in marks.items():
+            self._partitions[name].committed(mark)
+        self._moved()
+
+    async def _trim(self) -> None:
+        now = self._clock.monotonic()
+        if isinstance(self._source, Trimmed) and now >= self._trimmed_at + TRIM_EVERY:
+            self._trimmed_at = now
+            for name, part in list(self._partitions.items()):
+                with contextlib.suppress(NotConnected):
+                    await self._source.settled_below(name, part.frontier.position)
