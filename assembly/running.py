@@ -35,7 +35,8 @@ class Signals:
 
 async def run(part: Part, *, started: Callable[[], None], signals: Signals, grace: float = GRACE) -> None:
     """Runs a part until it is told to end. `started` is called when it is ready: a worker is when it is attached."""
-    await part.start()
+    if not await _started(part, signals):
+        return
     telling = asyncio.create_task(_tell(part, started), name="tell")
     try:
         await signals.drain.wait()
@@ -51,6 +52,23 @@ async def run(part: Part, *, started: Callable[[], None], signals: Signals, grac
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)
         await part.stop()
+
+
+async def _started(part: Part, signals: Signals) -> bool:
+    """Starts a part, unless it is told to end before it is ready: then it is stopped, however long it would take."""
+    starting = asyncio.create_task(part.start(), name="start")
+    ending = asyncio.create_task(signals.drain.wait(), name="end-while-starting")
+    try:
+        await asyncio.wait({starting, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            return True
+    finally:
+        starting.cancel()
+        ending.cancel()
+        await asyncio.gather(starting, ending, return_exceptions=True)
+    await part.stop()
+    return False
 
 
 async def _tell(part: Part, started: Callable[[], None]) -> None:
