@@ -1,0 +1,238 @@
+"""What a journal proves: a pure function from lines, what was put in, and which faults were done, to a verdict.
+
+lost        put in, and never ended as it had to
+overlaps    an older execution of an item gave a sign of life after a newer one had started
+early       started before it was due: before its submission's time, or the attempt after a failure before its delay
+fences      an execution under a fence that is not above an older one's
+duplicates  completions beyond an item's first. One is *explained* when a fault on the item's path lay so near to the
+            first completion that its outcome, or the settlement, may have been lost with it
+charged     attempts beyond those that the functions themselves failed
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..percentiles import percentile
+from .journal import CRASH, ENDS, FATAL, RETRY, START, SUCCESS, Line
+
+QUEUE = "queue"
+STREAM = "stream"
+
+
+class Expected(NamedTuple):
+    """One item that was put in. `dies`: it must end as a dead letter. `due`: CLOCK_MONOTONIC; 0: at once."""
+
+    source: str
+    dies: bool = False
+    due: float = 0.0
+
+
+class Fault(NamedTuple):
+    """One fault that was done, on the machine's monotonic clock.
+
+    end        the part was ready again, woke up, or the wire was whole
+    pids       processes it hit: only items that ran in or under one of them are touched; empty: all are
+    sources    only items of these are touched; empty: all
+    lasting    the world was broken until `end`, so recovery counts from there; else it counts from `begin`
+    """
+
+    kind: str
+    begin: float
+    end: float
+    pids: frozenset[int] = frozenset()
+    sources: frozenset[str] = frozenset()
+    lasting: bool = False
+
+
+@dataclass(slots=True)
+class Run:
+    """One execution. Invariant: `last` is its last sign of life; `end` is empty while no end was written."""
+
+    start: Line
+    last: float
+    end: str = ""
+    until: float = 0.0
+
+
+class Finding(NamedTuple):
+    """One thing that must not happen."""
+
+    law: str
+    id: str
+    at: float
+    detail: str
+
+
+@dataclass(slots=True)
+class Verdict:
+    """Counts, and each case for people. `recoveries`: by fault, seconds until each item in flight ran on."""
+
+    items: int = 0
+    starts: int = 0
+    completed: int = 0
+    dead: int = 0
+    duplicates: int = 0
+    charged: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    recoveries: list[list[float]] = field(default_factory=list)
+
+    def count(self, law: str) -> int:
+        """How many findings of one law there are."""
+        return sum(finding.law == law for finding in self.findings)
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing happened that must not."""
+        return not self.findings
+
+    def recovery(self, share: float) -> float:
+        """The percentile of all recoveries, seconds."""
+        return percentile([each for one in self.recoveries for each in one], share)
+
+
+def judge(
+    lines: Iterable[Line],
+    expected: Mapping[str, Expected],
+    faults: Sequence[Fault] = (),
+    *,
+    dead_letters: Collection[str] = (),
+    damaged: Sequence[str] = (),
+    before: float = 2.0,
+    after: float = 2.0,
+) -> Verdict:
+    """The verdict. `before`: how long before a fault a completion's settlement may still have been under way;
+    `after`: how long after its end an outcome may still be lost to it (a lease and a margin). Seconds."""
+    verdict = Verdict(items=len(expected), recoveries=[[] for _ in faults])
+    find = verdict.findings.append
+    for text in damaged:
+        find(Finding("damaged", "", 0.0, f"not a line: {text!r}"))
+    runs = _runs(lines, verdict)
+    dead = set(dead_letters)
+    order = sorted(range(len(faults)), key=lambda number: faults[number].begin)
+    crashes = {run.start.pid: run.last for mine in runs.values() for run in mine if run.end == CRASH}
+    for id, mine in runs.items():
+        mine.sort(key=lambda run: run.start.at)
+        verdict.starts += len(mine)
+        if id not in expected:
+            find(Finding("strange", id, mine[0].start.at, "nobody put it in"))
+            continue
+        if len(mine) > 1:
+            _compare(id, mine, find)
+        item = expected[id]
+        if item.due and mine[0].start.at < item.due:
+            find(Finding("early", id, mine[0].start.at, f"{item.due - mine[0].start.at:.3f} s before it was due"))
+        verdict.charged += max(0, max(run.start.attempt for run in mine) - 1 - _own_failures(mine))
+        _duplicates(id, item, mine, faults, crashes, verdict, before, after)
+        _recoveries(item, mine, faults, order, verdict)
+    for id, item in expected.items():
+        ends = {run.end for run in runs.get(id, ())}
+        ended = id in dead or FATAL in ends if item.dies else SUCCESS in ends
+        verdict.completed += ended and not item.dies
+        verdict.dead += ended and item.dies
+        if not ended:
+            tried = len(runs.get(id, ()))
+            find(Finding("lost", id, runs[id][-1].last if tried else 0.0, f"{item.source}: no end in {tried} runs"))
+        if not item.dies and id in dead:
+            find(
+                Finding("dead", id, runs[id][-1].last if id in runs else 0.0, "a dead letter, though it had to succeed")
+            )
+    return verdict
+
+
+def _runs(lines: Iterable[Line], verdict: Verdict) -> dict[str, list[Run]]:
+    """The executions of each item. Lines of one execution are those of one id, fence and process."""
+    runs: dict[str, list[Run]] = {}
+    open_runs: dict[tuple[str, int, int], Run] = {}
+    for line in sorted(lines, key=lambda line: line.at):
+        who = (line.id, line.fence, line.pid)
+        if line.word == START:
+            run = open_runs[who] = Run(line, line.at)
+            runs.setdefault(line.id, []).append(run)
+            continue
+        known = open_runs.get(who)
+        if known is None or known.end in ENDS:
+            what = "without a start" if known is None else f"after its {known.end}"
+            verdict.findings.append(Finding("strange", line.id, line.at, f"{line.word} {what}"))
+            continue
+        known.last = line.at
+        if line.word in ENDS or line.word == CRASH:
+            known.end, known.until = line.word, line.until
+    return runs
+
+
+def _compare(id: str, runs: list[Run], find: Callable[[Finding], None]) -> None:
+    """Overlaps, fences that did not rise, attempts that began before their delay was over."""
+    alive, fence = runs[0].last, runs[0].start.fence
+    for run in runs[1:]:
+        start = run.start
+        if start.at < alive:
+            detail = f"pid {start.pid} began {alive - start.at:.3f} s before the last sign of an older run"
+            find(Finding("overlaps", id, start.at, detail))
+        if start.fence <= fence:
+            find(Finding("fences", id, start.at, f"began under fence {start.fence}, after {fence}"))
+        alive, fence = max(alive, run.last), max(fence, start.fence)
+    for index, run in enumerate(runs):
+        if not run.until:
+            continue
+        for later in runs[index + 1 :]:
+            # The same attempt again means that the failure was never told: then there is no delay to keep.
+            told = later.start.attempt > run.start.attempt if run.end == RETRY else False
+            if told and later.start.at < run.until:
+                find(Finding("early", id, later.start.at, f"{run.until - later.start.at:.3f} s before its delay ended"))
+
+
+def _own_failures(runs: list[Run]) -> int:
+    return len({run.start.attempt for run in runs if run.end == RETRY})
+
+
+def touches(fault: Fault, item: Expected, run: Run) -> bool:
+    """Whether a fault lies on the path of an execution."""
+    if fault.sources and item.source not in fault.sources:
+        return False
+    return not fault.pids or run.start.pid in fault.pids or run.start.parent in fault.pids
+
+
+def _duplicates(
+    id: str,
+    item: Expected,
+    runs: list[Run],
+    faults: Sequence[Fault],
+    crashes: Mapping[int, float],
+    verdict: Verdict,
+    before: float,
+    after: float,
+) -> None:
+    completed = [run for run in runs if run.end in (SUCCESS, FATAL)]
+    for first, again in itertools.pairwise(completed):
+        verdict.duplicates += 1
+        crash = crashes.get(first.start.pid)
+        explained = crash is not None and crash - before <= first.last <= crash
+        explained = explained or any(
+            fault.begin - before <= first.last <= fault.end + after and touches(fault, item, first) for fault in faults
+        )
+        if not explained:
+            detail = f"completed again {again.last - first.last:.3f} s later, and no fault explains it"
+            verdict.findings.append(Finding("unexplained", id, again.last, detail))
+
+
+def _recoveries(item: Expected, runs: list[Run], faults: Sequence[Fault], order: list[int], verdict: Verdict) -> None:
+    """For each execution that a fault found running: until it ended, or the item was started again. When another
+    fault on its path came before that, it counts from the later one."""
+    begins = [faults[number].begin for number in order]
+    for index, run in enumerate(runs):
+        ended = run.last if run.end in ENDS else float("inf")
+        ran_on = min(ended, runs[index + 1].start.at if index + 1 < len(runs) else float("inf"))
+        if ran_on == float("inf"):
+            continue
+        first, last = bisect.bisect_right(begins, run.start.at), bisect.bisect_left(begins, ran_on)
+        for number in reversed(order[first:last]):
+            fault = faults[number]
+            if touches(fault, item, run):
+                since = fault.end if fault.lasting else fault.begin
+                verdict.recoveries[number].append(max(0.0, ran_on - since))
+                break
