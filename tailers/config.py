@@ -10,7 +10,7 @@ window: {items: 8192, bytes: 16MiB, positions: 100000}
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -96,7 +96,9 @@ class TailerConfig(BaseModel):
     priority    a level, or a header; default: the function's own
     collection, tenant, key    constants or headers; `key: {record: true}` takes the record's key
     retry       default: the function's own policy
-    order       none: failed items are parked and never wait for each other
+    order       none: failed items are parked and never wait for each other. key: items of one key run one at a time,
+                in the order of their partition; one that failed is tried again before the next. partition: the same
+                for all items of a partition
     results     keep what the functions return
     """
 
@@ -111,7 +113,7 @@ class TailerConfig(BaseModel):
     key: FromHeader | FromRecord | None = None
     retry: RetryConfig | None = None
     window: WindowConfig = Field(default_factory=lambda: WindowConfig.model_validate({}))
-    order: str = "none"
+    order: Literal["none", "key", "partition"] = "none"
     results: bool = False
 
     @classmethod
@@ -132,6 +134,8 @@ class TailerConfig(BaseModel):
         if kind.family == "stream" and config.function is None and kind.name != "due":
             reason = "a stream's records do not name their function: give a name or {header: …}"
             _refuse(("function",), PydanticCustomError("no_function", "{reason}", {"reason": reason}), None)
+        if why := _why_not_in_order(config, kind):
+            _refuse(("order",), PydanticCustomError("order", "{why}", {"why": why}), config.order)
         return config
 
     @classmethod
@@ -156,17 +160,6 @@ class TailerConfig(BaseModel):
             raise PydanticCustomError("kind", "expected a mapping with a kind, such as {kind: log, stream: orders}")
         return source
 
-    @field_validator("order")
-    @classmethod
-    def _order_is_none(cls, order: str) -> str:
-        if order in ("key", "partition"):
-            raise PydanticCustomError(
-                "order", '"{order}" comes with a later version; only "none" works', {"order": order}
-            )
-        if order != "none":
-            raise PydanticCustomError("order", 'expected "none", not "{order}"', {"order": order})
-        return order
-
     @field_validator("priority")
     @classmethod
     def _priority_is_a_level(cls, priority: str | FromHeader | None) -> str | FromHeader | None:
@@ -176,6 +169,20 @@ class TailerConfig(BaseModel):
         except InvalidRequest as error:
             raise PydanticCustomError("priority", "{reason}", {"reason": str(error)}) from None
         return priority
+
+
+def _why_not_in_order(config: TailerConfig, kind: SourceKind) -> str:
+    """What to write instead of an `order` that cannot be kept; empty when it can."""
+    if config.order == "none":
+        return ""
+    if kind.family != "stream" or kind.name == "due":
+        return f'items of a {kind.name} are handed out when they are due, in no order: write "order: none"'
+    if config.order == "key" and not (config.key if not isinstance(config.key, FromRecord) else config.key.record):
+        return (
+            '"key" needs to know the key of each record: add "key: {{record: true}}" for the record\'s own, or '
+            '"key: {{header: NAME}}"'.replace("{{", "{").replace("}}", "}")
+        )
+    return ""
 
 
 def _refuse(where: tuple[str, ...], error: PydanticCustomError, value: Any) -> None:

@@ -83,13 +83,20 @@ class Holding:
         self._kept_bytes = 0
 
     def __len__(self) -> int:
-        return sum(len(part.held) for part in self._partitions.values()) + self.reading_again
+        return sum(part.waiting for part in self._partitions.values()) + self.reading_again
 
     def hold(self, part: Partition, kind: Kind, batch: StreamBatch, index: int, not_before: float = 0.0) -> None:
-        """Keeps an item that is in memory by its position. Its payload stays only while half the window is enough for
-        such payloads, or when the source cannot read it again."""
-        position, payload = batch.positions[index], batch.payloads[index]
+        """Keeps an item that is in memory by its position, until its cell opens and not before that time."""
+        position = batch.positions[index]
         part.hold(kind, (position,), not_before)
+        if not_before or self._session.credit.is_closed(kind):
+            part.stuck((position,))
+        self.keep(part, batch, index)
+
+    def keep(self, part: Partition, batch: StreamBatch, index: int) -> None:
+        """An item in memory is known by its position from now on. Its payload stays only while half the window is
+        enough for such payloads, or when the source cannot read it again."""
+        position, payload = batch.positions[index], batch.payloads[index]
         keep = self._kept_items < self._window.items >> 1 and self._kept_bytes + len(payload) <= self._window.bytes >> 1
         if keep or not self._source.capabilities.rereads:
             part.kept[position] = Kept(batch.times[index], batch.keys[index], batch.headers[index], payload)
@@ -123,6 +130,8 @@ class Holding:
                 why = self._session.credit.why_closed(kind)
                 known = kind.function in self._session.functions
                 kinds[why or ("no credit or not due" if known else f'no worker runs "{kind.function}"')] += count
+            if part.order is not None and part.order.waiting:
+                kinds[part.why_waiting()] += part.order.waiting
         return "; ".join(f"{why} ({count})" for why, count in sorted(kinds.items(), key=lambda one: -one[1])[:3])
 
     def _offer(self) -> None:

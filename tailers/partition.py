@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ..sdk.model.workload import Headers, Kind
@@ -10,6 +10,7 @@ from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from .rules.frontier import Frontier
 from .rules.held import Held
+from .rules.order import Order
 from .rules.settlement import History
 
 
@@ -24,10 +25,10 @@ class Kept(NamedTuple):
 
 class Partition:
     """Invariants: every position in [frontier.position, frontier.end) that is not settled is in exactly one place: in
-    flight, in `held`, taken from it to be read again, or on its way into a store. `kept` and `troubles` name only such
-    positions."""
+    flight, in `held`, taken from it to be read again, waiting in a line of `order` (None: nothing waits for another),
+    or on its way into a store. `kept` and `troubles` name only such positions."""
 
-    __slots__ = ("_committed", "frontier", "held", "kept", "name", "troubles")
+    __slots__ = ("_committed", "frontier", "held", "kept", "name", "order", "troubles")
 
     def __init__(self, name: str, mark: Mark) -> None:
         self.name = name
@@ -35,6 +36,7 @@ class Partition:
         self.held = Held()
         self.kept: dict[int, Kept] = {}
         self.troubles: dict[int, History] = {}
+        self.order: Order | None = None
         self._committed = mark
 
     def settle(self, positions: Sequence[int]) -> None:
@@ -47,6 +49,9 @@ class Partition:
         if self.troubles:
             for position in positions:
                 self.troubles.pop(position, None)
+        if self.order is not None:
+            for position, kind in self.order.over(positions):
+                self.held.hold(kind, (position,))
 
     def mark(self) -> Mark | None:
         """What a checkpoint should say now; None when it says so already."""
@@ -61,6 +66,33 @@ class Partition:
     def hold(self, kind: Kind, positions: Iterable[int], not_before: float = 0.0) -> None:
         """Keeps items by position; see rules/held.py."""
         self.held.hold(kind, positions, not_before)
+
+    @property
+    def waiting(self) -> int:
+        """How many items are held, and how many wait behind those of their key."""
+        return len(self.held) + (0 if self.order is None else self.order.waiting)
+
+    def stuck(self, positions: Sequence[int]) -> None:
+        """What waits behind these, if anything, waits long."""
+        if self.order is not None:
+            self.order.stuck(positions)
+
+    def rename(self, new_kind: Callable[[Kind], Kind]) -> None:
+        """Everything held has the kind that `new_kind` makes of its kind."""
+        self.held.rename(new_kind)
+        if self.order is not None:
+            self.order.rename(new_kind)
+
+    def why_waiting(self) -> str:
+        """What most of those wait for that wait behind others of their key; empty when nothing does."""
+        most = None if self.order is None else self.order.longest()
+        if most is None:
+            return ""
+        key, head, _ = most
+        trouble = self.troubles.get(head)
+        tried = f" (attempt {trouble.attempt})" if trouble is not None and trouble.attempt > 1 else ""
+        which = f"of key {key!r}" if key else "before them"
+        return f"behind the item at {head} {which}{tried}"
 
     def take_kept(self, positions: Iterable[int]) -> tuple[StreamBatch, list[int]]:
         """The items among `positions` whose payload is still here, and the positions of the others; both rising."""

@@ -27,9 +27,10 @@ from .departures import Departing, Departures, Tag
 from .epoch import Epoch
 from .holding import Holding
 from .mapping import FieldMapping, Mapped, Mapping, ParkedMapping
+from .ordering import Ordering
 from .partition import Partition, chosen
 from .pump import Counts, Out, Pump, Setup
-from .rules.settlement import Action, Family, settle
+from .rules.settlement import Action, History, settle
 from .rules.window import FULL, Room
 from .session import Renewal
 
@@ -63,6 +64,7 @@ class StreamPump(Pump):
         self._epoch = Epoch(setup.environment.checkpoints, setup.config.name, setup.sizes, setup.clock)
         self._read_wake = self.new_wake()
         self._holding = Holding(self, source, self._partitions, self.session, self.window, setup.clock, self.new_wake())
+        self._ordering = Ordering(setup.config, self._partitions, self._holding, setup.clock)
         self._commit_wake = self.new_wake()
         self._checkpoint = Checkpoint(
             source, self._epoch, self._partitions, setup.clock, self._commit_wake, self._read_wake.set
@@ -103,7 +105,9 @@ class StreamPump(Pump):
             self._read_wake.clear()
             room = self._room()
             if not room.items:
-                await self._read_wake.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._ordering.patience):
+                        await self._read_wake.wait()
                 continue
             for batch in await self.connecting(
                 partial(self.source.read, room.items, room.bytes, READ_WAIT), self._reopen
@@ -112,7 +116,7 @@ class StreamPump(Pump):
 
     def _room(self) -> Room:
         """How much may be read: window, positions and credit."""
-        if not self.active:
+        if not self.active or not self._ordering.may_read:
             return FULL
         credit = self.session.credit
         room = self.window.room(self._span())
@@ -150,6 +154,12 @@ class StreamPump(Pump):
     def push_or_hold(self, part: Partition, batch: StreamBatch) -> None:
         """Items in memory: those with credit are pushed, the others held."""
         mapped = self._mapping.map(batch)
+        heads = self._ordering.heads(part, batch, mapped)
+        if heads is not None:
+            if not heads:
+                return
+            batch = chosen(batch, heads)
+            mapped = self._mapping.map(batch)
         credit = self.session.credit
         counts = Counter(mapped.cells)
         idle = self.paused or self.draining  # read before it was told so
@@ -185,7 +195,10 @@ class StreamPump(Pump):
         if part.troubles:
             for index, position in enumerate(batch.positions):
                 trouble = part.troubles.get(position)
-                if trouble is not None and trouble.crashes:
+                if trouble is None:
+                    continue
+                mapped.attempts[index] = trouble.attempt
+                if trouble.crashes:
                     extra = mapped.extras.setdefault(index, Extra())
                     extra.crashes, extra.alone = trouble.crashes, True
         flight = Flight(
@@ -199,6 +212,7 @@ class StreamPump(Pump):
             wants_result=self.config.results,
         )
         self.push(flight, mapped.cells, counts, Place(part, batch, mapped))
+        self._ordering.handed_out(part, batch)
 
     # What the held items ask.
 
@@ -214,7 +228,7 @@ class StreamPump(Pump):
     def gone(self, part: Partition, positions: list[int]) -> None:
         """The source has these no more: the frontier passes them."""
         part.settle(positions)
-        self._commit_wake.set()
+        self.wake()
 
     # Settle.
 
@@ -239,14 +253,14 @@ class StreamPump(Pump):
         former = mapped.parked.get(index)
         policy = self.policy(kind.function, former.tailer if former is not None else "")
         history = item.history(self.clock.wall())
-        settlement = settle(ended, Family.STREAM, policy, history, random.random)
+        settlement = settle(ended, self._ordering.family(part, position), policy, history, random.random)
         match settlement.action:
             case Action.PARK:
                 self._departures.park(item, settlement)
             case Action.DEAD:
                 self._departures.bury(item, settlement)
             case Action.AGAIN | Action.HOLD | Action.RETURN:
-                part.troubles[position] = history._replace(crashes=settlement.crashes, throttles=settlement.throttles)
+                part.troubles[position] = History(settlement.failed + 1, settlement.crashes, settlement.throttles)
                 not_before = self.clock.monotonic() + settlement.delay if settlement.delay else 0.0
                 self._holding.hold(part, kind, batch, index, not_before)
             case Action.DONE:
@@ -291,7 +305,7 @@ class StreamPump(Pump):
             self._priorities = priorities
             self._mapping.refresh()
             for part in self._partitions.values():
-                part.held.rename(self._mapping.kind)
+                part.rename(self._mapping.kind)
         self.wake()
 
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None:

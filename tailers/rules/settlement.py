@@ -1,15 +1,15 @@
 """Outcome by family → settlement: what a tailer tells its source of one item that did not plainly succeed.
 
-                 queue                              stream
-    success      done                               done
-    retry        return when the policy says        park when the policy says
-    … exhausted  dead letter                        dead letter
-    fatal        dead letter                        dead letter
-    throttled    return after a wait                hold until then (a long wait is parked)
-    lost         return now                         hand out again from the source, alone if a process died
-    … crashes    dead letter at max_crashes         dead letter at max_crashes
-    held         return now                         hold until its cell opens
-    dropped, expired, cancelled   done              done
+                 queue                         stream                              ordered (a stream's)
+    success      done                          done                                done
+    retry        return when the policy says   park when the policy says           hold until then
+    … exhausted  dead letter                   dead letter                         dead letter
+    fatal        dead letter                   dead letter                         dead letter
+    throttled    return after a wait           hold until then (park a long wait)  hold until then
+    lost         return now                    hand out again from the source, alone if a process died: both
+    … crashes    dead letter at max_crashes    dead letter                         dead letter
+    held         return now                    hold until its cell opens           hold until its cell opens
+    dropped, expired, cancelled   done         done                                done
 
 Three counts are kept apart: only running user code spends an attempt, only a process that died adds a crash, and a
 throttle adds neither (laws 6 and 2). Total: every outcome of every family has a settlement.
@@ -33,10 +33,12 @@ LONG_WAIT = 30.0
 
 
 class Family(Enum):
-    """The two families of sources."""
+    """The two families of sources; `ORDERED` is a stream's item that later ones of its key wait for: it never leaves
+    the stream before it is done or dead."""
 
     QUEUE = "queue"
     STREAM = "stream"
+    ORDERED = "ordered"
 
 
 class Action(Enum):
@@ -48,6 +50,10 @@ class Action(Enum):
     DEAD = "dead"  # a dead letter; then settled
     AGAIN = "again"  # handed out again from the stream
     HOLD = "hold"  # held by position, not before `delay` has passed
+
+
+#: Where an item goes that is tried again later.
+RETRIED = {Family.QUEUE: Action.RETURN, Family.STREAM: Action.PARK, Family.ORDERED: Action.HOLD}
 
 
 class History(NamedTuple):
@@ -84,12 +90,14 @@ def settle(  # noqa: PLR0911 - one return per row of the table above
                 reason = f"{ended.reason or 'failed'} (attempt {failed} of {policy.max_attempts}, the last)"
                 return Settlement(Action.DEAD, 0.0, failed, crashes, 0, reason)
             delay = _retry_delay(ended, policy, failed, history.late, random)
-            return Settlement(Action.RETURN if queue else Action.PARK, delay, failed, crashes, 0, ended.reason)
+            return Settlement(RETRIED[family], delay, failed, crashes, 0, ended.reason)
         case Outcome.FATAL:
             return Settlement(Action.DEAD, 0.0, failed + 1, crashes, throttles, ended.reason or "fatal")
         case Outcome.THROTTLED:
             delay = ended.after if ended.after is not None else throttle_delay(throttles)
-            action = Action.RETURN if queue else Action.PARK if delay > LONG_WAIT else Action.HOLD
+            action = Action.RETURN if queue else Action.HOLD
+            if family is Family.STREAM and delay > LONG_WAIT:
+                action = Action.PARK
             return Settlement(action, delay, failed, crashes, throttles + 1, ended.reason)
         case Outcome.LOST:
             crashes += ended.crashed

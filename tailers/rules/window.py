@@ -26,8 +26,8 @@ class Window:
     """Invariants: `used_items` and `used_bytes` are never negative; they may pass their limits by one read, since a
     source returns at least one item however large.
 
-    Reading resumes only when a sixteenth of `items` is free, or nothing is in memory: many reads of a few items
-    would cost more than the room they use.
+    Reading resumes only when a sixteenth of `items` (or of `positions`, if that is less) is free, or nothing is in
+    memory: many reads of a few items would cost more than the room they use.
     """
 
     items: int = 8192
@@ -42,7 +42,7 @@ class Window:
         left = self.bytes - self.used_bytes
         if items <= 0 or left <= 0:
             return FULL
-        if items < self.items >> 4 and self.used_items:
+        if items < min(self.items, self.positions) >> 4 and self.used_items:
             return FULL
         return Room(items, left)
 

@@ -35,6 +35,7 @@ def test_every_end_has_a_settlement(ended, family, history):
     allowed = {
         Family.QUEUE: {Action.DONE, Action.DEAD, Action.RETURN},
         Family.STREAM: {Action.DONE, Action.DEAD, Action.PARK, Action.AGAIN, Action.HOLD},
+        Family.ORDERED: {Action.DONE, Action.DEAD, Action.AGAIN, Action.HOLD},
     }
     assert done.action in allowed[family]
 

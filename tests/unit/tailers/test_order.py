@@ -1,0 +1,97 @@
+"""Order: one at a time per key, in the order of the source, whatever ends how; other keys never wait."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tailrace.sdk.model.workload import Kind
+from tailrace.tailers.rules.order import PATIENCE, Order
+
+KIND = Kind("f")
+KEYS = st.sampled_from("abc")
+
+
+class Lines(RuleBasedStateMachine):
+    """Against a model: per key the positions not over, in order; only the first may be out."""
+
+    def __init__(self):
+        super().__init__()
+        self.order = Order()
+        self.model = {}
+        self.out = {}  # key → the position that may be handed out
+        self.next = 0
+
+    @rule(key=KEYS, gap=st.integers(0, 3))
+    def an_item_is_read(self, key, gap):
+        position = self.next + gap
+        self.next = position + 1
+        may_go = self.order.enter(key, position, KIND)
+        assert may_go == (key not in self.model)
+        self.model.setdefault(key, []).append(position)
+        if may_go:
+            self.out[key] = position
+
+    @precondition(lambda self: self.out)
+    @rule(data=st.data(), fails=st.booleans())
+    def a_head_ends(self, data, fails):
+        key = data.draw(st.sampled_from(sorted(self.out)))
+        position = self.out[key]
+        if fails:
+            self.order.stuck((position,))
+            assert self.order.enter(key, position, KIND), "its retry goes before everything behind it"
+            return
+        free = self.order.over((position,))
+        self.model[key].pop(0)
+        assert [each.position for each in free] == self.model[key][:1]
+        if self.model[key]:
+            self.out[key] = self.model[key][0]
+        else:
+            del self.model[key], self.out[key]
+
+    @rule(position=st.integers(0, 50))
+    def what_is_no_head_changes_nothing(self, position):
+        if position not in self.out.values():
+            assert not self.order.is_head(position) and self.order.over((position,)) == []
+            self.order.stuck((position,))
+
+    @invariant()
+    def counts_are_right(self):
+        lines = {key: len(positions) - 1 for key, positions in self.model.items()}
+        assert self.order.waiting == sum(lines.values())
+        assert 0 <= self.order.moving <= self.order.waiting
+        longest = self.order.longest()
+        if longest is None:
+            assert not any(lines.values())
+        else:
+            key, head, count = longest
+            assert (head, count) == (self.out[key], max(lines.values()))
+
+
+TestLines = Lines.TestCase
+
+
+def test_what_waits_behind_a_failed_or_slow_head_does_not_keep_others_from_being_read():
+    order = Order()
+    for position in range(3):
+        order.enter("slow", position, KIND)
+        order.enter("failed", position + 10, KIND)
+    assert order.moving == 4
+    order.stuck((10,))
+    assert order.moving == 2
+    order.handed_out([0], 5.0)
+    order.grow_patient(5.0 + PATIENCE / 2)
+    assert order.moving == 2
+    order.grow_patient(5.0 + PATIENCE)
+    assert order.moving == 0
+    order.enter("slow", 20, KIND)
+    assert (order.moving, order.waiting) == (0, 5)
+    order.over((0,))
+    assert order.moving == 2, "the next of its key is not slow yet"
+
+
+@given(st.lists(KEYS, max_size=20))
+def test_a_new_kind_is_known_when_a_line_moves(keys):
+    order = Order()
+    heads = [position for position, key in enumerate(keys) if order.enter(key, position, KIND)]
+    order.rename(lambda kind: kind._replace(priority=0))
+    assert all(each.kind.priority == 0 for each in order.over(heads))
