@@ -1,0 +1,49 @@
+"""A row of the ledger: what is known of one stream item that failed or is suspected (LEASES L14 to L20).
+
+Healthy items have none. The protocol and its engines are in `stores/ledger`; what a tailer does with a row is in
+`tailers/rules/ledger.py`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class Place(IntEnum):
+    """Where the item is. DONE and DEAD are terminal: the row goes once the checkpoint has passed it (L20)."""
+
+    SUSPECT = 1  # ran when its tailer or its process died; a mark that bars nothing (L14)
+    PARKING = 2  # about to be appended to the delay service; whoever finds this appends it again (L15)
+    PARKED = 3  # in the delay service
+    RUNNING = 4  # its copy was started
+    DONE = 5
+    DEAD = 6
+
+
+TERMINAL = frozenset((Place.DONE, Place.DEAD))
+#: Rows whose item is never run from its source (L15).
+AWAY = frozenset((Place.PARKING, Place.PARKED, Place.RUNNING, Place.DONE, Place.DEAD))
+
+
+class Entry(NamedTuple):
+    """One row. `position` is the item's in its source; times are wall clock seconds.
+
+    n           how often it was parked; a copy in the delay service carries its own
+    due         when it may start
+    attempts    attempts that failed; `crashes` and `throttles` are counted apart from them
+    fence       of its last hand-out, below which no later one may go (L19)
+    epoch       of the due partition that runs it, while RUNNING (L17)
+    first_seen  when it was first handed out
+    """
+
+    position: int
+    place: Place
+    n: int = 0
+    due: float = 0.0
+    attempts: int = 0
+    crashes: int = 0
+    throttles: int = 0
+    fence: int = 0
+    epoch: int = 0
+    first_seen: float = 0.0

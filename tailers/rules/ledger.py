@@ -1,0 +1,172 @@
+"""What tailers do with the rows of failed stream items (LEASES L14 to L20): the moves, pure.
+
+    an item fails at its source       PARKING(n+1) → append to the delay service → PARKED(n+1) → settled
+    a new owner reads its position    SUSPECT: run, alone · PARKING: append again · any other row: never run from here
+    a copy comes due                  its own n: RUNNING by compare-and-set, then pushed
+                                      a later PARKING: that one is appended again · anything else: it is over
+    a copy ends                       DONE, DEAD, or PARKING(n+1) → append → PARKED(n+1); then settled in its due stream
+
+Every write compares the row as it was read, whole (L16), so whoever lost a race learns the row as it stands and asks
+here again. Nothing here removes rows: the store does, when they are terminal and passed (L20).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from ...sdk.model.ledger import TERMINAL, Entry, Place
+from .settlement import History, Settlement
+
+
+class Find(Enum):
+    """What a new owner does with an item whose position it reads."""
+
+    RUN = "run"
+    ALONE = "alone"  # suspected: runs from the source, with nothing beside it (L14)
+    APPEND = "append"  # append it to the delay service again, then it is settled (L15)
+    SKIP = "skip"  # it is elsewhere: settled
+
+
+def found(row: Entry | None) -> Find:
+    """What an owner does with an item of its source."""
+    if row is None:
+        return Find.RUN
+    if row.place is Place.SUSPECT:
+        return Find.ALONE
+    return Find.APPEND if row.place is Place.PARKING else Find.SKIP
+
+
+class Verdict(Enum):
+    """What a copy that came due does. STALE: a newer owner of the due stream runs it, so this one is over."""
+
+    START = "start"
+    APPEND = "append"
+    OVER = "over"
+    STALE = "stale"
+
+
+def copy_finds(row: Entry | None, n: int, epoch: int, known: Entry | None = None) -> Verdict:
+    """What the n-th copy does, read by the owner of its due stream in `epoch`, with the row as it stands; `known` is
+    the row that this owner wrote itself when it started this very copy before.
+
+    A copy whose n is above the row's can only be met when the ledger was restored from a backup; it starts, since the
+    copy that the row speaks of may be gone.
+    """
+    if row is None or row.place in TERMINAL or row.place is Place.SUSPECT:
+        return Verdict.OVER  # gone, or the item runs from its source (a restored ledger)
+    if row.place is Place.RUNNING and row.epoch > epoch:
+        return Verdict.STALE
+    if n < row.n:
+        return Verdict.APPEND if row.place is Place.PARKING else Verdict.OVER  # L18
+    if row.place is Place.RUNNING and row.epoch == epoch and row != known:
+        return Verdict.OVER  # another copy of the same, started here, and not yet over (L17)
+    return Verdict.START
+
+
+class Due(NamedTuple):
+    """A copy that wants to start: its item's position, its n, the row its owner wrote for it before, and what happened
+    to it since then (None: nothing)."""
+
+    position: int
+    n: int
+    known: Entry | None = None
+    history: History | None = None
+
+
+class Starts(NamedTuple):
+    """What becomes of the copies of one batch, by their index: `start` with the row before and after; `append` with
+    the row to append again; `over` are settled; `stale` says that this owner is over."""
+
+    start: dict[int, tuple[Entry, Entry]]
+    append: dict[int, Entry]
+    over: list[int]
+    stale: bool
+
+
+def starts(rows: Mapping[int, Entry], copies: Sequence[Due], epoch: int, fence: int) -> Starts:
+    """Decides a batch of copies of one ⟨source, partition⟩. `fence` is above those of all rows (L19). The second copy
+    of an item in one batch is over, as one that came later would be."""
+    plan = Starts({}, {}, [], any(row.place is Place.RUNNING and row.epoch > epoch for row in rows.values()))
+    taken: set[int] = set()
+    for index, copy in enumerate(copies):
+        row = rows.get(copy.position)
+        verdict = copy_finds(row, copy.n, epoch, copy.known)
+        if row is not None and verdict is Verdict.START and copy.position not in taken:
+            taken.add(copy.position)
+            plan.start[index] = row, running(row, copy, epoch, fence)
+        elif row is not None and verdict is Verdict.APPEND:
+            plan.append[index] = row
+        elif verdict is not Verdict.STALE:
+            plan.over.append(index)
+    return plan
+
+
+def running(row: Entry, copy: Due, epoch: int, fence: int) -> Entry:
+    """The row of a copy that starts."""
+    if fence <= row.fence:
+        raise ValueError(f"a copy's fence must rise: {fence} after {row.fence}")
+    row = row._replace(place=Place.RUNNING, n=max(row.n, copy.n), epoch=epoch, fence=fence)
+    if copy.history is not None:
+        row = row._replace(crashes=copy.history.crashes, throttles=copy.history.throttles)
+    return row
+
+
+def is_suspect(row: Entry, epoch: int) -> bool:
+    """Whether a copy that starts from this row ran when a former owner of its due stream died."""
+    return row.place is Place.RUNNING and row.epoch < epoch
+
+
+def parking(
+    before: Entry | None, position: int, settlement: Settlement, due: float, fence: int, first_seen: float
+) -> Entry:
+    """The row of an item that failed and is about to be parked until `due`, whether it ran from its source or as a
+    copy."""
+    return Entry(
+        position,
+        Place.PARKING,
+        n=1 if before is None else before.n + 1,
+        due=due,
+        attempts=settlement.failed,
+        crashes=settlement.crashes,
+        throttles=settlement.throttles,
+        fence=fence,
+        first_seen=first_seen if before is None or not before.first_seen else before.first_seen,
+    )
+
+
+def suspect(before: Entry | None, position: int, history: History, fence: int = 0) -> Entry:
+    """The mark of an item that ran when something died. What a former mark counted stays."""
+    row = before if before is not None else Entry(position, Place.SUSPECT)
+    return row._replace(
+        crashes=max(row.crashes, history.crashes),
+        throttles=max(row.throttles, history.throttles),
+        attempts=max(row.attempts, history.attempt - 1),
+        fence=max(row.fence, fence),
+    )
+
+
+class Next(Enum):
+    """After the write of a PARKING row."""
+
+    APPEND = "append"  # the row says it is to be appended, by whomever it was written
+    OVER = "over"  # somebody is further, or the checkpoint has passed: settled
+    AGAIN = "again"  # not this row yet: write again, from the row as it stands
+
+
+def after_parking(wanted: Entry, row: Entry | None) -> Next:
+    """What follows a compare-and-set to `wanted` after which the row is `row`. A repeated write finds its own row, or
+    one further on."""
+    if row is None or row.place in TERMINAL:
+        return Next.OVER  # L13: below the checkpoint no row is created
+    if row.n >= wanted.n:
+        return Next.APPEND if row.place is Place.PARKING else Next.OVER
+    if row.place is Place.RUNNING:
+        return Next.OVER  # a newer owner's copy; what follows of this one is refused
+    return Next.AGAIN
+
+
+def history(row: Entry, late: float = 0.0) -> History:
+    """What happened to the item before its next hand-out."""
+    return History(row.attempts + 1, row.crashes, row.throttles, late)

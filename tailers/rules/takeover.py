@@ -1,0 +1,41 @@
+"""When a stream may be taken from its owner (LEASES L1, L10, L11), by this host's monotonic clock.
+
+The owner counts its lease from when it *sent* a renewal; whoever waits counts from when the *answer* to its read
+arrived. The write lies between the two, so the wait, stretched by the drift, always ends after the lease. Every write
+of the row raises its version: a row that is renewed starts the wait anew, and one that changes between the last look
+and the compare-and-set is not taken.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Seen(NamedTuple):
+    """What was last read of a row. `since`: when this version was first read; 0 is the version of no row."""
+
+    version: int
+    holder: str
+    lease: float
+    since: float
+
+
+def observe(former: Seen | None, version: int, holder: str, lease: float, now: float) -> Seen:
+    """Takes note of a read whose answer came at `now`. An unchanged version keeps the time of its first read."""
+    if former is not None and former.version == version:
+        return former
+    return Seen(version, holder, lease, now)
+
+
+def free_at(seen: Seen, drift: float, *, adopted: bool = False) -> float:
+    """From when the row may be taken: at once when there is none, when it was released empty, or when every scheduler
+    it lists confirmed that it adopted what runs (`adopted`); else after its lease, stretched by `drift` (D of L1)."""
+    if not seen.version or not seen.holder or adopted:
+        return seen.since
+    return seen.since + drift * seen.lease
+
+
+def lapsed(held_until: float, sent: float) -> bool:
+    """Whether a renewal sent at `sent` came too late for a lease that lasted to `held_until`: such an epoch is never
+    resumed, its holder takes a new one (L10)."""
+    return sent > held_until
