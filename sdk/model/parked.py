@@ -12,7 +12,11 @@ _PREFIX = "tailrace-"
 @dataclass(frozen=True, slots=True)
 class Parked:
     """One parked item. `attempt` is the number the next attempt will have; `fence` is that of its last hand-out, below
-    which no later one may go; times are wall clock seconds."""
+    which no later one may go; times are wall clock seconds.
+
+    `tailer`, `partition` and `position` name its row in the ledger, `n` how often it was parked: only the copy whose n
+    the row has may start (L16). 0: it has no row, and starts whenever it is due.
+    """
 
     tailer: str
     id: str
@@ -29,6 +33,9 @@ class Parked:
     headers: Headers = ()
     expires_at: float = 0.0
     progress: str = ""
+    partition: str = ""
+    position: int = 0
+    n: int = 0
 
 
 def parked_headers(item: Parked) -> Headers:
@@ -50,6 +57,9 @@ def parked_headers(item: Parked) -> Headers:
         ("key", item.key),
         ("expires-at", repr(item.expires_at)),
         ("progress", item.progress),
+        ("partition", item.partition),
+        ("position", str(item.position) if item.position else ""),
+        ("n", str(item.n) if item.n else ""),
     )
     return tuple((_PREFIX + name, value) for name, value in own if value) + item.headers
 
@@ -73,4 +83,7 @@ def parked_from(headers: Headers, payload: bytes) -> Parked:
         headers=tuple((name, value) for name, value in headers if not name.startswith(_PREFIX)),
         expires_at=float(own.get("expires-at", 0.0)),
         progress=own.get("progress", ""),
+        partition=own.get("partition", ""),
+        position=int(own.get("position", 0)),
+        n=int(own.get("n", 0)),
     )

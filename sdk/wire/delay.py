@@ -168,6 +168,10 @@ def _request(items: Sequence[Parked]) -> pb.ParkRequest:
     )
     if any(item.throttles for item in items):
         request.throttles.extend([item.throttles for item in items])
+    if any(item.n for item in items):
+        request.partition.extend([item.partition for item in items])
+        request.position.extend([item.position for item in items])
+        request.n.extend([item.n for item in items])
     extras = {}
     for index, item in enumerate(items):
         extra = Extra(item.key, item.headers, item.crashes, item.expires_at, progress=item.progress)
@@ -202,7 +206,8 @@ def _items(request: pb.ParkRequest) -> list[Parked]:
         request.fence,
     )
     throttles = request.throttles or [0] * count
-    if any(len(column) != count for column in (*columns, throttles)):
+    rows = (request.partition or [""] * count, request.position or [0] * count, request.n or [0] * count)
+    if any(len(column) != count for column in (*columns, throttles, *rows)):
         raise InvalidRequest("park: the columns of a request must be of one length")
     found = []
     for index, (kind, payload, attempt, due, seen, reason, fence) in enumerate(zip(*columns, strict=True)):
@@ -224,6 +229,9 @@ def _items(request: pb.ParkRequest) -> list[Parked]:
                 headers=extra.headers,
                 expires_at=extra.expires_at,
                 progress=extra.progress,
+                partition=rows[0][index],
+                position=rows[1][index],
+                n=rows[2][index],
             )
         )
     return found

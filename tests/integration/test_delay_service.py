@@ -138,6 +138,9 @@ async def test_what_was_parked_comes_back_whole(bench: Bench) -> None:
         headers=(("trace", "abc"), ("due", "mine")),
         expires_at=NOW + 99,
         progress="half",
+        partition="3",
+        position=7,
+        n=2,
     )
     await bench.service.park([item])
     await bench.run()

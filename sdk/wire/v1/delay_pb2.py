@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from tailrace.sdk.wire.v1 import common_pb2 as tailrace_dot_sdk_dot_wire_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n tailrace/sdk/wire/v1/delay.proto\x12\x0btailrace.v1\x1a!tailrace/sdk/wire/v1/common.proto\"\x93\x01\n\x0bParkRequest\x12\x0e\n\x06tailer\x18\x01 \x01(\t\x12\x0b\n\x03\x64ue\x18\x02 \x03(\x01\x12\x12\n\nfirst_seen\x18\x03 \x03(\x01\x12\x0e\n\x06reason\x18\x04 \x03(\t\x12\x11\n\tthrottles\x18\x05 \x03(\r\x12\r\n\x05\x66\x65nce\x18\x07 \x03(\x06\x12!\n\x05items\x18\x06 \x01(\x0b\x32\x12.tailrace.v1.Items\"\x0b\n\tParkReply\"\x0e\n\x0c\x44\x65pthRequest\"3\n\nDepthReply\x12%\n\x05rungs\x18\x01 \x03(\x0b\x32\x16.tailrace.v1.RungDepth\"8\n\tRungDepth\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0c\n\x04wait\x18\x02 \x01(\x01\x12\r\n\x05items\x18\x03 \x01(\x04\x32~\n\x05\x44\x65lay\x12\x38\n\x04Park\x12\x18.tailrace.v1.ParkRequest\x1a\x16.tailrace.v1.ParkReply\x12;\n\x05\x44\x65pth\x12\x19.tailrace.v1.DepthRequest\x1a\x17.tailrace.v1.DepthReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n tailrace/sdk/wire/v1/delay.proto\x12\x0btailrace.v1\x1a!tailrace/sdk/wire/v1/common.proto\"\xc3\x01\n\x0bParkRequest\x12\x0e\n\x06tailer\x18\x01 \x01(\t\x12\x0b\n\x03\x64ue\x18\x02 \x03(\x01\x12\x12\n\nfirst_seen\x18\x03 \x03(\x01\x12\x0e\n\x06reason\x18\x04 \x03(\t\x12\x11\n\tthrottles\x18\x05 \x03(\r\x12\r\n\x05\x66\x65nce\x18\x07 \x03(\x06\x12\x11\n\tpartition\x18\x08 \x03(\t\x12\x10\n\x08position\x18\t \x03(\x04\x12\t\n\x01n\x18\n \x03(\r\x12!\n\x05items\x18\x06 \x01(\x0b\x32\x12.tailrace.v1.Items\"\x0b\n\tParkReply\"\x0e\n\x0c\x44\x65pthRequest\"3\n\nDepthReply\x12%\n\x05rungs\x18\x01 \x03(\x0b\x32\x16.tailrace.v1.RungDepth\"8\n\tRungDepth\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0c\n\x04wait\x18\x02 \x01(\x01\x12\r\n\x05items\x18\x03 \x01(\x04\x32~\n\x05\x44\x65lay\x12\x38\n\x04Park\x12\x18.tailrace.v1.ParkRequest\x1a\x16.tailrace.v1.ParkReply\x12;\n\x05\x44\x65pth\x12\x19.tailrace.v1.DepthRequest\x1a\x17.tailrace.v1.DepthReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,15 +33,15 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tailrace.sdk.wire.v1.delay_
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_PARKREQUEST']._serialized_start=85
-  _globals['_PARKREQUEST']._serialized_end=232
-  _globals['_PARKREPLY']._serialized_start=234
-  _globals['_PARKREPLY']._serialized_end=245
-  _globals['_DEPTHREQUEST']._serialized_start=247
-  _globals['_DEPTHREQUEST']._serialized_end=261
-  _globals['_DEPTHREPLY']._serialized_start=263
-  _globals['_DEPTHREPLY']._serialized_end=314
-  _globals['_RUNGDEPTH']._serialized_start=316
-  _globals['_RUNGDEPTH']._serialized_end=372
-  _globals['_DELAY']._serialized_start=374
-  _globals['_DELAY']._serialized_end=500
+  _globals['_PARKREQUEST']._serialized_end=280
+  _globals['_PARKREPLY']._serialized_start=282
+  _globals['_PARKREPLY']._serialized_end=293
+  _globals['_DEPTHREQUEST']._serialized_start=295
+  _globals['_DEPTHREQUEST']._serialized_end=309
+  _globals['_DEPTHREPLY']._serialized_start=311
+  _globals['_DEPTHREPLY']._serialized_end=362
+  _globals['_RUNGDEPTH']._serialized_start=364
+  _globals['_RUNGDEPTH']._serialized_end=420
+  _globals['_DELAY']._serialized_start=422
+  _globals['_DELAY']._serialized_end=548
 # @@protoc_insertion_point(module_scope)

@@ -8,13 +8,16 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ParkRequest(_message.Message):
-    __slots__ = ("tailer", "due", "first_seen", "reason", "throttles", "fence", "items")
+    __slots__ = ("tailer", "due", "first_seen", "reason", "throttles", "fence", "partition", "position", "n", "items")
     TAILER_FIELD_NUMBER: _ClassVar[int]
     DUE_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEEN_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     THROTTLES_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    N_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     tailer: str
     due: _containers.RepeatedScalarFieldContainer[float]
@@ -22,8 +25,11 @@ class ParkRequest(_message.Message):
     reason: _containers.RepeatedScalarFieldContainer[str]
     throttles: _containers.RepeatedScalarFieldContainer[int]
     fence: _containers.RepeatedScalarFieldContainer[int]
+    partition: _containers.RepeatedScalarFieldContainer[str]
+    position: _containers.RepeatedScalarFieldContainer[int]
+    n: _containers.RepeatedScalarFieldContainer[int]
     items: _common_pb2.Items
-    def __init__(self, tailer: _Optional[str] = ..., due: _Optional[_Iterable[float]] = ..., first_seen: _Optional[_Iterable[float]] = ..., reason: _Optional[_Iterable[str]] = ..., throttles: _Optional[_Iterable[int]] = ..., fence: _Optional[_Iterable[int]] = ..., items: _Optional[_Union[_common_pb2.Items, _Mapping]] = ...) -> None: ...
+    def __init__(self, tailer: _Optional[str] = ..., due: _Optional[_Iterable[float]] = ..., first_seen: _Optional[_Iterable[float]] = ..., reason: _Optional[_Iterable[str]] = ..., throttles: _Optional[_Iterable[int]] = ..., fence: _Optional[_Iterable[int]] = ..., partition: _Optional[_Iterable[str]] = ..., position: _Optional[_Iterable[int]] = ..., n: _Optional[_Iterable[int]] = ..., items: _Optional[_Union[_common_pb2.Items, _Mapping]] = ...) -> None: ...
 
 class ParkReply(_message.Message):
     __slots__ = ()

@@ -34,6 +34,9 @@ items = st.builds(
     ).map(tuple),
     expires_at=times,
     progress=st.text(max_size=5),
+    partition=st.text(max_size=5),
+    position=counts,
+    n=counts,
 )
 
 
