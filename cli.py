@@ -14,7 +14,8 @@ import typer
 
 from .bench.commands import bench
 from .demo.commands import demo
-from .gateway.commands import cancel, dead, function, gate, quota, result, status, submit
+from .gateway.commands import cancel, function, gate, quota, result, status, submit
+from .gateway.letter_commands import dead
 from .scheduler.commands import explain, inspect
 from .sdk import terminal
 from .sdk.model.errors import TailraceError

@@ -1,11 +1,11 @@
-"""Commands that talk to the gateway: workloads, functions, gates, quotas, dead letters."""
+"""Commands that talk to the gateway: workloads, functions, gates, quotas."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
@@ -16,7 +16,6 @@ from ..sdk.terminal import GatewayAddress, Json
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ..sdk.model.dead_letter import DeadLetter
     from ..sdk.model.status import WorkloadStatus
     from ..sdk.wire.gateway import GatewayClient
 
@@ -25,7 +24,6 @@ T = TypeVar("T")
 function = typer.Typer(help="Functions that workers have registered.", no_args_is_help=True, rich_markup_mode=None)
 gate = typer.Typer(help="Pause or drop a function's workloads.", no_args_is_help=True, rich_markup_mode=None)
 quota = typer.Typer(help="Limits of functions.", no_args_is_help=True, rich_markup_mode=None)
-dead = typer.Typer(help="Workloads that will not be tried again.", no_args_is_help=True, rich_markup_mode=None)
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID…")]
 Id = Annotated[str, typer.Argument(metavar="ID")]
@@ -130,7 +128,7 @@ def _status_row(id: str, status: WorkloadStatus | None) -> dict[str, Any]:
         "id": status.id,
         "function": status.function,
         "state": status.state,
-        "priority": _label(status.kind.priority),
+        "priority": label(status.kind.priority),
         "collection": status.kind.collection,
         "tenant": status.kind.tenant,
         "attempts": status.attempts,
@@ -143,7 +141,8 @@ def _status_row(id: str, status: WorkloadStatus | None) -> dict[str, Any]:
     }
 
 
-def _label(priority: int) -> str:
+def label(priority: int) -> str:
+    """A priority's name."""
     from ..sdk.model.priority import Priority
 
     return Priority(priority).label
@@ -162,7 +161,7 @@ def result(
 
     with Client(gateway) as client:
         if client.status_many([id])[0] is None:
-            _not_found(f"no workload {id!r} is known: it was never submitted here, or ended long ago")
+            not_found(f"no workload {id!r} is known: it was never submitted here, or ended long ago")
         try:
             value = client.result(id, timeout if wait or timeout else 0)
         except WorkloadFailed as error:
@@ -190,7 +189,7 @@ def function_list(gateway: GatewayAddress = None, as_json: Json = False) -> None
     """Functions, with their priority and retry policy."""
     from ..sdk.model.function_spec import spec_to_dict
 
-    functions = _ask(gateway, lambda client: client.functions())
+    functions = ask(gateway, lambda client: client.functions())
     rows = [spec_to_dict(spec) for spec in functions]
     for row in rows:
         row["attempts"] = row["retry"]["max_attempts"]
@@ -228,7 +227,7 @@ def _set_gate(gateway: str | None, function: str, collection: str, action: str, 
     from ..sdk.identity import whoami
     from ..sdk.model.limits import Gate
 
-    _ask(gateway, lambda client: client.set_gate(Gate(function, collection, action, whoami(), why)))
+    ask(gateway, lambda client: client.set_gate(Gate(function, collection, action, whoami(), why)))
     past = {"pause": "paused", "drop": "dropped from now on", "resume": "resumed"}[action]
     terminal.say(f"{function}{f' / {collection}' if collection else ''}: {past}")
 
@@ -236,7 +235,7 @@ def _set_gate(gateway: str | None, function: str, collection: str, action: str, 
 @gate.command("list")
 def gate_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """The gates that are closed."""
-    gates = _ask(gateway, lambda client: client.limits()).gates
+    gates = ask(gateway, lambda client: client.limits()).gates
     rows = [
         {
             "function": each.function,
@@ -263,78 +262,32 @@ def quota_set(
     """Set all limits of a function; what is not given is not limited."""
     from ..sdk.model.limits import Quota
 
-    _ask(gateway, lambda client: client.set_quota(Quota(function, concurrency, rate, burst, weight)))
+    ask(gateway, lambda client: client.set_quota(Quota(function, concurrency, rate, burst, weight)))
     terminal.say(f"{function}: {'limits set' if concurrency or rate or weight else 'no limits'}")
 
 
 @quota.command("list")
 def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """The limits that are set."""
-    quotas = _ask(gateway, lambda client: client.limits()).quotas
+    quotas = ask(gateway, lambda client: client.limits()).quotas
     names = ["function", "concurrency", "rate", "burst", "weight"]
     rows = [{name: getattr(each, name) for name in names} for each in quotas]
     terminal.show(rows, names, as_json, empty="no function has a limit")
 
 
-@dead.command("list")
-def dead_list(
-    function: Annotated[str, typer.Option("--function", help="Only of this function.")] = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")] = 100,
-    after: Annotated[str, typer.Option("--after", metavar="ID", help="Go on after this one.")] = "",
-    gateway: GatewayAddress = None,
-    as_json: Json = False,
-) -> None:
-    """Dead letters, oldest first."""
-    letters, total = _ask(gateway, lambda client: client.dead_letters(function, limit, after))
-    rows = [_letter_row(letter) for letter in letters]
-    terminal.show(rows, ["id", "function", "outcome", "attempts", "died_at", "reason"], as_json, empty="none")
-    if not as_json and total > len(rows) and rows:
-        terminal.complain(f"{len(rows)} of {total}; go on with --after {rows[-1]['id']}")
-
-
-@dead.command("show")
-def dead_show(id: Id, gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """One dead letter with its payload."""
-    try:
-        letter = _ask(gateway, lambda client: client.dead_letter(id))
-    except InvalidRequest as error:
-        _not_found(str(error))
-    payload = letter.payload.decode("utf-8", "backslashreplace")
-    terminal.show_facts({**_letter_row(letter), "payload": payload}, as_json)
-
-
-def _letter_row(letter: DeadLetter) -> dict[str, Any]:
-    return {
-        "id": letter.id,
-        "function": letter.kind.function,
-        "outcome": letter.outcome,
-        "reason": letter.reason,
-        "attempts": letter.attempts,
-        "crashes": letter.crashes,
-        "priority": _label(letter.kind.priority),
-        "collection": letter.kind.collection,
-        "tenant": letter.kind.tenant,
-        "key": letter.key,
-        "headers": dict(letter.headers),
-        "tailer": letter.tailer,
-        "first_seen": terminal.moment(letter.first_seen),
-        "died_at": terminal.moment(letter.died_at),
-        "progress": letter.progress,
-    }
-
-
-def _not_found(message: str) -> None:
+def not_found(message: str) -> NoReturn:
+    """Ends the command with what is not there."""
     terminal.complain(f"tailrace: {message}")
     raise typer.Exit(terminal.FAILED)
 
 
-def _ask(gateway: str | None, question: Callable[[GatewayClient], Awaitable[T]]) -> T:
+def ask(gateway: str | None, question: Callable[[GatewayClient], Awaitable[T]]) -> T:
     """One conversation with the gateway."""
     from ..sdk.discovery import find_gateway
     from ..sdk.wire.gateway import GatewayClient
 
-    async def ask() -> T:
+    async def conversation() -> T:
         async with GatewayClient(find_gateway(gateway)) as client:
             return await question(client)
 
-    return terminal.call(ask())
+    return terminal.call(conversation())

@@ -22,6 +22,7 @@ class GatewayConfig(BaseModel):
     waiting_results      Result calls that wait at once; beyond it Overloaded (10,000)
     longest_wait         seconds that one Result call may wait (60 s); clients ask again
     watchers             Watch calls at once; beyond it Overloaded (256)
+    max_redrives         how often a dead letter may be redriven and die again (10: by then the cause is not chance)
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,3 +37,4 @@ class GatewayConfig(BaseModel):
     waiting_results: int = Field(default=10_000, ge=1)
     longest_wait: Seconds = Field(default=60.0, gt=0)
     watchers: int = Field(default=256, ge=1)
+    max_redrives: int = Field(default=10, ge=0)

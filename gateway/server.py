@@ -19,6 +19,7 @@ from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from .config import GatewayConfig
 from .control import ControlDesk
+from .dead_letters import DeadLetterDesk
 from .known_functions import KnownFunctions
 from .overview import OverviewDesk, no_parts
 from .status import StatusDesk
@@ -33,7 +34,14 @@ DRAIN_LOOK = 0.01
 class _Front:
     """Each call of the service at the desk that answers it."""
 
-    def __init__(self, submitter: Submitter, desk: StatusDesk, control: ControlDesk, overview: OverviewDesk) -> None:
+    def __init__(
+        self,
+        submitter: Submitter,
+        desk: StatusDesk,
+        control: ControlDesk,
+        letters: DeadLetterDesk,
+        overview: OverviewDesk,
+    ) -> None:
         self.submit = submitter.submit
         self.status = desk.status
         self.result = desk.result
@@ -43,7 +51,10 @@ class _Front:
         self.set_gate = control.set_gate
         self.set_quota = control.set_quota
         self.watch = control.watch
-        self.list_dead = overview.list_dead
+        self.list_dead = letters.list
+        self.count_dead = letters.count
+        self.redrive_dead = letters.redrive
+        self.purge_dead = letters.purge
         self.overview = overview.overview
 
 
@@ -73,6 +84,7 @@ class GatewayServer:
         self._submitter = Submitter(config, queue, functions, clock)
         self._status = StatusDesk(config, queue, results, clock)
         self._control = ControlDesk(control, functions, clock, config.watchers)
+        self._letters = DeadLetterDesk(config, queue, dead_letters, functions, clock)
         self._overview = OverviewDesk(queue, dead_letters, overview)
         self._health = Health(wire.SERVICE)
         self._server: grpc.aio.Server | None = None
@@ -82,7 +94,8 @@ class GatewayServer:
         """Applies the quotas, listens, answers. `address` is the actual one from then on."""
         await self._control.start(self._quotas)
         self._status.start()
-        front = _Front(self._submitter, self._status, self._control, self._overview)
+        self._letters.start()
+        front = _Front(self._submitter, self._status, self._control, self._letters, self._overview)
         self._server, self.address = await serve(self._config.listen, [wire.register(front), self._health.register])
         await self._health.set(True)
 
@@ -101,6 +114,7 @@ class GatewayServer:
         """Closes the listener. Harmless twice, and after a failed start."""
         await self._health.set(False)
         self._submitter.close()
+        await self._letters.stop()
         await self._control.stop()
         await self._status.stop()
         server, self._server = self._server, None

@@ -68,7 +68,10 @@ class RemoteDeadLetters(StoreClient):
     add = remote(DeadLetters.add)
     list = remote(DeadLetters.list)
     get = remote(DeadLetters.get)
+    mark = remote(DeadLetters.mark)
+    moved = remote(DeadLetters.moved)
     remove = remote(DeadLetters.remove)
+    counts = remote(DeadLetters.counts)
     count = remote(DeadLetters.count)
 
 

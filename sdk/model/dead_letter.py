@@ -1,15 +1,44 @@
-"""A dead letter: a workload that will not be tried again by itself, with its reasons."""
+"""A dead letter: a workload that will not be tried again by itself, with its reasons; and which letters are meant."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .workload import Headers, Kind
 
 
+class Death(NamedTuple):
+    """One end of a workload that was redriven after it."""
+
+    died_at: float
+    outcome: str
+    reason: str
+    attempts: int
+    crashes: int
+    progress: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a redriven workload brings along: where it first came from, how often it was redriven, how it died before
+    (oldest first, the last ones)."""
+
+    tailer: str
+    id: str
+    first_seen: float
+    redrives: int
+    deaths: tuple[Death, ...] = ()
+
+
 @dataclass(slots=True)
 class DeadLetter:
-    """`outcome` is the Outcome's name in lower case; `tailer` is where it came from; times are wall clock seconds."""
+    """`outcome` is the Outcome's name in lower case; `tailer` is where it came from; times are wall clock seconds.
+
+    partition, position   of the stream item that died; -1: an item without a position
+    past                  None: never redriven
+    number                the store's: rises with each letter, new when a letter is replaced; 0: not stored yet
+    """
 
     id: str
     tailer: str
@@ -24,3 +53,48 @@ class DeadLetter:
     key: str = ""
     headers: Headers = ()
     progress: str = ""
+    partition: str = ""
+    position: int = -1
+    past: Past | None = None
+    number: int = field(default=0, compare=False)
+
+    @property
+    def redrives(self) -> int:
+        """How often it was redriven before it died."""
+        return 0 if self.past is None else self.past.redrives
+
+
+@dataclass(frozen=True, slots=True)
+class LetterFilter:
+    """Which letters: all conditions hold; an empty one means any.
+
+    tailer      where it died or where it first came from
+    reason      a part of the reason, as it is written
+    since       died at this wall clock second or later; `until`: before it
+    attempts    at least so many; `crashes` and `redrives` likewise
+    moving      only those whose redrive has begun and was not finished
+    """
+
+    ids: tuple[str, ...] = ()
+    function: str = ""
+    tailer: str = ""
+    collection: str = ""
+    tenant: str = ""
+    reason: str = ""
+    since: float = 0.0
+    until: float = 0.0
+    attempts: int = 0
+    crashes: int = 0
+    redrives: int = 0
+    moving: bool = False
+
+
+class Moved(NamedTuple):
+    """A letter that became a workload again: its number, the workload's id, and what that one brings along."""
+
+    number: int
+    id: str
+    past: Past
+
+
+EVERY = LetterFilter()

@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self
 import grpc
 
 from ..identity import whoami
-from ..model.dead_letter import DeadLetter
+from ..model.dead_letter import EVERY, DeadLetter, LetterFilter
 from ..model.errors import InvalidRequest, TailraceError
 from ..model.function_spec import FunctionSpec
 from ..model.limits import Gate, Quota, Snapshot
@@ -25,13 +25,13 @@ from ..model.status import WorkloadStatus
 from .channel import abort, dial, error_of
 from .convert import function_from_wire, function_to_wire
 from .gateway_messages import (
-    dead_letter_from_wire,
     gate_to_wire,
     overview_from_wire,
     quota_to_wire,
     snapshot_from_wire,
     status_from_wire,
 )
+from .letter_messages import filter_to_wire, letter_from_wire
 from .v1 import gateway_pb2 as pb
 from .v1.gateway_pb2_grpc import GatewayStub, add_GatewayServicer_to_server
 
@@ -52,6 +52,9 @@ _UNARY = {
     "SetGate": "set_gate",
     "SetQuota": "set_quota",
     "ListDead": "list_dead",
+    "CountDead": "count_dead",
+    "RedriveDead": "redrive_dead",
+    "PurgeDead": "purge_dead",
     "Overview": "overview",
 }
 
@@ -76,6 +79,12 @@ class Gateway(Protocol):
     async def set_quota(self, request: pb.SetQuotaRequest) -> pb.ControlReply: ...
 
     async def list_dead(self, request: pb.ListDeadRequest) -> pb.ListDeadReply: ...
+
+    async def count_dead(self, request: pb.CountDeadRequest) -> pb.CountDeadReply: ...
+
+    async def redrive_dead(self, request: pb.RedriveDeadRequest) -> pb.RedriveDeadReply: ...
+
+    async def purge_dead(self, request: pb.PurgeDeadRequest) -> pb.PurgeDeadReply: ...
 
     async def overview(self, request: pb.OverviewRequest) -> pb.OverviewReply: ...
 
@@ -181,17 +190,39 @@ class GatewayClient:
         reply = await self.call("Status", pb.StatusRequest(ids=ids))
         return [status_from_wire(message) for message in reply.statuses]
 
-    async def dead_letters(self, function: str = "", limit: int = 100, after: str = "") -> tuple[list[DeadLetter], int]:
-        """Dead letters without payloads, oldest first, and how many there are in all."""
-        reply = await self.call("ListDead", pb.ListDeadRequest(function=function, limit=limit, after=after))
-        return [dead_letter_from_wire(letter) for letter in reply.letters], int(reply.total)
+    async def dead_letters(
+        self, which: LetterFilter = EVERY, limit: int = 100, after: int = 0
+    ) -> tuple[list[DeadLetter], int]:
+        """Dead letters without payloads, oldest first, from after number `after` on; and how many there are in all."""
+        reply = await self.call("ListDead", pb.ListDeadRequest(filter=filter_to_wire(which), limit=limit, after=after))
+        return [letter_from_wire(letter) for letter in reply.letters], int(reply.total)
 
     async def dead_letter(self, id: str) -> DeadLetter:
         """One dead letter with its payload. Raises InvalidRequest when there is none of this id."""
         reply = await self.call("ListDead", pb.ListDeadRequest(id=id))
         if not reply.letters:
             raise InvalidRequest(f"there is no dead letter {id!r}; `tailrace dead list` shows those there are")
-        return dead_letter_from_wire(reply.letters[0])
+        return letter_from_wire(reply.letters[0])
+
+    async def count_dead(self, which: LetterFilter = EVERY) -> pb.CountDeadReply:
+        """How many there are of each function, and how many a redrive would refuse."""
+        reply: pb.CountDeadReply = await self.call("CountDead", pb.CountDeadRequest(filter=filter_to_wire(which)))
+        return reply
+
+    async def redrive(
+        self, which: LetterFilter, limit: int = 100, after: int = 0, timeout: float | None = None
+    ) -> pb.RedriveDeadReply:
+        """Makes up to `limit` letters workloads again: go on after the reply's `next` until it is 0. Each letter moves
+        once, however often this is repeated."""
+        request = pb.RedriveDeadRequest(filter=filter_to_wire(which), limit=limit, after=after)
+        reply: pb.RedriveDeadReply = await self.call("RedriveDead", request, timeout)
+        return reply
+
+    async def purge(self, which: LetterFilter, limit: int = 1000, timeout: float | None = None) -> dict[str, int]:
+        """Forgets up to `limit` letters; how many of each function. Empty: there were no more."""
+        request = pb.PurgeDeadRequest(filter=filter_to_wire(which), limit=limit)
+        reply = await self.call("PurgeDead", request, timeout)
+        return {each.name: int(each.count) for each in reply.purged}
 
     async def overview(self) -> Overview:
         """What rests where."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..model.dead_letter import DeadLetter
 from ..model.limits import Gate, Quota, Snapshot
 from ..model.overview import Overview, TailerOverview
 from ..model.status import WorkloadStatus
 from ..model.workload import Headers, Kind
-from .convert import function_from_wire, function_to_wire, headers_from_wire, headers_to_wire
+from .convert import function_from_wire, function_to_wire, headers_to_wire
 from .v1 import gateway_pb2 as pb
 
 _TAILER_FIELDS = TailerOverview.__slots__
@@ -149,48 +148,6 @@ def snapshot_from_wire(message: pb.ControlSnapshot) -> Snapshot:
         gates=[gate_from_wire(gate) for gate in message.gates],
         quotas=[quota_from_wire(quota) for quota in message.quotas],
         functions=[function_from_wire(function) for function in message.functions],
-    )
-
-
-def dead_letter_to_wire(letter: DeadLetter) -> pb.DeadLetter:
-    """A dead letter as a message."""
-    kind = letter.kind
-    return pb.DeadLetter(
-        id=letter.id,
-        function=kind.function,
-        priority=kind.priority,
-        collection=kind.collection,
-        tenant=kind.tenant,
-        tailer=letter.tailer,
-        outcome=letter.outcome,
-        reason=letter.reason,
-        attempts=letter.attempts,
-        crashes=letter.crashes,
-        first_seen=letter.first_seen,
-        died_at=letter.died_at,
-        payload=letter.payload,
-        key=letter.key,
-        headers=headers_to_wire(letter.headers),
-        progress=letter.progress,
-    )
-
-
-def dead_letter_from_wire(message: pb.DeadLetter) -> DeadLetter:
-    """The inverse of `dead_letter_to_wire`."""
-    return DeadLetter(
-        id=message.id,
-        tailer=message.tailer,
-        kind=Kind(message.function, message.priority, message.collection, message.tenant),
-        payload=message.payload,
-        outcome=message.outcome,
-        reason=message.reason,
-        attempts=message.attempts,
-        crashes=message.crashes,
-        first_seen=message.first_seen,
-        died_at=message.died_at,
-        key=message.key,
-        headers=headers_from_wire(message.headers),
-        progress=message.progress,
     )
 
 

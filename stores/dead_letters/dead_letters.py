@@ -5,26 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...sdk.model.dead_letter import DeadLetter
+from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
 
 
 class DeadLetters(Protocol):
-    """Durable when a method returns."""
+    """Durable when a method returns. A letter is removed by its number, which a replaced one does not keep: what is
+    removed is what was read."""
 
     async def add(self, letters: Sequence[DeadLetter]) -> None:
-        """Keeps the letters; one with a known id replaces it."""
+        """Keeps the letters; one with a known id replaces it. `number` and `past` of what is given do not matter: a
+        letter whose id is that of a redriven workload has that one's past from then on, and its first sight."""
 
-    async def list(self, function: str, limit: int, after: str = "") -> list[DeadLetter]:
-        """Oldest first, of one function or of all (""), after the letter with id `after`; payloads left empty."""
+    async def list(self, which: LetterFilter, limit: int, after: int = 0, max_bytes: int = 0) -> list[DeadLetter]:
+        """Oldest first, those with a number above `after`. Payloads are left empty; with `max_bytes` they are there,
+        about so many bytes in all (one letter at least)."""
 
     async def get(self, id: str) -> DeadLetter | None:
         """One letter with its payload."""
 
-    async def remove(self, ids: Sequence[str]) -> int:
+    async def mark(self, numbers: Sequence[int], moving: bool) -> None:
+        """Notes that letters are about to become workloads again, or that they are not."""
+
+    async def moved(self, letters: Sequence[Moved], now: float) -> int:
+        """Forgets letters that are workloads again, and remembers what these bring along; in one step. A past is
+        forgotten with its letter, or when no letter came for KEPT_PAST seconds. Returns how many letters there were."""
+
+    async def remove(self, numbers: Sequence[int]) -> int:
         """Forgets letters; returns how many there were."""
+
+    async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
+        """How many there are of each function."""
 
     async def count(self) -> int:
         """How many there are."""
 
 
-__all__ = ["DeadLetter", "DeadLetters"]
+#: Seconds for which the past of a redriven workload is remembered: longer than any retry policy goes on.
+KEPT_PAST = 90 * 86_400.0
+
+__all__ = ["EVERY", "KEPT_PAST", "DeadLetter", "DeadLetters", "LetterFilter", "Moved"]

@@ -1,4 +1,8 @@
-"""Dead letters in SQLite: one row each, in the order in which they died."""
+"""Dead letters in SQLite: one row each, in the order in which they died.
+
+What few letters have (a position, a past, a redrive under way) is in tables of its own, so that a file of an older
+version needs no change.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,12 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from ...sdk.model.dead_letter import DeadLetter
+import msgspec
+
+from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
 from ...sdk.model.workload import Kind
 from ..sqlite import SqliteFile
+from .dead_letters import KEPT_PAST
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS dead_letters (
@@ -32,12 +39,37 @@ CREATE TABLE IF NOT EXISTS dead_letters (
     payload BLOB NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS dead_letters_function ON dead_letters (function, number);
+CREATE TABLE IF NOT EXISTS dead_letter_positions (
+    id TEXT PRIMARY KEY,
+    partition TEXT NOT NULL,
+    position INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dead_letters_moving (number INTEGER PRIMARY KEY) STRICT;
+CREATE TABLE IF NOT EXISTS redriven (
+    id TEXT PRIMARY KEY, -- of the workload that the letter became
+    at REAL NOT NULL,
+    tailer TEXT NOT NULL,
+    redrives INTEGER NOT NULL,
+    past TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS redriven_at ON redriven (at);
 """
 
 _COLUMNS = (
     "id, tailer, function, priority, collection, tenant, outcome, reason, attempts, crashes, first_seen, died_at,"
     " key, headers, progress"
 )
+_JOINED = (
+    "l.number, l.id, l.tailer, function, priority, collection, tenant, outcome, reason, attempts, crashes, first_seen,"
+    " died_at, key, headers, progress, partition, position, past"
+)
+_FROM = (
+    " FROM dead_letters AS l LEFT JOIN dead_letter_positions AS p ON p.id = l.id LEFT JOIN redriven AS r ON r.id = l.id"
+)
+_NUMBERS = "(SELECT value FROM json_each(?))"
+
+_encode = msgspec.json.Encoder().encode
+_decode_past = msgspec.json.Decoder(Past).decode
 
 
 class SqliteDeadLetters:
@@ -48,6 +80,7 @@ class SqliteDeadLetters:
 
     async def add(self, letters: Sequence[DeadLetter]) -> None:
         rows = [_row(letter) for letter in letters]
+        placed = [(letter.id, letter.partition, letter.position) for letter in letters if letter.position >= 0]
 
         def put(connection: sqlite3.Connection) -> None:
             connection.executemany(
@@ -55,41 +88,81 @@ class SqliteDeadLetters:
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
+            connection.executemany("INSERT OR REPLACE INTO dead_letter_positions VALUES (?, ?, ?)", placed)
 
         if rows:
             await self._file.write(put)
 
-    async def list(self, function: str, limit: int, after: str = "") -> list[DeadLetter]:
+    async def list(self, which: LetterFilter, limit: int, after: int = 0, max_bytes: int = 0) -> list[DeadLetter]:
+        condition, values = _condition(which)
+        payload = "payload" if max_bytes else "x''"
+
         def load(connection: sqlite3.Connection) -> list[Any]:
-            return connection.execute(
-                f"SELECT {_COLUMNS}, x'' FROM dead_letters"
-                " WHERE (?1 = '' OR function = ?1)"
-                " AND number > coalesce((SELECT number FROM dead_letters WHERE id = ?2), 0)"
-                " ORDER BY number LIMIT ?3",
-                (function, after, limit),
-            ).fetchall()
+            rows: list[Any] = []
+            left = max_bytes
+            for row in connection.execute(
+                f"SELECT {_JOINED}, {payload}{_FROM} WHERE l.number > ?{condition} ORDER BY l.number LIMIT ?",
+                (after, *values, limit),
+            ):
+                left -= len(row[-1])
+                if rows and left < 0:
+                    break
+                rows.append(row)
+            return rows
 
         return [_letter(row) for row in await self._file.read(load)]
 
     async def get(self, id: str) -> DeadLetter | None:
         def load(connection: sqlite3.Connection) -> Any:
-            return connection.execute(
-                f"SELECT {_COLUMNS}, payload FROM dead_letters WHERE id = ?",
-                (id,),
-            ).fetchone()
+            return connection.execute(f"SELECT {_JOINED}, payload{_FROM} WHERE l.id = ?", (id,)).fetchone()
 
         row = await self._file.read(load)
         return None if row is None else _letter(row)
 
-    async def remove(self, ids: Sequence[str]) -> int:
-        text = json.dumps([*ids])
+    async def mark(self, numbers: Sequence[int], moving: bool) -> None:
+        text = json.dumps([*numbers])
 
-        def forget(connection: sqlite3.Connection) -> int:
-            return connection.execute(
-                "DELETE FROM dead_letters WHERE id IN (SELECT value FROM json_each(?))", (text,)
-            ).rowcount
+        def note(connection: sqlite3.Connection) -> None:
+            connection.execute(f"DELETE FROM dead_letters_moving WHERE number IN {_NUMBERS}", (text,))
+            if moving:
+                connection.execute(
+                    f"INSERT INTO dead_letters_moving SELECT number FROM dead_letters WHERE number IN {_NUMBERS}",
+                    (text,),
+                )
+                connection.execute(  # marks of letters that were replaced since
+                    "DELETE FROM dead_letters_moving WHERE number NOT IN (SELECT number FROM dead_letters)"
+                )
 
-        return await self._file.write(forget)
+        await self._file.write(note)
+
+    async def moved(self, letters: Sequence[Moved], now: float) -> int:
+        text = json.dumps([each.number for each in letters])
+        rows = [(each.id, now, each.past.tailer, each.past.redrives, _encode(each.past).decode()) for each in letters]
+
+        def move(connection: sqlite3.Connection) -> int:
+            gone = _forget(connection, text)
+            connection.executemany("INSERT OR REPLACE INTO redriven VALUES (?, ?, ?, ?, ?)", rows)
+            connection.execute(
+                "DELETE FROM redriven WHERE at < ? AND id NOT IN (SELECT id FROM dead_letters)", (now - KEPT_PAST,)
+            )
+            return gone
+
+        return await self._file.write(move)
+
+    async def remove(self, numbers: Sequence[int]) -> int:
+        text = json.dumps([*numbers])
+        return await self._file.write(lambda connection: _forget(connection, text))
+
+    async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
+        condition, values = _condition(which)
+
+        def load(connection: sqlite3.Connection) -> dict[str, int]:
+            rows = connection.execute(
+                f"SELECT function, count(*){_FROM} WHERE true{condition} GROUP BY function ORDER BY function", values
+            )
+            return {function: int(count) for function, count in rows}
+
+        return await self._file.read(load)
 
     async def count(self) -> int:
         def load(connection: sqlite3.Connection) -> int:
@@ -97,6 +170,40 @@ class SqliteDeadLetters:
             return int(count)
 
         return await self._file.read(load)
+
+
+def _condition(which: LetterFilter) -> tuple[str, list[Any]]:
+    """Of a filter: what follows WHERE, beginning with AND, and its values."""
+    wanted: list[tuple[bool, str, tuple[Any, ...]]] = [
+        (bool(which.ids), "l.id IN (SELECT value FROM json_each(?))", (json.dumps(which.ids),)),
+        (bool(which.function), "function = ?", (which.function,)),
+        (bool(which.tailer), "(l.tailer = ? OR r.tailer = ?)", (which.tailer, which.tailer)),
+        (bool(which.collection), "collection = ?", (which.collection,)),
+        (bool(which.tenant), "tenant = ?", (which.tenant,)),
+        (bool(which.reason), "instr(reason, ?) > 0", (which.reason,)),
+        (bool(which.since), "died_at >= ?", (which.since,)),
+        (bool(which.until), "died_at < ?", (which.until,)),
+        (bool(which.attempts), "attempts >= ?", (which.attempts,)),
+        (bool(which.crashes), "crashes >= ?", (which.crashes,)),
+        (bool(which.redrives), "redrives >= ?", (which.redrives,)),
+        (which.moving, "l.number IN (SELECT number FROM dead_letters_moving)", ()),
+    ]
+    chosen = [(text, values) for is_wanted, text, values in wanted if is_wanted]
+    return "".join(f" AND {text}" for text, _ in chosen), [value for _, values in chosen for value in values]
+
+
+def _forget(connection: sqlite3.Connection, numbers: str) -> int:
+    """Removes letters and what belongs to them. `numbers` is a JSON array."""
+    ids = json.dumps(
+        [id for (id,) in connection.execute(f"SELECT id FROM dead_letters WHERE number IN {_NUMBERS}", (numbers,))]
+    )
+    for statement, argument in (
+        (f"DELETE FROM dead_letter_positions WHERE id IN {_NUMBERS}", ids),
+        (f"DELETE FROM redriven WHERE id IN {_NUMBERS}", ids),
+        (f"DELETE FROM dead_letters_moving WHERE number IN {_NUMBERS}", numbers),
+    ):
+        connection.execute(statement, (argument,))
+    return connection.execute(f"DELETE FROM dead_letters WHERE number IN {_NUMBERS}", (numbers,)).rowcount
 
 
 def _row(letter: DeadLetter) -> tuple[Any, ...]:
@@ -122,8 +229,9 @@ def _row(letter: DeadLetter) -> tuple[Any, ...]:
 
 
 def _letter(row: tuple[Any, ...]) -> DeadLetter:
-    id, tailer, function, priority, collection, tenant, *rest, key, headers, progress, payload = row
-    outcome, reason, attempts, crashes, first_seen, died_at = rest
+    number, id, tailer, function, priority, collection, tenant, *rest, partition, position, past, payload = row
+    outcome, reason, attempts, crashes, first_seen, died_at, key, headers, progress = rest
+    before = None if past is None else _decode_past(past)
     return DeadLetter(
         id,
         tailer,
@@ -133,9 +241,13 @@ def _letter(row: tuple[Any, ...]) -> DeadLetter:
         reason,
         attempts,
         crashes,
-        first_seen,
+        first_seen if before is None else before.first_seen,
         died_at,
         key,
         tuple((name, value) for name, value in json.loads(headers)),
         progress,
+        partition or "",
+        -1 if position is None else position,
+        before,
+        number,
     )

@@ -7,7 +7,8 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...sdk.model.dead_letter import DeadLetter
+from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
+from ...sdk.model.redrive import past_of
 from ...sdk.model.workload import Kind
 from ...stores.dead_letters.dead_letters import DeadLetters
 from .bench import MODEL, StoreBench, StoreLaws
@@ -19,7 +20,11 @@ def letter(id: str, function: str = "f", **changes: object) -> DeadLetter:
 
 
 async def ids_of(store: StoreBench[DeadLetters], function: str = "") -> list[str]:
-    return [each.id for each in await store.engine.list(function, 1000)]
+    return [each.id for each in await store.engine.list(LetterFilter(function=function), 1000)]
+
+
+async def numbers_of(store: StoreBench[DeadLetters], *ids: str) -> list[int]:
+    return [each.number for each in await store.engine.list(LetterFilter(ids=ids), 1000)] if ids else []
 
 
 ids = st.sampled_from(["a", "b", "c", "d/é"])
@@ -51,6 +56,8 @@ class DeadLetterLaws(StoreLaws[DeadLetters]):
             key="k",
             headers=(("a", "1"), ("a", "2"), ("", "\x00")),
             progress="half",
+            partition="p/é",
+            position=1 << 40,
         )
         await store.engine.add([full, letter("plain")])
         for _ in range(2):
@@ -60,7 +67,9 @@ class DeadLetterLaws(StoreLaws[DeadLetters]):
 
     async def test_an_unknown_id_is_none(self, store: StoreBench[DeadLetters]) -> None:
         assert await store.engine.get("unknown") is None
-        assert await store.engine.remove(["unknown"]) == 0
+        assert await store.engine.remove([17]) == 0
+        await store.engine.mark([17], True)
+        assert await store.engine.list(LetterFilter(moving=True), 10) == []
         assert await store.engine.remove([]) == 0
         assert await store.engine.count() == 0
 
@@ -75,10 +84,19 @@ class DeadLetterLaws(StoreLaws[DeadLetters]):
         assert await store.engine.get("a") == letter("a", "g", reason="again", attempts=9)
         assert await ids_of(store, "f") == ["b"]
 
+    async def test_what_replaced_a_letter_is_not_removed_in_its_place(self, store: StoreBench[DeadLetters]) -> None:
+        await store.engine.add([letter("a")])
+        numbers = await numbers_of(store, "a")
+        await store.engine.mark(numbers, True)
+        await store.engine.add([letter("a", died_at=9.0)])
+        assert await store.engine.remove(numbers) == 0
+        assert await store.engine.get("a") == letter("a", died_at=9.0)
+        assert await store.engine.list(LetterFilter(moving=True), 10) == []
+
     async def test_a_list_is_oldest_first_and_without_payloads(self, store: StoreBench[DeadLetters]) -> None:
         await store.engine.add([letter("z"), letter("a")])
         await store.engine.add([letter("m")])
-        found = await store.engine.list("", 10)
+        found = await store.engine.list(EVERY, 10)
         assert [each.id for each in found] == ["z", "a", "m"]
         assert found[0] == letter("z", payload=b"")
 
@@ -93,14 +111,94 @@ class DeadLetterLaws(StoreLaws[DeadLetters]):
         await store.engine.add([letter(f"{number:02}", "fg"[number % 2]) for number in range(20)])
         for function, expected in (("", range(20)), ("g", range(1, 20, 2))):
             seen: list[str] = []
-            while page := await store.engine.list(function, 3, seen[-1] if seen else ""):
+            after = 0
+            while page := await store.engine.list(LetterFilter(function=function), 3, after):
                 assert len(page) <= 3
                 seen.extend(each.id for each in page)
+                after = page[-1].number
             assert seen == [f"{number:02}" for number in expected]
+
+    async def test_pages_go_on_where_they_were_when_letters_go_meanwhile(self, store: StoreBench[DeadLetters]) -> None:
+        await store.engine.add([letter(f"{number:02}") for number in range(9)])
+        first = await store.engine.list(EVERY, 3)
+        assert await store.engine.remove([each.number for each in first]) == 3
+        await store.engine.add([letter("late")])
+        rest = await store.engine.list(EVERY, 10, first[-1].number)
+        assert [each.id for each in rest] == ["03", "04", "05", "06", "07", "08", "late"]
+
+    async def test_payloads_come_up_to_a_bound_and_always_one(self, store: StoreBench[DeadLetters]) -> None:
+        await store.engine.add([letter(str(number), payload=bytes(100)) for number in range(5)])
+        assert [len(each.payload) for each in await store.engine.list(EVERY, 10, 0, 350)] == [100, 100, 100]
+        assert [len(each.payload) for each in await store.engine.list(EVERY, 10, 0, 1)] == [100]
+        assert len(await store.engine.list(EVERY, 2, 0, 10_000)) == 2
+
+    async def test_every_condition_of_a_filter_holds(self, store: StoreBench[DeadLetters]) -> None:
+        kind = Kind("f", 1, "nightly", "acme")
+        plain = letter("plain", died_at=10.0)
+        special = letter("special", kind=kind, tailer="u", reason="50% of_all", died_at=20.0, attempts=9, crashes=4)
+        await store.engine.add([plain, special])
+        for which in (
+            LetterFilter(ids=("special", "unknown")),
+            LetterFilter(tailer="u"),
+            LetterFilter(collection="nightly"),
+            LetterFilter(tenant="acme"),
+            LetterFilter(reason="% of_"),
+            LetterFilter(since=20.0),
+            LetterFilter(attempts=9),
+            LetterFilter(crashes=4),
+            LetterFilter(function="f", tenant="acme", since=11.0, until=21.0),
+        ):
+            assert [each.id for each in await store.engine.list(which, 10)] == ["special"], which
+            assert await store.engine.counts(which) == {"f": 1}
+        for which in (LetterFilter(until=20.0), LetterFilter(reason="boom")):
+            assert [each.id for each in await store.engine.list(which, 10)] == ["plain"], which
+        for which in (LetterFilter(since=20.5), LetterFilter(reason="BOOM"), LetterFilter(tailer="u", reason="boom")):
+            assert await store.engine.list(which, 10) == []
+            assert await store.engine.counts(which) == {}
+
+    async def test_counts_are_by_function(self, store: StoreBench[DeadLetters]) -> None:
+        await store.engine.add([letter("1", "f"), letter("2", "g"), letter("3", "f")])
+        assert await store.engine.counts() == {"f": 2, "g": 1}
+
+    async def test_a_mark_stays_until_it_is_taken_back(self, store: StoreBench[DeadLetters]) -> None:
+        await store.engine.add([letter("a"), letter("b")])
+        await store.engine.mark(await numbers_of(store, "b"), True)
+        await store.reopen()
+        assert [each.id for each in await store.engine.list(LetterFilter(moving=True), 10)] == ["b"]
+        await store.engine.mark(await numbers_of(store, "b"), False)
+        assert await store.engine.list(LetterFilter(moving=True), 10) == []
+
+    async def test_what_moved_is_gone_and_its_past_meets_the_next_death(self, store: StoreBench[DeadLetters]) -> None:
+        # Given a letter that became the workload `new`, which died too, before or after the move was noted
+        for early in (False, True):
+            await store.engine.add([letter("a", partition="p", position=7, first_seen=1.0)])
+            [first] = await store.engine.list(LetterFilter(ids=("a",)), 1)
+            again = letter("new", tailer="queue", first_seen=50.0, died_at=60.0)
+            if early:
+                await store.engine.add([again])
+            assert await store.engine.moved([Moved(first.number, "new", past_of(first))], 55.0) == 1
+            if not early:
+                await store.engine.add([again])
+            await store.reopen()
+            # Then its letter tells both, and is found by where it first came from
+            [second] = await store.engine.list(LetterFilter(tailer="t", redrives=1), 10)
+            assert (second.id, second.tailer, second.first_seen, second.redrives) == ("new", "queue", 1.0, 1)
+            assert second.past == past_of(first)
+            assert (second.past.tailer, second.past.id) == ("t", "a")
+            assert await store.engine.get("a") is None
+            # And a move that is repeated changes nothing
+            assert await store.engine.moved([Moved(first.number, "new", past_of(first))], 55.0) == 0
+            assert [each.id for each in await store.engine.list(EVERY, 10)] == ["new"]
+            await store.engine.remove([second.number])
+            # And with the letter its past is forgotten
+            await store.engine.add([again])
+            assert (await store.engine.list(EVERY, 10))[0].past is None
+            await store.engine.remove(await numbers_of(store, "new"))
 
     async def test_removed_letters_are_gone_and_the_others_stay(self, store: StoreBench[DeadLetters]) -> None:
         await store.engine.add([letter("a"), letter("b"), letter("c")])
-        assert await store.engine.remove(["a", "c", "unknown", "a"]) == 2
+        numbers = await numbers_of(store, "a", "c")
+        assert await store.engine.remove([*numbers, 1000, numbers[0]]) == 2
         for _ in range(2):
             assert await ids_of(store) == ["b"]
             assert await store.engine.count() == 1
@@ -109,7 +207,8 @@ class DeadLetterLaws(StoreLaws[DeadLetters]):
     async def test_many_letters_at_once_are_kept(self, store: StoreBench[DeadLetters]) -> None:
         await store.engine.add([letter(str(number)) for number in range(3000)])
         assert await store.engine.count() == 3000
-        assert await store.engine.remove([str(number) for number in range(2999)]) == 2999
+        found = await store.engine.list(EVERY, 2999)
+        assert await store.engine.remove([each.number for each in found]) == 2999
 
     @MODEL
     @given(steps=steps)
@@ -124,7 +223,7 @@ class DeadLetterLaws(StoreLaws[DeadLetters]):
                 elif what == "remove":
                     assert isinstance(value, list)
                     gone = set(value) & set(known)
-                    assert await store.engine.remove(value) == len(gone)
+                    assert await store.engine.remove(await numbers_of(store, *value)) == len(gone)
                     for id in gone:
                         del known[id]
                 else:

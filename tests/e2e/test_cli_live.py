@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,8 +108,34 @@ def test_a_dead_letter_keeps_its_reason_and_payload(up: Up) -> None:
     assert failed.returncode == 1
     assert "no such street" in failed.stderr
     assert id in [row["id"] for row in up.json("dead", "list", "--function", "fail")]
-    shown = up.json("dead", "show", id)
+    shown = up.json("dead", "show", id, "--payload")
     assert json.loads(shown["payload"]) == {"reason": "no such street"}
+    assert "payload" not in up.json("dead", "show", id)
+
+
+def test_dead_letters_are_redriven_with_their_history_and_purged(up: Up) -> None:
+    ids = [up.run("submit", "fail", "reason=round and round").stdout.strip() for _ in range(3)]
+    for id in ids:
+        up.run("result", id, "--wait", "--timeout", "20s")
+    mine = ("--function", "fail", "--reason", "round and round")
+    assert up.json("dead", "redrive", *mine, "--dry-run") == [
+        {"function": "fail", "letters": 3, "redriven_too_often": 0, "registered": True}
+    ]
+    assert up.json("dead", "redrive", *mine, "--rate", "20") == {"redriven": {"fail": 3}, "refused": []}
+    # They die again, as other workloads, and tell it
+    deadline = time.monotonic() + 20
+    while len(rows := up.json("dead", "list", *mine)) < 3 and time.monotonic() < deadline:
+        pass
+    assert sorted(row["first_id"] for row in rows) == sorted(ids)
+    assert [row["redrives"] for row in rows] == [1, 1, 1]
+    text = up.run("dead", "show", rows[0]["id"]).stdout
+    assert "before it was redriven" in text
+    # A purge without --yes asks, and here nobody answers
+    refused = up.run("dead", "purge", *mine)
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+    assert up.run("dead", "purge").returncode == 2
+    assert up.json("dead", "purge", *mine, "--yes") == {"purged": {"fail": 3}}
+    assert up.json("dead", "list", *mine) == []
 
 
 def test_a_gate_holds_and_explains(up: Up) -> None:

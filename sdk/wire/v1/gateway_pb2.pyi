@@ -211,20 +211,74 @@ class ControlSnapshot(_message.Message):
     functions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Function]
     def __init__(self, version: _Optional[int] = ..., gates: _Optional[_Iterable[_Union[Gate, _Mapping]]] = ..., quotas: _Optional[_Iterable[_Union[Quota, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ...) -> None: ...
 
-class ListDeadRequest(_message.Message):
-    __slots__ = ("function", "limit", "id", "after")
+class DeadFilter(_message.Message):
+    __slots__ = ("ids", "function", "tailer", "collection", "tenant", "reason", "since", "until", "attempts", "crashes")
+    IDS_FIELD_NUMBER: _ClassVar[int]
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    TAILER_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    CRASHES_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    function: str
+    tailer: str
+    collection: str
+    tenant: str
+    reason: str
+    since: float
+    until: float
+    attempts: int
+    crashes: int
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., function: _Optional[str] = ..., tailer: _Optional[str] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., reason: _Optional[str] = ..., since: _Optional[float] = ..., until: _Optional[float] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ...) -> None: ...
+
+class ListDeadRequest(_message.Message):
+    __slots__ = ("filter", "limit", "id", "after")
+    FILTER_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
-    function: str
+    filter: DeadFilter
     limit: int
     id: str
-    after: str
-    def __init__(self, function: _Optional[str] = ..., limit: _Optional[int] = ..., id: _Optional[str] = ..., after: _Optional[str] = ...) -> None: ...
+    after: int
+    def __init__(self, filter: _Optional[_Union[DeadFilter, _Mapping]] = ..., limit: _Optional[int] = ..., id: _Optional[str] = ..., after: _Optional[int] = ...) -> None: ...
+
+class Death(_message.Message):
+    __slots__ = ("died_at", "outcome", "reason", "attempts", "crashes", "progress")
+    DIED_AT_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    CRASHES_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    died_at: float
+    outcome: str
+    reason: str
+    attempts: int
+    crashes: int
+    progress: str
+    def __init__(self, died_at: _Optional[float] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., progress: _Optional[str] = ...) -> None: ...
+
+class Past(_message.Message):
+    __slots__ = ("tailer", "id", "first_seen", "redrives", "deaths")
+    TAILER_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SEEN_FIELD_NUMBER: _ClassVar[int]
+    REDRIVES_FIELD_NUMBER: _ClassVar[int]
+    DEATHS_FIELD_NUMBER: _ClassVar[int]
+    tailer: str
+    id: str
+    first_seen: float
+    redrives: int
+    deaths: _containers.RepeatedCompositeFieldContainer[Death]
+    def __init__(self, tailer: _Optional[str] = ..., id: _Optional[str] = ..., first_seen: _Optional[float] = ..., redrives: _Optional[int] = ..., deaths: _Optional[_Iterable[_Union[Death, _Mapping]]] = ...) -> None: ...
 
 class DeadLetter(_message.Message):
-    __slots__ = ("id", "function", "tailer", "outcome", "reason", "attempts", "crashes", "died_at", "payload", "priority", "collection", "tenant", "first_seen", "key", "headers", "progress")
+    __slots__ = ("id", "function", "tailer", "outcome", "reason", "attempts", "crashes", "died_at", "payload", "priority", "collection", "tenant", "first_seen", "key", "headers", "progress", "past", "number", "partition", "position")
     ID_FIELD_NUMBER: _ClassVar[int]
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     TAILER_FIELD_NUMBER: _ClassVar[int]
@@ -241,6 +295,10 @@ class DeadLetter(_message.Message):
     KEY_FIELD_NUMBER: _ClassVar[int]
     HEADERS_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    PAST_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
     id: str
     function: str
     tailer: str
@@ -257,7 +315,11 @@ class DeadLetter(_message.Message):
     key: str
     headers: _containers.RepeatedCompositeFieldContainer[_common_pb2.Header]
     progress: str
-    def __init__(self, id: _Optional[str] = ..., function: _Optional[str] = ..., tailer: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., died_at: _Optional[float] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., first_seen: _Optional[float] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., progress: _Optional[str] = ...) -> None: ...
+    past: Past
+    number: int
+    partition: str
+    position: int
+    def __init__(self, id: _Optional[str] = ..., function: _Optional[str] = ..., tailer: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., died_at: _Optional[float] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., first_seen: _Optional[float] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., progress: _Optional[str] = ..., past: _Optional[_Union[Past, _Mapping]] = ..., number: _Optional[int] = ..., partition: _Optional[str] = ..., position: _Optional[int] = ...) -> None: ...
 
 class ListDeadReply(_message.Message):
     __slots__ = ("letters", "total")
@@ -266,6 +328,76 @@ class ListDeadReply(_message.Message):
     letters: _containers.RepeatedCompositeFieldContainer[DeadLetter]
     total: int
     def __init__(self, letters: _Optional[_Iterable[_Union[DeadLetter, _Mapping]]] = ..., total: _Optional[int] = ...) -> None: ...
+
+class CountDeadRequest(_message.Message):
+    __slots__ = ("filter",)
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    filter: DeadFilter
+    def __init__(self, filter: _Optional[_Union[DeadFilter, _Mapping]] = ...) -> None: ...
+
+class DeadCount(_message.Message):
+    __slots__ = ("function", "count", "worn", "known")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    WORN_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    function: str
+    count: int
+    worn: int
+    known: bool
+    def __init__(self, function: _Optional[str] = ..., count: _Optional[int] = ..., worn: _Optional[int] = ..., known: _Optional[bool] = ...) -> None: ...
+
+class CountDeadReply(_message.Message):
+    __slots__ = ("counts", "max_redrives")
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    MAX_REDRIVES_FIELD_NUMBER: _ClassVar[int]
+    counts: _containers.RepeatedCompositeFieldContainer[DeadCount]
+    max_redrives: int
+    def __init__(self, counts: _Optional[_Iterable[_Union[DeadCount, _Mapping]]] = ..., max_redrives: _Optional[int] = ...) -> None: ...
+
+class RedriveDeadRequest(_message.Message):
+    __slots__ = ("filter", "limit", "after")
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    filter: DeadFilter
+    limit: int
+    after: int
+    def __init__(self, filter: _Optional[_Union[DeadFilter, _Mapping]] = ..., limit: _Optional[int] = ..., after: _Optional[int] = ...) -> None: ...
+
+class Redriven(_message.Message):
+    __slots__ = ("id", "function", "workload", "refused")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    WORKLOAD_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    function: str
+    workload: str
+    refused: str
+    def __init__(self, id: _Optional[str] = ..., function: _Optional[str] = ..., workload: _Optional[str] = ..., refused: _Optional[str] = ...) -> None: ...
+
+class RedriveDeadReply(_message.Message):
+    __slots__ = ("letters", "next")
+    LETTERS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    letters: _containers.RepeatedCompositeFieldContainer[Redriven]
+    next: int
+    def __init__(self, letters: _Optional[_Iterable[_Union[Redriven, _Mapping]]] = ..., next: _Optional[int] = ...) -> None: ...
+
+class PurgeDeadRequest(_message.Message):
+    __slots__ = ("filter", "limit")
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    filter: DeadFilter
+    limit: int
+    def __init__(self, filter: _Optional[_Union[DeadFilter, _Mapping]] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class PurgeDeadReply(_message.Message):
+    __slots__ = ("purged",)
+    PURGED_FIELD_NUMBER: _ClassVar[int]
+    purged: _containers.RepeatedCompositeFieldContainer[CountByName]
+    def __init__(self, purged: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ...) -> None: ...
 
 class OverviewRequest(_message.Message):
     __slots__ = ()

@@ -84,6 +84,21 @@ class GatewayStub:
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDeadRequest.SerializeToString,
                 response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDeadReply.FromString,
                 _registered_method=True)
+        self.CountDead = channel.unary_unary(
+                '/tailrace.v1.Gateway/CountDead',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CountDeadRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CountDeadReply.FromString,
+                _registered_method=True)
+        self.RedriveDead = channel.unary_unary(
+                '/tailrace.v1.Gateway/RedriveDead',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RedriveDeadRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RedriveDeadReply.FromString,
+                _registered_method=True)
+        self.PurgeDead = channel.unary_unary(
+                '/tailrace.v1.Gateway/PurgeDead',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadReply.FromString,
+                _registered_method=True)
         self.Overview = channel.unary_unary(
                 '/tailrace.v1.Gateway/Overview',
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewRequest.SerializeToString,
@@ -153,8 +168,26 @@ class GatewayServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListDead(self, request, context):
-        """Dead letters, oldest first.
+        """Dead letters, oldest first; how many; and what becomes of them: workloads again, or nothing.
         """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CountDead(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RedriveDead(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PurgeDead(self, request, context):
+        """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -218,6 +251,21 @@ def add_GatewayServicer_to_server(servicer, server):
                     servicer.ListDead,
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDeadRequest.FromString,
                     response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDeadReply.SerializeToString,
+            ),
+            'CountDead': grpc.unary_unary_rpc_method_handler(
+                    servicer.CountDead,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CountDeadRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CountDeadReply.SerializeToString,
+            ),
+            'RedriveDead': grpc.unary_unary_rpc_method_handler(
+                    servicer.RedriveDead,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RedriveDeadRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RedriveDeadReply.SerializeToString,
+            ),
+            'PurgeDead': grpc.unary_unary_rpc_method_handler(
+                    servicer.PurgeDead,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadReply.SerializeToString,
             ),
             'Overview': grpc.unary_unary_rpc_method_handler(
                     servicer.Overview,
@@ -495,6 +543,87 @@ class Gateway:
             '/tailrace.v1.Gateway/ListDead',
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDeadRequest.SerializeToString,
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDeadReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountDead(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/CountDead',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CountDeadRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CountDeadReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RedriveDead(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/RedriveDead',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RedriveDeadRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RedriveDeadReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PurgeDead(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/PurgeDead',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadReply.FromString,
             options,
             channel_credentials,
             insecure,

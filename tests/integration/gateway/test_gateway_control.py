@@ -1,4 +1,4 @@
-"""Gates, quotas, the function registry, who watches them; dead letters, overview, health."""
+"""Gates, quotas, the function registry, who watches them; overview, health."""
 
 from __future__ import annotations
 
@@ -182,36 +182,6 @@ async def test_too_many_watchers_are_refused(stores: Any) -> None:
     await running.stop()
 
 
-def letter(id: str, function: str = "add") -> DeadLetter:
-    return DeadLetter(
-        id,
-        "orders",
-        Kind(function, 1, "nightly", "acme"),
-        b"{}",
-        "fatal",
-        "bad",
-        3,
-        1,
-        1.0,
-        2.0,
-        "k",
-        (("h", "v"),),
-        "p",
-    )
-
-
-async def test_dead_letters_are_listed_and_shown(stores: Any, operator: GatewayClient) -> None:
-    await stores.dead_letters.add([letter("a"), letter("b", "send_email")])
-    letters, total = await operator.dead_letters()
-    assert ([each.id for each in letters], total) == (["a", "b"], 2)
-    assert [each.id for each in (await operator.dead_letters("send_email"))[0]] == ["b"]
-    assert await operator.dead_letter("a") == letter("a")
-    with pytest.raises(tailrace.InvalidRequest, match="no dead letter 'c'"):
-        await operator.dead_letter("c")
-    with pytest.raises(tailrace.InvalidRequest, match="limit"):
-        await operator.dead_letters(limit=1001)
-
-
 async def test_the_overview_joins_what_the_parts_tell_with_the_stores_counts(stores: Any) -> None:
     tailer = TailerOverview("orders", "log", "running", read=7, lag=-1, detail="fine")
 
@@ -227,7 +197,7 @@ async def test_the_overview_joins_what_the_parts_tell_with_the_stores_counts(sto
         parts,
     )
     await running.start()
-    await stores.dead_letters.add([letter("a")])
+    await stores.dead_letters.add([DeadLetter("a", "orders", Kind("add"), b"{}", "fatal", "bad", 3, 1, 1.0, 2.0)])
     async with GatewayClient(running.address) as operator, tailrace.AsyncClient(running.address) as client:
         await client.submit("add", a=1)
         seen = await operator.overview()

@@ -1,0 +1,213 @@
+"""Dead letters at the gateway: listed, counted, purged, and made workloads again.
+
+A redrive moves each letter exactly once, whatever dies in between: the letter is marked, its workload is submitted
+under a token that the queue takes once, then the letter goes. What was marked when a gateway died, or when a store did
+not answer, is finished by the next one; so the time in which a workload may be submitted twice (the queue forgets
+tokens with the workloads that ended, a day later) never comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..sdk.clock import Clock
+from ..sdk.model.dead_letter import DeadLetter, LetterFilter, Moved
+from ..sdk.model.errors import InvalidRequest, Overloaded, StoreFull, TailraceError, UserError
+from ..sdk.model.redrive import past_of, refusal, token
+from ..sdk.model.status import ENDED
+from ..sdk.wire.letter_messages import filter_from_wire, letter_to_wire
+from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..stores.dead_letters.dead_letters import DeadLetters
+from ..stores.queue.queue import NewItem, Queue
+from .config import GatewayConfig
+from .known_functions import KnownFunctions
+from .submission import SUBMISSION_PREFIX
+
+#: Dead letters of one answer, unless asked for fewer; and the most that may be asked for.
+USUAL_LETTERS = 100
+MOST_LETTERS = 1000
+#: Payload bytes that one step of a redrive reads.
+STEP_BYTES = 8 << 20
+#: Seconds before what was left in the middle is tried again.
+PAUSE = 1.0
+
+_LOG = logging.getLogger("tailrace.gateway")
+
+
+class DeadLetterDesk:
+    """Answers ListDead, CountDead, RedriveDead and PurgeDead. One redrive at a time: the others wait for their turn."""
+
+    def __init__(
+        self, config: GatewayConfig, queue: Queue, letters: DeadLetters, functions: KnownFunctions, clock: Clock
+    ) -> None:
+        self._config = config
+        self._queue = queue
+        self._letters = letters
+        self._functions = functions
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._left = asyncio.Event()  # something may be left in the middle
+        self._left.set()
+        self._finisher: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Finishes what an earlier gateway left in the middle, now or when its stores answer."""
+        self._finisher = asyncio.create_task(self._finish(), name="finish-redrives")
+
+    async def stop(self) -> None:
+        """Harmless twice. What is in the middle is finished by the next gateway."""
+        finisher, self._finisher = self._finisher, None
+        if finisher is not None:
+            finisher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await finisher
+
+    async def list(self, request: pb.ListDeadRequest) -> pb.ListDeadReply:
+        """Letters oldest first; or one of them with its payload."""
+        total = await self._letters.count()
+        if request.id:
+            letter = await self._letters.get(request.id)
+            return pb.ListDeadReply(letters=[] if letter is None else [letter_to_wire(letter)], total=total)
+        limit = _limit(request.limit)
+        letters = await self._letters.list(filter_from_wire(request.filter), limit, request.after)
+        return pb.ListDeadReply(letters=[letter_to_wire(letter) for letter in letters], total=total)
+
+    async def count(self, request: pb.CountDeadRequest) -> pb.CountDeadReply:
+        """How many there are of each function, and how many of them a redrive would refuse."""
+        which, most = filter_from_wire(request.filter), self._config.max_redrives
+        counts = await self._letters.counts(which)
+        worn = await self._letters.counts(replace(which, redrives=most)) if most else counts
+        rows = [
+            pb.DeadCount(
+                function=function,
+                count=count,
+                worn=worn.get(function, 0),
+                known=self._functions.get(function) is not None,
+            )
+            for function, count in counts.items()
+        ]
+        return pb.CountDeadReply(counts=rows, max_redrives=most)
+
+    async def purge(self, request: pb.PurgeDeadRequest) -> pb.PurgeDeadReply:
+        """Forgets the oldest of the letters meant; ask again until there are no more."""
+        async with self._turn:
+            letters = await self._letters.list(filter_from_wire(request.filter), _limit(request.limit))
+            if letters:
+                await self._letters.remove([letter.number for letter in letters])
+        purged = Counter(letter.kind.function for letter in letters)
+        if purged:
+            _LOG.info("dead letters purged: %s", dict(purged))
+        return pb.PurgeDeadReply(purged=[pb.CountByName(name=name, count=count) for name, count in purged.items()])
+
+    async def redrive(self, request: pb.RedriveDeadRequest) -> pb.RedriveDeadReply:
+        """Makes the oldest of the letters meant workloads again; go on after `next` until it is 0."""
+        which = filter_from_wire(request.filter)
+        async with self._turn:
+            letters = await self._letters.list(which, _limit(request.limit), request.after, STEP_BYTES)
+            refused = await self._refused(letters)
+            going = [letter for letter in letters if letter.id not in refused]
+            became = await self._move(going, refused)
+        rows = [
+            pb.Redriven(
+                id=letter.id,
+                function=letter.kind.function,
+                workload=became.get(letter.id, ""),
+                refused=refused.get(letter.id, ""),
+            )
+            for letter in letters
+        ]
+        if became:
+            _LOG.info("dead letters redriven: %s", dict(Counter(each.function for each in rows if each.workload)))
+        return pb.RedriveDeadReply(letters=rows, next=letters[-1].number if letters else 0)
+
+    async def _refused(self, letters: Sequence[DeadLetter]) -> dict[str, str]:
+        """Why letters stay, by id."""
+        refused: dict[str, str] = {}
+        for letter in letters:
+            known = self._functions.get(letter.kind.function) is not None
+            if why := refusal(letter, self._config.max_redrives, known):
+                refused[letter.id] = why
+        # A letter is durable before its workload ends in the queue: until then that one may still come back by itself.
+        ids = [letter.id for letter in letters if letter.id not in refused and letter.position < 0]
+        for id, status in zip(ids, await self._queue.status(ids) if ids else (), strict=True):
+            if status is not None and status.state.label not in ENDED:
+                refused[id] = "its workload has not ended in the queue yet: try again in a moment"
+        return refused
+
+    async def _move(self, letters: Sequence[DeadLetter], refused: dict[str, str]) -> dict[str, str]:
+        """The ids of the workloads that letters became. What the queue refuses for good joins the refused."""
+        if not letters:
+            return {}
+        await self._letters.mark([letter.number for letter in letters], True)
+        became: dict[str, str] = {}
+        try:
+            try:
+                became = await self._submit(letters)
+            except UserError:  # one of them cannot be stored: the others can
+                for letter in letters:
+                    try:
+                        became |= await self._submit([letter])
+                    except UserError as error:
+                        refused[letter.id] = str(error)
+        except (Overloaded, StoreFull):  # nothing of this call was stored
+            await self._settle(letters, became)
+            raise
+        except BaseException:
+            self._left.set()
+            raise
+        await self._settle(letters, became)
+        return became
+
+    async def _submit(self, letters: Sequence[DeadLetter]) -> dict[str, str]:
+        stored = await self._queue.submit([_item(letter) for letter in letters])
+        return {letter.id: each.id for letter, each in zip(letters, stored, strict=True)}
+
+    async def _settle(self, letters: Sequence[DeadLetter], became: dict[str, str]) -> None:
+        """Letters that became workloads go, the others are no longer marked."""
+        try:
+            gone = [Moved(each.number, became[each.id], past_of(each)) for each in letters if each.id in became]
+            if gone:
+                await self._letters.moved(gone, self._clock.wall())
+            stay = [letter.number for letter in letters if letter.id not in became]
+            if stay:
+                await self._letters.mark(stay, False)
+        except BaseException:
+            self._left.set()
+            raise
+
+    async def _finish(self) -> None:
+        while True:
+            await self._left.wait()
+            self._left.clear()
+            try:
+                async with self._turn:
+                    while letters := await self._letters.list(LetterFilter(moving=True), MOST_LETTERS, 0, STEP_BYTES):
+                        refused: dict[str, str] = {}
+                        await self._move(letters, refused)
+                        for id, why in refused.items():
+                            _LOG.warning("a redrive of %s was not finished: %s", id, why)
+            except TailraceError as error:
+                _LOG.warning("redrives that were begun wait for their stores: %s", error)
+                self._left.set()
+                await asyncio.sleep(PAUSE)
+
+
+def _item(letter: DeadLetter) -> NewItem:
+    return NewItem(
+        letter.kind,
+        letter.payload,
+        key=letter.key,
+        headers=letter.headers,
+        dedupe_key=SUBMISSION_PREFIX + token(letter),
+    )
+
+
+def _limit(limit: int) -> int:
+    if limit > MOST_LETTERS:
+        raise InvalidRequest(f"limit is {limit}: at most {MOST_LETTERS} dead letters are taken at once")
+    return limit or USUAL_LETTERS

@@ -1,0 +1,360 @@
+"""Commands on dead letters: list, show, redrive, purge. They ask the gateway, never a store."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..sdk import terminal
+from ..sdk.model.errors import InvalidRequest, TailraceError, Unavailable
+from ..sdk.terminal import GatewayAddress, Json
+from .commands import Id, ask, label, not_found
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..sdk.model.dead_letter import DeadLetter, LetterFilter
+    from ..sdk.wire.gateway import GatewayClient
+    from ..sdk.wire.v1 import gateway_pb2 as pb
+
+dead = typer.Typer(help="Workloads that will not be tried again.", no_args_is_help=True, rich_markup_mode=None)
+
+#: Letters of one step of a redrive or a purge; steps of a staggered redrive in a second; refusals that are shown.
+STEP = 500
+STEPS_A_SECOND = 4.0
+SHOWN = 20
+#: Bytes of a payload that `show --payload` prints.
+PREVIEW = 4096
+#: Seconds in which one step must be answered.
+STEP_TIMEOUT = 60.0
+#: Seconds that a redrive under way waits for a gateway that is away.
+PATIENCE = 15
+
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID…]", help="These letters.")]
+OfFunction = Annotated[str, typer.Option("--function", help="Only of this function.")]
+OfTailer = Annotated[str, typer.Option("--tailer", help="Only from this tailer, now or at first.")]
+OfCollection = Annotated[str, typer.Option("--collection", help="Only of this collection.")]
+OfTenant = Annotated[str, typer.Option("--tenant", help="Only of this tenant.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Only with this text in the reason.")]
+Since = Annotated[str, typer.Option("--since", metavar="TIME", help='Died since: "1h" ago, or "2026-05-01T12:00".')]
+Until = Annotated[str, typer.Option("--until", metavar="TIME", help="Died before; written likewise.")]
+Attempts = Annotated[int, typer.Option("--attempts", min=0, help="Only after at least so many failed attempts.")]
+Crashes = Annotated[int, typer.Option("--crashes", min=0, help="Only after at least so many crashes.")]
+Every = Annotated[bool, typer.Option("--all", help="All letters: needed when nothing else says which.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")]
+
+
+@dead.command("list")
+def dead_list(
+    function: OfFunction = "",
+    tailer: OfTailer = "",
+    collection: OfCollection = "",
+    tenant: OfTenant = "",
+    reason: Reason = "",
+    since: Since = "",
+    until: Until = "",
+    attempts: Attempts = 0,
+    crashes: Crashes = 0,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")] = 100,
+    after: Annotated[int, typer.Option("--after", metavar="NUMBER", min=0, help="Go on after this one.")] = 0,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Dead letters, oldest first."""
+    which = _filter([], function, tailer, collection, tenant, reason, since, until, attempts, crashes)
+    letters, total = ask(gateway, lambda client: client.dead_letters(which, limit, after))
+    rows = [_row(letter) for letter in letters]
+    columns = ["id", "function", "outcome", "attempts", "redrives", "died_at", "reason"]
+    terminal.show(rows, columns, as_json, empty="none")
+    if not as_json and len(rows) == limit:
+        terminal.complain(f"{len(rows)} of {total} in all; go on with --after {letters[-1].number}")
+
+
+@dead.command("show")
+def dead_show(
+    id: Id,
+    payload: Annotated[bool, typer.Option("--payload", help=f"Its payload too, the first {PREVIEW} bytes.")] = False,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """One dead letter with its history."""
+    try:
+        letter = ask(gateway, lambda client: client.dead_letter(id))
+    except InvalidRequest as error:
+        not_found(str(error))
+    facts: dict[str, Any] = {**_row(letter), "payload_bytes": len(letter.payload)}
+    if payload:
+        facts["payload"] = letter.payload[:PREVIEW].decode("utf-8", "backslashreplace")
+    history = _history(letter)
+    if as_json:
+        terminal.show_json({**facts, "history": history})
+        return
+    terminal.show_facts(facts, False)
+    if history:
+        terminal.say("\nbefore it was redriven:")
+        terminal.show(history, ["died_at", "outcome", "attempts", "crashes", "progress", "reason"], False)
+
+
+@dead.command("redrive")
+def dead_redrive(
+    ids: Ids = None,
+    function: OfFunction = "",
+    tailer: OfTailer = "",
+    collection: OfCollection = "",
+    tenant: OfTenant = "",
+    reason: Reason = "",
+    since: Since = "",
+    until: Until = "",
+    attempts: Attempts = 0,
+    crashes: Crashes = 0,
+    every: Every = False,
+    rate: Annotated[float, typer.Option("--rate", min=0, help="At most so many a second; 0: at once.")] = 0.0,
+    dry_run: DryRun = False,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Make dead letters workloads of their functions again, attempts anew. Run again after an interruption."""
+    which = _filter(ids or [], function, tailer, collection, tenant, reason, since, until, attempts, crashes)
+    _something("redrive", which, every)
+    counts = ask(gateway, lambda client: client.count_dead(which))
+    if dry_run:
+        _show_counts(counts, as_json)
+        return
+    total = sum(each.count for each in counts.counts)
+    moved: dict[str, int] = {}
+    refused: list[dict[str, str]] = []
+
+    async def all_of_them(client: GatewayClient) -> None:
+        with terminal.progress("redriving", total) as advance:
+            await _redrive(client, which, rate, moved, refused, advance)
+
+    try:
+        ask(gateway, all_of_them)
+    except TailraceError:
+        terminal.complain(f"{sum(moved.values())} of {total} were redriven: run the same command again to go on")
+        raise
+    if as_json:
+        terminal.show_json({"redriven": moved, "refused": refused})
+    else:
+        terminal.say(f"redriven: {_in_words(moved)}")
+        for each in refused[:SHOWN]:
+            terminal.complain(f"{each['id']} stays: {each['refused']}")
+        if len(refused) > SHOWN:
+            terminal.complain(f"… and {len(refused) - SHOWN} more stay")
+    if refused:
+        raise typer.Exit(terminal.FAILED)
+
+
+async def _redrive(
+    client: GatewayClient,
+    which: LetterFilter,
+    rate: float,
+    moved: dict[str, int],
+    refused: list[dict[str, str]],
+    advance: Callable[[int], None],
+) -> None:
+    """Step by step, never faster than `rate` letters a second. What dies meanwhile is not meant: see `_filter`."""
+    import asyncio
+
+    from ..sdk.clock import SYSTEM_CLOCK
+
+    step = STEP if not rate else max(1, min(STEP, int(rate / STEPS_A_SECOND)))
+    after, turn, patience = 0, SYSTEM_CLOCK.monotonic(), PATIENCE
+    while True:
+        try:
+            reply = await client.redrive(which, step, after, STEP_TIMEOUT)
+        except Unavailable:
+            if not patience:
+                raise
+            patience -= 1
+            await asyncio.sleep(1.0)
+            continue
+        patience = PATIENCE
+        for each in reply.letters:
+            if each.refused:
+                refused.append({"id": each.id, "function": each.function, "refused": each.refused})
+            else:
+                moved[each.function] = moved.get(each.function, 0) + 1
+        advance(len(reply.letters))
+        after = reply.next
+        if not after:
+            return
+        if rate:
+            turn = max(turn, SYSTEM_CLOCK.monotonic() - 1 / STEPS_A_SECOND) + len(reply.letters) / rate
+            await asyncio.sleep(max(0.0, turn - SYSTEM_CLOCK.monotonic()))
+
+
+@dead.command("purge")
+def dead_purge(
+    ids: Ids = None,
+    function: OfFunction = "",
+    tailer: OfTailer = "",
+    collection: OfCollection = "",
+    tenant: OfTenant = "",
+    reason: Reason = "",
+    since: Since = "",
+    until: Until = "",
+    attempts: Attempts = 0,
+    crashes: Crashes = 0,
+    every: Every = False,
+    dry_run: DryRun = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Forget dead letters, payloads and all. Asks first."""
+    which = _filter(ids or [], function, tailer, collection, tenant, reason, since, until, attempts, crashes)
+    _something("purge", which, every)
+    counts = ask(gateway, lambda client: client.count_dead(which))
+    if dry_run:
+        _show_counts(counts, as_json)
+        return
+    found = {each.function: each.count for each in counts.counts}
+    if found and not yes:
+        if not sys.stdin.isatty():
+            raise InvalidRequest(f"this would forget {_in_words(found)} for ever: say --yes if that is meant")
+        typer.confirm(f"Forget {_in_words(found)} for ever?", abort=True, err=True)
+    gone: dict[str, int] = {}
+
+    async def all_of_them(client: GatewayClient) -> None:
+        with terminal.progress("purging", sum(found.values())) as advance:
+            while purged := await client.purge(which, STEP, STEP_TIMEOUT):
+                for name, count in purged.items():
+                    gone[name] = gone.get(name, 0) + count
+                advance(sum(purged.values()))
+
+    ask(gateway, all_of_them)
+    if as_json:
+        terminal.show_json({"purged": gone})
+    else:
+        terminal.say(f"purged: {_in_words(gone)}")
+
+
+def _filter(
+    ids: list[str],
+    function: str,
+    tailer: str,
+    collection: str,
+    tenant: str,
+    reason: str,
+    since: str,
+    until: str,
+    attempts: int,
+    crashes: int,
+) -> LetterFilter:
+    """The letters that the options mean: those that are dead by now, so that what dies again is not meant again."""
+    from ..sdk.clock import SYSTEM_CLOCK
+    from ..sdk.model.dead_letter import LetterFilter
+
+    now = SYSTEM_CLOCK.wall()
+    return LetterFilter(
+        ids=tuple(ids),
+        function=function,
+        tailer=tailer,
+        collection=collection,
+        tenant=tenant,
+        reason=reason,
+        since=moment_of("--since", since, now),
+        until=moment_of("--until", until, now) or now,
+        attempts=attempts,
+        crashes=crashes,
+    )
+
+
+def moment_of(option: str, text: str, now: float) -> float:
+    """A wall clock time, from how long before `now` or from an ISO 8601 time (without a zone: the local one); 0 for an
+    empty text. Raises InvalidRequest."""
+    from datetime import datetime
+
+    from ..sdk.model.units import seconds
+
+    if not text:
+        return 0.0
+    try:
+        return max(1.0, now - seconds(text))
+    except InvalidRequest:
+        pass
+    try:
+        return max(1.0, datetime.fromisoformat(text).timestamp())
+    except (ValueError, OverflowError, OSError):
+        raise InvalidRequest(
+            f'{option} is {text!r}: expected how long ago, such as "90m", or a time such as "2026-05-01T12:00"'
+        ) from None
+
+
+def _something(what: str, which: LetterFilter, every: bool) -> None:
+    """Refuses to take all letters by accident."""
+    from dataclasses import replace
+
+    from ..sdk.model.dead_letter import EVERY
+
+    if not every and replace(which, until=0.0) == EVERY:
+        raise InvalidRequest(f"which letters? Name ids or a filter, or say --all to {what} every one")
+
+
+def _show_counts(reply: pb.CountDeadReply, as_json: bool) -> None:
+    rows = [
+        {
+            "function": each.function,
+            "letters": each.count,
+            "redriven_too_often": each.worn,
+            "registered": each.known,
+        }
+        for each in reply.counts
+    ]
+    terminal.show(
+        rows, ["function", "letters", "redriven_too_often", "registered"], as_json, empty="no letter is meant"
+    )
+
+
+def _in_words(counts: dict[str, int]) -> str:
+    """Counts by function, for people."""
+    total = sum(counts.values())
+    if not total:
+        return "none"
+    listed = ", ".join(f"{count} of {name or '(no function)'}" for name, count in sorted(counts.items()))
+    return f"{total} letter{'s' if total > 1 else ''} ({listed})"
+
+
+def _row(letter: DeadLetter) -> dict[str, Any]:
+    past = letter.past
+    return {
+        "id": letter.id,
+        "function": letter.kind.function,
+        "outcome": letter.outcome,
+        "reason": letter.reason,
+        "attempts": letter.attempts,
+        "crashes": letter.crashes,
+        "redrives": letter.redrives,
+        "priority": label(letter.kind.priority),
+        "collection": letter.kind.collection,
+        "tenant": letter.kind.tenant,
+        "key": letter.key,
+        "headers": dict(letter.headers),
+        "tailer": letter.tailer,
+        "partition": letter.partition,
+        "position": None if letter.position < 0 else letter.position,
+        "first_tailer": past.tailer if past else letter.tailer,
+        "first_id": past.id if past else letter.id,
+        "first_seen": terminal.moment(letter.first_seen),
+        "died_at": terminal.moment(letter.died_at),
+        "progress": letter.progress,
+        "number": letter.number,
+    }
+
+
+def _history(letter: DeadLetter) -> list[dict[str, Any]]:
+    """The deaths before this one, oldest first."""
+    return [
+        {
+            "died_at": terminal.moment(death.died_at),
+            "outcome": death.outcome,
+            "attempts": death.attempts,
+            "crashes": death.crashes,
+            "progress": death.progress,
+            "reason": death.reason,
+        }
+        for death in (letter.past.deaths if letter.past is not None else ())
+    ]

@@ -1,0 +1,54 @@
+"""May a dead letter be redriven, under which token, and what does it bring along: THE rule.
+
+A redriven letter becomes a fresh workload of its function in the queue (a retry is another source): attempts begin
+anew, what happened before stays with it. One that died again after too many redrives is refused: a letter that always
+comes back is a loop, and a loop of letters must end at a person.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from .dead_letter import DeadLetter, Death, Past
+
+#: Former deaths that are kept, the latest ones, and characters of each one's reason and progress note.
+DEATHS_KEPT = 20
+REASON_KEPT = 500
+NOTE_KEPT = 200
+
+
+def refusal(letter: DeadLetter, most: int, known: bool) -> str:
+    """Why a letter stays where it is; empty: it may go. `most` redrives are allowed; `known`: its function is."""
+    if not letter.kind.function:
+        return "it names no function: mend its source, then purge it"
+    if not known:
+        return f"no worker has registered the function {letter.kind.function!r}: start one that does, or purge it"
+    if letter.redrives >= most:
+        return (
+            f"it was redriven {letter.redrives} times and died each time (`max_redrives` of the gateway is {most}): "
+            "mend the function or the data, or purge it"
+        )
+    return ""
+
+
+def token(letter: DeadLetter) -> str:
+    """The same for the same death of the same workload, so that the queue takes it once."""
+    text = f"redrive {letter.id} {letter.died_at!r}"
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def past_of(letter: DeadLetter) -> Past:
+    """What the workload that a letter becomes brings along."""
+    death = Death(
+        letter.died_at,
+        letter.outcome,
+        letter.reason[:REASON_KEPT],
+        letter.attempts,
+        letter.crashes,
+        letter.progress[:NOTE_KEPT],
+    )
+    before = letter.past
+    if before is None:
+        return Past(letter.tailer, letter.id, letter.first_seen, 1, (death,))
+    deaths = (*before.deaths, death)[-DEATHS_KEPT:]
+    return Past(before.tailer, before.id, before.first_seen, before.redrives + 1, deaths)
