@@ -15,7 +15,9 @@ from ..stores.control import sqlite as control
 from ..stores.data_dir import DataDir
 from ..stores.dead_letters import sqlite as dead_letters
 from ..stores.inventory import sqlite as inventory
+from ..stores.ledger import sqlite as ledger
 from ..stores.log import sqlite as log
+from ..stores.ownership import sqlite as ownership
 from ..stores.queue import sqlite as queue
 from ..stores.results import sqlite as results
 from ..stores.sqlite import SqliteFile
@@ -39,7 +41,13 @@ class EmbeddedStores:
         self._delay_file = SqliteFile(path / "delay.db", log.SCHEMA, name="delay", synchronous=sync)
         self._state_file = SqliteFile(
             path / "state.db",
-            checkpoints.SCHEMA + control.SCHEMA + dead_letters.SCHEMA + inventory.SCHEMA + results.SCHEMA,
+            checkpoints.SCHEMA
+            + control.SCHEMA
+            + dead_letters.SCHEMA
+            + inventory.SCHEMA
+            + ledger.SCHEMA
+            + ownership.SCHEMA
+            + results.SCHEMA,
             name="state",
             synchronous=sync,
         )
@@ -50,6 +58,8 @@ class EmbeddedStores:
         self.control = control.SqliteControl(self._state_file, clock)
         self.dead_letters = dead_letters.SqliteDeadLetters(self._state_file)
         self.inventory = inventory.SqliteInventory(self._state_file)
+        self.ownership = ownership.SqliteOwnership(self._state_file, clock)
+        self.ledger = ledger.SqliteLedger(self._state_file)
         self.results = results.SqliteResults(
             self._state_file, clock, retention=config.result_retention, max_bytes=config.result_bytes
         )
@@ -75,6 +85,8 @@ class EmbeddedStores:
             "results": self.results,
             "control": self.control,
             "inventory": self.inventory,
+            "ownership": self.ownership,
+            "ledger": self.ledger,
         }
 
     def _files(self) -> list[SqliteFile]:

@@ -64,6 +64,8 @@ class Node:
                 inventory=stores.inventory,
                 dead_letters=stores.dead_letters,
                 results=stores.results,
+                ownership=stores.ownership,
+                ledger=stores.ledger,
                 clock=SYSTEM_CLOCK,
                 data_dir=data,
             ),

@@ -22,7 +22,9 @@ from ..stores.remote import (
     RemoteControl,
     RemoteDeadLetters,
     RemoteInventory,
+    RemoteLedger,
     RemoteLog,
+    RemoteOwnership,
     RemoteQueue,
     RemoteResults,
 )
@@ -46,6 +48,8 @@ class RemoteStores:
         self.results = RemoteResults(address)
         self.control = RemoteControl(address)
         self.inventory = RemoteInventory(address)
+        self.ownership = RemoteOwnership(address)
+        self.ledger = RemoteLedger(address)
 
     async def start(self) -> None:
         """Nothing to do: each client dials at its first call."""
@@ -143,6 +147,8 @@ class SeparateTailers:
             inventory=stores.inventory,
             dead_letters=stores.dead_letters,
             results=stores.results,
+            ownership=stores.ownership,
+            ledger=stores.ledger,
             delay_log=stores.delay_log,
         )
         tailers = Tailers(self._configs, environment, self._scheduler, self._delay, self._sizes)

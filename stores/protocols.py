@@ -8,7 +8,9 @@ from .checkpoints.checkpoints import Checkpoints
 from .control.control import Control
 from .dead_letters.dead_letters import DeadLetters
 from .inventory.inventory import Inventory
+from .ledger.ledger import Ledger
 from .log.log import Log
+from .ownership.ownership import Ownership
 from .queue.queue import Queue
 from .results.results import Results
 
@@ -21,4 +23,6 @@ PROTOCOLS: dict[str, type[Any]] = {
     "results": Results,
     "control": Control,
     "inventory": Inventory,
+    "ownership": Ownership,
+    "ledger": Ledger,
 }

@@ -12,7 +12,9 @@ from .checkpoints.checkpoints import Checkpoints
 from .control.control import Control
 from .dead_letters.dead_letters import DeadLetters
 from .inventory.inventory import Inventory
+from .ledger.ledger import Ledger
 from .log.log import Log
+from .ownership.ownership import Ownership
 from .queue.queue import Queue
 from .results.results import Results
 
@@ -108,3 +110,30 @@ class RemoteInventory(StoreClient):
     read = remote(Inventory.read)
     end = remote(Inventory.end)
     forget = remote(Inventory.forget)
+
+
+class RemoteOwnership(StoreClient):
+    """An Ownership store likewise."""
+
+    def __init__(self, address: str, store: str = "ownership") -> None:
+        super().__init__(address, store)
+
+    read = remote(Ownership.read)
+    take = remote(Ownership.take)
+    renew = remote(Ownership.renew)
+    release = remote(Ownership.release)
+    list = remote(Ownership.list)
+
+
+class RemoteLedger(StoreClient):
+    """A Ledger likewise."""
+
+    def __init__(self, address: str, store: str = "ledger") -> None:
+        super().__init__(address, store)
+
+    open = remote(Ledger.open)
+    write = remote(Ledger.write)
+    passed = remote(Ledger.passed)
+    get = remote(Ledger.get)
+    list = remote(Ledger.list)
+    counts = remote(Ledger.counts)

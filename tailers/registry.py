@@ -13,7 +13,9 @@ from ..sdk.source import SourceKind
 from ..stores.checkpoints.checkpoints import Checkpoints
 from ..stores.dead_letters.dead_letters import DeadLetters
 from ..stores.inventory.inventory import Inventory
+from ..stores.ledger.ledger import Ledger
 from ..stores.log.log import Log
+from ..stores.ownership.ownership import Ownership
 from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 
@@ -34,6 +36,8 @@ class Environment:
     inventory: Inventory
     dead_letters: DeadLetters
     results: Results
+    ownership: Ownership
+    ledger: Ledger
     clock: Clock = field(default=SYSTEM_CLOCK)
     data_dir: Path = field(default_factory=Path)
     tailer: str = ""

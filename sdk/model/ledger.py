@@ -20,6 +20,11 @@ class Place(IntEnum):
     DONE = 5
     DEAD = 6
 
+    @property
+    def label(self) -> str:
+        """The name users see."""
+        return self.name.lower()
+
 
 TERMINAL = frozenset((Place.DONE, Place.DEAD))
 #: Rows whose item is never run from its source (L15).

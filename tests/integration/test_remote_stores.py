@@ -50,7 +50,9 @@ from tailrace.stores.remote import (
     RemoteControl,
     RemoteDeadLetters,
     RemoteInventory,
+    RemoteLedger,
     RemoteLog,
+    RemoteOwnership,
     RemoteQueue,
     RemoteResults,
 )
@@ -374,6 +376,8 @@ async def test_a_call_that_fits_into_no_message_is_refused_before_it_is_sent(add
         ("results", RemoteResults),
         ("control", RemoteControl),
         ("inventory", RemoteInventory),
+        ("ownership", RemoteOwnership),
+        ("ledger", RemoteLedger),
     ],
 )
 def test_a_client_has_every_method_of_its_protocol(store: str, client: type[Any]) -> None:

@@ -1,0 +1,60 @@
+"""The ledger's protocol: one row for each stream item that failed or is a suspect. Healthy items never touch it.
+
+Two kinds of writers: the *owner* of the source's partition, whose writes carry its epoch, and *due copies* run by the
+tailer of what is due, whose only guard is that each write compares the row, whole, as it was read (L16). Which move is
+whose is in `lifecycle.py`.
+
+A call whose answer was lost is asked again as it was: a row that already stands as wanted counts as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from ...sdk.model.ledger import Entry, Place
+
+__all__ = ["Change", "Entry", "Ledger", "Place", "Row"]
+
+#: A row as it was read (None: there was none), and as it shall be. Both have the same position.
+Change = tuple[Entry | None, Entry]
+
+
+class Row(NamedTuple):
+    """A row of a listing."""
+
+    partition: str
+    entry: Entry
+
+
+class Ledger(Protocol):
+    """Durable when a method returns. `source` is the tailer's name."""
+
+    async def open(self, source: str, partition: str, epoch: int) -> list[Entry]:
+        """Notes the epoch, so that owners' writes of older ones are refused from now on, then reads all rows, by
+        position (L11). Raises StaleFence when a newer epoch was noted."""
+
+    async def write(
+        self, source: str, partition: str, changes: Sequence[Change], epoch: int | None
+    ) -> list[Entry | None]:
+        """Each change on its own: written when the row is as it was read. Answers each change's row as it stands after
+        it: equal to the wanted one when it was written. `epoch` is the owner's; None is a due copy's.
+
+        A row below the noted checkpoint is never created: None (L13). One that becomes terminal below it is gone
+        once it was answered; writing it again is answered with None.
+        Changes of one position are made in their order. Raises StaleFence when the epoch is not the one noted, and
+        InvalidRequest for a move that is not the writer's; then nothing was written.
+        """
+
+    async def passed(self, source: str, partition: str, epoch: int, position: int) -> int:
+        """Notes that the checkpoint has passed everything below `position`: rows below it that are terminal or
+        suspects go (L20). Returns how many. A position that would go back changes nothing. Raises StaleFence."""
+
+    async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, Entry]:
+        """The rows of those positions that have one."""
+
+    async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> list[Row]:
+        """Up to `limit` rows in the order of partition and position, those behind `after`."""
+
+    async def counts(self) -> dict[str, dict[str, int]]:
+        """How many rows each source has by the label of their place; sources without rows are left out."""

@@ -1,0 +1,205 @@
+"""The ledger in SQLite: a row per item, and one per partition with the epoch and the checkpoint that are noted.
+
+A row's fields are one text in one form, so that comparing it whole is comparing two texts, and floats survive exactly.
+A batch is one statement of reading and one of writing for any number of rows.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from ...sdk.model.errors import InvalidRequest, StaleFence
+from ...sdk.model.ledger import TERMINAL
+from ..sqlite import SqliteFile
+from .ledger import Change, Entry, Place, Row
+from .lifecycle import refusal
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS ledger_heads (
+    source TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    passed INTEGER NOT NULL,
+    PRIMARY KEY (source, partition)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ledger (
+    source TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    entry TEXT NOT NULL,
+    PRIMARY KEY (source, partition, position)
+) STRICT, WITHOUT ROWID;
+"""
+
+_OVER = f"place IN ({Place.DONE:d}, {Place.DEAD:d})"
+
+
+class SqliteLedger:
+    """The ledger in one SQLite file."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+
+    async def open(self, source: str, partition: str, epoch: int) -> builtins.list[Entry]:
+        def note(connection: sqlite3.Connection) -> builtins.list[Entry]:
+            newest, passed = _head(connection, source, partition) or (epoch, 0)
+            if newest > epoch:
+                raise _stale(source, epoch, newest)
+            connection.execute(
+                "INSERT OR REPLACE INTO ledger_heads VALUES (?, ?, ?, ?)", (source, partition, epoch, passed)
+            )
+            # A sweep (L20); nothing to do unless a copy of the file from before was put back in part.
+            _sweep(connection, source, partition, passed, suspects=False)
+            (text,) = connection.execute(
+                "SELECT json_group_array(json(entry)) FROM"
+                " (SELECT entry FROM ledger WHERE source = ? AND partition = ? ORDER BY position)",
+                (source, partition),
+            ).fetchone()
+            return [_entry(fields) for fields in json.loads(text)]
+
+        return await self._file.write(note)
+
+    async def write(
+        self, source: str, partition: str, changes: Sequence[Change], epoch: int | None
+    ) -> builtins.list[Entry | None]:
+        for before, after in changes:
+            why = refusal(before, after, owner=epoch is not None)
+            if why:
+                raise InvalidRequest(f"source {source!r}, position {after.position}: {why}; nothing was written")
+        rounds = _rounds(changes)
+
+        def apply(connection: sqlite3.Connection) -> builtins.list[Entry | None]:
+            newest, passed = _head(connection, source, partition) or (0, 0)
+            if epoch is not None and newest != epoch:
+                raise _stale(source, epoch, newest)
+            answers: builtins.list[Entry | None] = [None] * len(changes)
+            for numbers in rounds:
+                found = _compare_and_set(connection, source, partition, [changes[each] for each in numbers], passed)
+                for number, answer in zip(numbers, found, strict=True):
+                    answers[number] = answer
+            lowest = min(after.position for _, after in changes)
+            if lowest < passed and any(after.place in TERMINAL for _, after in changes):
+                _sweep(connection, source, partition, passed, suspects=False)
+            return answers
+
+        return await self._file.write(apply) if changes else []
+
+    async def passed(self, source: str, partition: str, epoch: int, position: int) -> int:
+        def note(connection: sqlite3.Connection) -> int:
+            newest, passed = _head(connection, source, partition) or (0, 0)
+            if newest != epoch:
+                raise _stale(source, epoch, newest)
+            if position > passed:
+                connection.execute(
+                    "UPDATE ledger_heads SET passed = ? WHERE source = ? AND partition = ?",
+                    (position, source, partition),
+                )
+            return _sweep(connection, source, partition, max(position, passed), suspects=True)
+
+        return await self._file.write(note)
+
+    async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, Entry]:
+        text = json.dumps([*positions])
+        return await self._file.read(lambda connection: _rows(connection, source, partition, text))
+
+    async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> builtins.list[Row]:
+        def load(connection: sqlite3.Connection) -> builtins.list[Any]:
+            return connection.execute(
+                "SELECT partition, entry FROM ledger WHERE source = ? AND (partition, position) > (?, ?)"
+                " ORDER BY partition, position LIMIT ?",
+                (source, *after, limit),
+            ).fetchall()
+
+        return [Row(partition, _entry(json.loads(text))) for partition, text in await self._file.read(load)]
+
+    async def counts(self) -> dict[str, dict[str, int]]:
+        def load(connection: sqlite3.Connection) -> builtins.list[Any]:
+            return connection.execute("SELECT source, place, count(*) FROM ledger GROUP BY source, place").fetchall()
+
+        found: dict[str, dict[str, int]] = {}
+        for source, place, count in await self._file.read(load):
+            found.setdefault(source, {})[Place(place).label] = count
+        return found
+
+
+def _compare_and_set(
+    connection: sqlite3.Connection, source: str, partition: str, changes: Sequence[Change], passed: int
+) -> builtins.list[Entry | None]:
+    """Writes those changes whose row is as it was read; returns each one's row after it. Each has its own position."""
+    text = json.dumps(
+        [(after.position, before and _text(before), int(after.place), _text(after)) for before, after in changes]
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO ledger SELECT ?1, ?2, j.value ->> 0, j.value ->> 2, j.value ->> 3"
+        " FROM json_each(?3) AS j"
+        " LEFT JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value ->> 0"
+        " WHERE l.entry IS j.value ->> 1 AND (l.entry IS NOT NULL OR j.value ->> 0 >= ?4)",
+        (source, partition, text, passed),
+    )
+    answers: builtins.list[Entry | None] = [after for _, after in changes]
+    (others,) = connection.execute(
+        "SELECT json_group_array(json_array(j.key, json(l.entry))) FROM json_each(?3) AS j"
+        " LEFT JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value ->> 0"
+        " WHERE l.entry IS NOT j.value ->> 3",
+        (source, partition, text),
+    ).fetchone()
+    for index, fields in json.loads(others):
+        answers[index] = fields and _entry(fields)
+    return answers
+
+
+def _rounds(changes: Sequence[Change]) -> builtins.list[builtins.list[int]]:
+    """Indexes of changes, in rounds in which each position is changed once."""
+    rounds: builtins.list[builtins.list[int]] = []
+    seen: dict[int, int] = {}
+    for index, (_, after) in enumerate(changes):
+        turn = seen[after.position] = seen.get(after.position, -1) + 1
+        if turn == len(rounds):
+            rounds.append([])
+        rounds[turn].append(index)
+    return rounds
+
+
+def _rows(connection: sqlite3.Connection, source: str, partition: str, positions: str) -> dict[int, Entry]:
+    (text,) = connection.execute(
+        "SELECT json_group_array(json(l.entry)) FROM json_each(?3) AS j"
+        " JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value",
+        (source, partition, positions),
+    ).fetchone()
+    return {fields[0]: _entry(fields) for fields in json.loads(text)}
+
+
+def _sweep(connection: sqlite3.Connection, source: str, partition: str, below: int, *, suspects: bool) -> int:
+    over = f"({_OVER} OR place = {Place.SUSPECT:d})" if suspects else _OVER
+    return connection.execute(
+        f"DELETE FROM ledger WHERE source = ? AND partition = ? AND position < ? AND {over}",
+        (source, partition, below),
+    ).rowcount
+
+
+def _head(connection: sqlite3.Connection, source: str, partition: str) -> tuple[int, int] | None:
+    row: tuple[int, int] | None = connection.execute(
+        "SELECT epoch, passed FROM ledger_heads WHERE source = ? AND partition = ?", (source, partition)
+    ).fetchone()
+    return row
+
+
+def _stale(source: str, epoch: int, newest: int) -> StaleFence:
+    return StaleFence(
+        f"ledger of {source!r}: epoch {epoch} is over (the newest is {newest or 'none'}); nothing was written"
+    )
+
+
+def _text(entry: Entry) -> str:
+    """The one form of a row: its fields as JSON, floats as Python writes them."""
+    return json.dumps(entry._replace(due=float(entry.due), first_seen=float(entry.first_seen)))
+
+
+def _entry(fields: Sequence[Any]) -> Entry:
+    position, place, *rest = fields
+    return Entry(position, Place(place), *rest)
