@@ -2,14 +2,15 @@
 
     before       the source's owner                  a due copy
     (none)       SUSPECT, PARKING, DEAD              -
-    SUSPECT      SUSPECT, PARKING, DONE, DEAD        -
-    PARKING      PARKING, PARKED, DEAD               PARKED, RUNNING, DONE, DEAD
-    PARKED       -                                   RUNNING, DONE, DEAD
-    RUNNING      -                                   RUNNING, PARKING, DONE, DEAD
+    SUSPECT      SUSPECT, PARKING, DONE, DEAD        PARKING
+    PARKING      PARKING, PARKED, DEAD               PARKING, PARKED, RUNNING, DONE, DEAD
+    PARKED       -                                   PARKING, RUNNING, DONE, DEAD
+    RUNNING      -                                   PARKING, RUNNING, DONE, DEAD
     DONE, DEAD   -                                   -
 
 A copy that was never run may end too: expired, cancelled or dropped. A copy writes PARKED over the PARKING that it or
-another copy wrote (L18). Terminal rows only leave, by themselves.
+another copy wrote (L18), and PARKING over what a ledger restored from a backup says of it. Terminal rows leave by
+themselves.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ _OWNER: dict[Place | None, frozenset[Place]] = {
     Place.SUSPECT: frozenset({Place.SUSPECT, Place.PARKING, Place.DONE, Place.DEAD}),
     Place.PARKING: frozenset({Place.PARKING, Place.PARKED, Place.DEAD}),
 }
+_ENDS = frozenset({Place.DONE, Place.DEAD})
 _COPY: dict[Place | None, frozenset[Place]] = {
-    Place.PARKING: frozenset({Place.PARKED, Place.RUNNING, Place.DONE, Place.DEAD}),
-    Place.PARKED: frozenset({Place.RUNNING, Place.DONE, Place.DEAD}),
-    Place.RUNNING: frozenset({Place.RUNNING, Place.PARKING, Place.DONE, Place.DEAD}),
+    Place.SUSPECT: frozenset({Place.PARKING}),
+    Place.PARKING: _ENDS | {Place.PARKING, Place.PARKED, Place.RUNNING},
+    Place.PARKED: _ENDS | {Place.PARKING, Place.RUNNING},
+    Place.RUNNING: _ENDS | {Place.PARKING, Place.RUNNING},
 }
 _NONE: frozenset[Place] = frozenset()
 
@@ -37,22 +40,25 @@ def may_move(before: Place | None, after: Place, *, owner: bool) -> bool:
 def refusal(before: Entry | None, after: Entry, *, owner: bool) -> str:
     """Why a change may not be written by whoever asks; empty when it may.
 
-    Beside the table: n rises by one with each move to PARKING from where the item may run, and stays otherwise; no
-    fence and no count goes back; a new run has a higher fence (L19).
+    Beside the table: no fence and no n goes back, a new run has a higher fence (L19), and n rises by one with each new
+    parking. (A run may have a higher n than the row when the ledger was restored from a backup.)
     """
     place = before.place if before else None
     if not may_move(place, after.place, owner=owner):
         who = "the owner" if owner else "a due copy"
         return f"{who} may not move a row from {place.label if place else 'nothing'} to {after.place.label}"
-    if before is None:
-        first = after.place is Place.PARKING
-        return f"the first parking has n {after.n}, not 1" if first and after.n != 1 else ""
-    n = before.n + (after.place is Place.PARKING and place is not Place.PARKING)
-    if (after.position, after.n) != (before.position, n):
-        return f"position {after.position}, n {after.n}: expected position {before.position}, n {n}"
-    lowest = before.fence + (after.place is Place.RUNNING)
-    if after.fence < lowest:
-        return f"fence {after.fence}: expected at least {lowest}"
-    if after.attempts < before.attempts or after.crashes < before.crashes or after.throttles < before.throttles:
-        return "attempts, crashes and throttles never go back"
-    return ""
+    former = before or Entry(after.position, Place.SUSPECT)
+    if after.position != former.position:
+        return f"the row before has position {former.position}"
+    if after.n not in _numbers(former, after.place):
+        return f"n {after.n} after {former.n} in a move to {after.place.label}"
+    lowest = former.fence + (after.place is Place.RUNNING)
+    return "" if after.fence >= lowest else f"fence {after.fence}: expected at least {lowest}"
+
+
+def _numbers(before: Entry, after: Place) -> range:
+    """Which n a row may have after a move."""
+    if after is Place.PARKING:
+        again = before.place is Place.PARKING  # the same parking, rewritten
+        return range(before.n + (not again), before.n + 2)
+    return range(before.n, 1 << 62) if after is Place.RUNNING else range(before.n, before.n + 1)
