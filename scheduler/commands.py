@@ -108,6 +108,10 @@ def inspect(scheduler: SchedulerAddress = DEFAULT_SCHEDULER, as_json: Json = Fal
         }
         for lane in reply.lanes
     ]
+    clogged = [
+        {"clogged": each.function, "state": each.state, "since": terminal.moment(each.since), "reason": each.reason}
+        for each in reply.clogged
+    ]
     workers = [
         {"worker": each.name, "assigned": each.assigned, "connected": each.connected, "draining": each.draining}
         for each in reply.workers
@@ -117,7 +121,7 @@ def inspect(scheduler: SchedulerAddress = DEFAULT_SCHEDULER, as_json: Json = Fal
     ]
     outcomes = [{"outcome": Outcome(each.outcome).name.lower(), "count": each.count} for each in reply.outcomes]
     reasons = [{"held_because": each.reason, "count": each.count} for each in reply.reasons]
-    for rows in (lanes, workers, tailers, outcomes, reasons):
+    for rows in (lanes, clogged, workers, tailers, outcomes, reasons):
         if rows:
             terminal.say("")
             terminal.show(rows, list(rows[0]), False)

@@ -4,6 +4,26 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..sdk.config import Seconds
+from .rules.clog import Limits
+
+
+class ClogConfig(BaseModel):
+    """When a function counts as broken rather than its items, and how it is tried then (law 7). The defaults freeze a
+    function that was well after 45 failed first attempts in a row, and never one of which one item in five fails."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    share: float = Field(0.9, ge=0.5, lt=1, description="share of a function's last first attempts that must fail")
+    outcomes: int = Field(20, ge=5, le=10_000, description="how many first attempts that share is taken over, about")
+    window: Seconds = Field(300.0, gt=0, description="seconds within which so many must have ended")
+    first_probe: Seconds = Field(1.0, gt=0, description="seconds from the freeze to the first probe; doubled each time")
+    last_probe: Seconds = Field(30.0, gt=0, description="longest time between two probes")
+
+    def limits(self) -> Limits:
+        """The numbers as the rule takes them."""
+        return Limits(**{name: getattr(self, name) for name in type(self).model_fields})
+
 
 class SchedulerConfig(BaseModel):
     """Everything about one scheduler process. Its leases are configured once for the whole platform (LeaseSizes)."""
@@ -23,6 +43,9 @@ class SchedulerConfig(BaseModel):
     payload_bytes: int = Field(4 << 20, ge=1, le=8 << 20, description="largest payload of an Execute call, bytes")
     low_share: float = Field(
         0.05, ge=0, le=0.5, description="share of a function's starts that its lowest waiting priority is sure of"
+    )
+    clog: ClogConfig = Field(
+        default_factory=lambda: ClogConfig.model_validate({}), description="when a function is frozen, and for how long"
     )
     grace_heartbeats: float = Field(
         2.0, ge=0, le=100, description="heartbeats that waiting items stay when a function's last worker has gone"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ..sdk.model.demand import Cell
+from ..sdk.model.demand import Cell, Closed
 from ..sdk.model.function_spec import FunctionSpec
 from ..sdk.model.lease import LeaseSizes, grant_to_worker
 from ..sdk.model.limits import Gate, Quota
@@ -19,6 +19,7 @@ from ..sdk.model.workload import INDEX_BITS, Flight, Outcomes
 from .config import SchedulerConfig
 from .dispatch import Dispatch, wake
 from .intake import Intake
+from .outages import Outages
 from .recall import Recall
 from .returns import HELD, Returns, ended
 from .roster import Roster
@@ -49,6 +50,7 @@ class Core:
         self.intake = Intake(self.roster, self.returns)
         self.speaking = self.returns.speaking
         self._recall = Recall(self.roster, self.workers, self.intake, self.returns)
+        self.outages = Outages(config.clog.limits(), self.roster, self.workers, self.returns, self.intake, self._recall)
         self._dispatch = Dispatch(config.low_share, self._recall.expire)
         self._cells: dict[Cell, int] = {}
         self._total = 0
@@ -56,12 +58,16 @@ class Core:
 
     # ---- sessions come and go
 
-    def attach_tailer(self, session: str, name: str, now: float, *, patient: bool = False) -> Tailer:
-        """A new session that pushes; `now` is when it was welcomed. A patient one waits for workers without end."""
+    def attach_tailer(
+        self, session: str, name: str, now: float, *, patient: bool = False, through_outages: bool = False
+    ) -> Tailer:
+        """A new session that pushes; `now` is when it was welcomed. A patient one waits for workers without end; one
+        that goes through outages is not frozen with its functions."""
         self._groups += 1
         tailer = self.tailers[session] = Tailer(session, name, self._groups, now, patient)
         tailer.functions = dict(self.roster.specs)
-        tailer.closed = self.intake.gates.closed
+        tailer.through_outages = patient or through_outages
+        tailer.closed = self._closed(tailer)
         self._recredit(now)
         tailer.cells = dict(self._cells)
         tailer.total = self._total
@@ -181,9 +187,12 @@ class Core:
 
     # ---- what workers say, and what is said to them
 
-    def report(self, worker: Worker, outcomes: Outcomes) -> None:
-        """How items ended there."""
+    def report(self, worker: Worker, outcomes: Outcomes, now: float, wall: float) -> None:
+        """How items ended there. The review comes first: a session hears that a function is clogged no later than of
+        the failure that showed it."""
         self.returns.report(worker, outcomes)
+        if self.outages.review(now, wall):
+            self._close_cells()
 
     def lease_requested(self, worker: Worker, number: int, now: float) -> None:
         """A worker wants its leases renewed; its next frame answers."""
@@ -216,12 +225,16 @@ class Core:
     def turn(self, now: float, wall: float) -> None:
         """Starts all that may start: once per loop turn, after events."""
         if self.ready and not self.draining:
+            if self.outages.closed:
+                self.outages.turn(now)
             self.speaking |= self._dispatch.turn(self.roster.ables, now, wall)
 
     @property
     def next_at(self) -> float | None:
         """When `turn` can start something more without any event."""
-        return self._dispatch.next_at
+        probe = self.outages.next_at() if self.outages.closed else None
+        token = self._dispatch.next_at
+        return token if probe is None else probe if token is None else min(token, probe)
 
     def tick(self, now: float, wall: float) -> None:
         """Time has passed: leases end, sessions are given up, graces run out, items expire."""
@@ -236,12 +249,13 @@ class Core:
                 over = max(tailer.held.ends(), tailer.away_since + self.sizes.scheduler)
                 if now >= over:
                     self.forget_tailer(tailer, now)
+        self.outages.tick(now)
         grace = self._grace
         stranded = False
         for function in self.roster.functions.values():
             if function.gone_since is not None and now - function.gone_since >= grace:
                 stranded = stranded or function.capacity > 0
-                for lane in function.lanes:
+                for lane in function.rooms:
                     left = lane.remove(lambda item: not item[SESSION].patient) if lane.items else []
                     self.returns.end(left, HELD[Reason.NO_WORKER])
             for lane in function.lanes:
@@ -264,9 +278,7 @@ class Core:
         self._announce(functions, now)
         self._limit({quota.function: quota for quota in quotas}, now)
         self.intake.shut(Gates(gates))
-        for tailer in self.tailers.values():
-            tailer.closed = self.intake.gates.closed
-            self.speaking.add(tailer)
+        self._close_cells()
         self._recredit(now)
 
     def drain(self, now: float) -> None:
@@ -299,6 +311,16 @@ class Core:
         if too_much(tailer.held.items, self.config.calls if tailer.patient else self._total):
             return Reason.NO_CREDIT
         return None
+
+    def _closed(self, tailer: Tailer) -> frozenset[Closed]:
+        """What a session need not push: what gates close, and what is clogged, unless it goes through outages."""
+        gated, clogged = self.intake.gates.closed, self.outages.closed
+        return gated if tailer.through_outages or not clogged else gated.union(clogged.values())
+
+    def _close_cells(self) -> None:
+        for tailer in self.tailers.values():
+            tailer.closed = self._closed(tailer)
+            self.speaking.add(tailer)
 
     def _pool(self, worker: Worker, limits: PoolLimits, now: float) -> Pool:
         name, functions, slots, limit = limits

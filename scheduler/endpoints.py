@@ -136,7 +136,7 @@ class WorkerEnd:
         if core.workers.get(worker.session) is not worker:
             raise SessionLost(f"session {worker.session} was replaced")
         if frame.HasField("outcomes"):
-            core.report(worker, read_outcomes(frame.outcomes))
+            core.report(worker, read_outcomes(frame.outcomes), self._clock.monotonic(), self._clock.wall())
         if frame.HasField("lease_request"):
             core.lease_requested(worker, frame.lease_request.number, self._clock.monotonic())
         if frame.pools:

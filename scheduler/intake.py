@@ -16,7 +16,7 @@ from .returns import HELD, Returns, ended
 from .roster import Function, Roster
 from .rules.explain import Reason
 from .rules.gate import DROP, Gates, sentence
-from .rules.lanes import KIND, Item
+from .rules.lanes import KIND, SESSION, Item
 from .sessions import Tailer
 
 #: Kinds whose lane is remembered; beyond it all are looked up anew.
@@ -101,7 +101,7 @@ class Intake:
         self.gates = gates
         self._routes.clear()
         for function in self._roster.functions.values():
-            for lane in function.lanes:
+            for lane in function.rooms:
                 self._turned_away += lane.remove(lambda item: gates.of(item[KIND]) is not None)
         self._turn_away()
 
@@ -110,10 +110,28 @@ class Intake:
         function = self._roster.functions.get(kind.function)
         if function is None or not 0 <= kind.priority < len(function.lanes) or self.gates.of(kind) is not None:
             return None
+        if function.frozen:
+            return None
         if len(self._routes) >= ROUTES:
             self._routes.clear()
         route = self._routes[kind] = (function.lanes[kind.priority].items.append, function)
         return route
+
+    def forget_routes(self) -> None:
+        """A function froze or thawed: its items take another way from now on."""
+        self._routes.clear()
+
+    def _meet_outage(self, function: Function, items: list[Item]) -> None:
+        """Items of a frozen function: those that pass all the same go into their lanes, the others ask to be the next
+        probe."""
+        for item in items:
+            if item[SESSION].through_outages:
+                function.put(item)
+            else:
+                function.asking.items.append(item)
+        self._returns.end(function.asking.overflow(), HELD[Reason.OUTAGE])
+        if function.waiting and not function.waits:
+            wake(function)
 
     def _turn_away(self) -> None:
         """Items that met a gate end as it says; those that no function is known for go back."""
@@ -125,7 +143,10 @@ class Intake:
             kinds[item[KIND]].append(item)
         for kind, items in kinds.items():
             gate = self.gates.of(kind)
-            if gate is None:
+            function = self._roster.functions.get(kind.function)
+            if gate is None and function is not None and function.frozen and 0 <= kind.priority < len(function.lanes):
+                self._meet_outage(function, items)
+            elif gate is None:
                 self._returns.end(items, HELD[Reason.NO_WORKER])
             elif gate.action == DROP:
                 self._returns.end(items, ended(Outcome.DROPPED, Reason.DROPPED, sentence(gate)))

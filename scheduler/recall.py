@@ -49,7 +49,7 @@ class Recall:
 
     def remove(self, gone: Callable[[Item], bool]) -> list[Item]:
         """Takes items out of all lanes."""
-        lanes = [lane for function in self._roster.functions.values() for lane in function.lanes if lane.items]
+        lanes = [lane for function in self._roster.functions.values() for lane in function.rooms if lane.items]
         return [item for lane in lanes for item in lane.remove(gone)]
 
     def revoke(self, gone: Callable[[Item], bool]) -> None:

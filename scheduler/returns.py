@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, Ended, Outcomes
 from .dispatch import wake
+from .evidence import Evidence
 from .roster import Function
 from .rules.explain import SENTENCES, Reason
 from .rules.lanes import KIND, REF, SESSION, Item
@@ -29,10 +30,13 @@ class Returns:
         self.speaking: set[Tailer | Worker] = set()  # sessions with something in their outbox
         self.outcomes: Counter[int] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.evidence = Evidence()
         self.limited: dict[str, Function] = {}  # functions with a concurrency limit: only these are counted
 
     def end(self, items: Iterable[Item], end: Ended) -> None:
         """Items end in the scheduler, all alike."""
+        items = list(items)
+        self.evidence.unknown(items)
         count = 0
         for item in items:
             count += 1
@@ -47,14 +51,19 @@ class Returns:
     def report(self, worker: Worker, outcomes: Outcomes) -> None:
         """How items ended at a worker. Refs that are not open there (any more) are ignored: their end was said."""
         if outcomes.succeeded:
-            for tailer, refs, _ in self._by_tailer(*self.release(worker, outcomes.succeeded)):
+            found, items = self.release(worker, outcomes.succeeded)
+            if self.evidence.watched or outcomes.ended:
+                self.evidence.passed(items)
+            for tailer, refs, _ in self._by_tailer(found, items):
                 self.outcomes[Outcome.SUCCESS] += len(refs)
                 unwanted = self._unwanted(tailer, refs)
                 if unwanted:
                     refs = [ref for ref in refs if ref >> INDEX_BITS not in unwanted]
                 tailer.succeeded += refs
         if outcomes.ended:
-            for tailer, refs, theirs in self._by_tailer(*self.release(worker, list(outcomes.ended))):
+            found, items = self.release(worker, list(outcomes.ended))
+            self.evidence.ended(items, [outcomes.ended[ref] for ref in found])
+            for tailer, refs, theirs in self._by_tailer(found, items):
                 ends = [outcomes.ended[ref] for ref in theirs]
                 self.outcomes.update([end.outcome for end in ends])
                 unwanted = self._unwanted(tailer, refs)

@@ -10,7 +10,7 @@ from ..sdk.model.limits import Quota
 from ..sdk.model.priority import Priority
 from .rules.credit import cell_limit, session_total, steady
 from .rules.fairness import Ring, Turn, clamp_weight
-from .rules.lanes import Lane
+from .rules.lanes import EXTRA, KIND, Item, Lane
 from .rules.placement import Pool
 from .rules.quota import Concurrency
 from .rules.rate_limit import TokenBucket
@@ -24,9 +24,11 @@ class Function(Turn):
 
     __slots__ = (
         "able",
+        "asking",
         "bucket",
         "capacity",
         "concurrency",
+        "frozen",
         "gone_since",
         "lanes",
         "limited",
@@ -39,6 +41,8 @@ class Function(Turn):
         super().__init__()
         self.name = name
         self.lanes = [Lane(lane_items) for _ in range(LEVELS)]
+        self.asking = Lane(lane_items)  # while frozen: the items that would be the next probe
+        self.frozen = False
         self.able: Able | None = None
         self.quota: Quota | None = None
         self.bucket: TokenBucket | None = None
@@ -52,6 +56,17 @@ class Function(Turn):
     def waiting(self) -> int:
         """Items in its lanes."""
         return sum([len(lane.items) for lane in self.lanes])
+
+    @property
+    def rooms(self) -> list[Lane]:
+        """Everywhere that an item of it may wait."""
+        return [*self.lanes, self.asking]
+
+    def put(self, item: Item) -> None:
+        """An item is last in its lane."""
+        lane = self.lanes[item[KIND].priority]
+        lane.items.append(item)
+        lane.dated = lane.dated or item[EXTRA] is not None
 
     def limit(self, quota: Quota | None, running: int, now: float) -> None:
         """Other limits from now on; `running` is how many of it are out. No quota: no limits."""

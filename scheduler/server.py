@@ -121,7 +121,7 @@ class SchedulerServer:
         resumed = served is not None
         if served is None:
             now = self._clock.monotonic()
-            tailer = self.core.attach_tailer(hello.session, hello.name, now)
+            tailer = self.core.attach_tailer(hello.session, hello.name, now, through_outages=hello.through_outages)
             served = self._sessions[hello.session] = Served(TailerEnd(self.core, tailer, self._clock, self._soon))
         await self._serve(served, connection, first, pb.TailerReply(welcome=self._welcome(resumed)), pb.TailerReply)
 

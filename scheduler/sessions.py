@@ -30,6 +30,7 @@ class Tailer:
         self.draining = False
         self.wants_result = False
         self.patient = patient  # its items wait for a worker however long: a call that waits until its own deadline
+        self.through_outages = patient  # its items run although their function is clogged
         # The outbox.
         self.succeeded: list[int] = []
         self.ended: dict[int, Ended] = {}

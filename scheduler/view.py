@@ -29,6 +29,14 @@ def inspect(core: Core, scheduler: str, now: float) -> pb.InspectReply:
                     running=running[name, level],
                     reason=reason,
                 )
+    for name, closed in sorted(core.outages.closed.items()):
+        reply.clogged.add(
+            function=name,
+            state=core.outages.clogs[name].state.value,
+            reason=closed.reason,
+            since=closed.since,
+            asking=len(core.roster.functions[name].asking),
+        )
     for worker in core.workers.values():
         state = reply.workers.add(
             name=worker.name,
@@ -64,8 +72,13 @@ def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
                     worker=worker.name,
                 )
     for function in core.roster.functions.values():
-        for lane in function.lanes:
+        for lane in function.rooms:
             for ahead, item in enumerate(lane.items):
+                if item[ID] == id and lane is function.asking:
+                    closed = core.outages.closed[function.name]
+                    return pb.ExplainReply(
+                        known=True, state="waiting", reason=Reason.OUTAGE.value, detail=closed.reason, ahead=ahead
+                    )
                 if item[ID] == id:
                     reason = _item_reason(core, function, item, ahead, now, wall)
                     return pb.ExplainReply(

@@ -27,6 +27,7 @@ class Reason(StrEnum):
     TURN = "turn"
     RUNNING = "running"
     WORKER_LOST = "worker_lost"
+    OUTAGE = "outage"
 
 
 SENTENCES: dict[Reason, str] = {
@@ -46,4 +47,5 @@ SENTENCES: dict[Reason, str] = {
     Reason.TURN: "it is waiting its turn in its lane",
     Reason.RUNNING: "it was handed to a worker",
     Reason.WORKER_LOST: "its worker disappeared and its lease there is over; whether it ran is not known",
+    Reason.OUTAGE: "nearly all first attempts of this function fail; one item at a time is tried until one succeeds",
 }

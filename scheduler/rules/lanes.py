@@ -20,6 +20,7 @@ REF: Final = 1
 ID: Final = 2
 PAYLOAD: Final = 3
 KIND: Final = 4
+ATTEMPT: Final = 5
 EXTRA: Final = 7
 
 

@@ -14,13 +14,20 @@ class Cell(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """Items that would come back held now. Empty collection or tenant: every one of them."""
+    """Items that would come back held now. Empty collection or tenant: every one of them.
+
+    drop    they come back dropped instead
+    probes  the function is clogged: so many items of the session may be out, one after another, to see whether it works
+    since   wall clock seconds; 0: not known
+    """
 
     function: str
     collection: str = ""
     tenant: str = ""
     reason: str = ""
     drop: bool = False
+    probes: int = 0
+    since: float = 0.0
 
 
 @dataclass(slots=True)

@@ -48,20 +48,22 @@ class Link(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., ack: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("session", "name", "resume", "region", "functions", "pools")
+    __slots__ = ("session", "name", "resume", "region", "functions", "pools", "through_outages")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
     REGION_FIELD_NUMBER: _ClassVar[int]
     FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
     POOLS_FIELD_NUMBER: _ClassVar[int]
+    THROUGH_OUTAGES_FIELD_NUMBER: _ClassVar[int]
     session: str
     name: str
     resume: bool
     region: str
     functions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Function]
     pools: _containers.RepeatedCompositeFieldContainer[Pool]
-    def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., region: _Optional[str] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ...) -> None: ...
+    through_outages: bool
+    def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., region: _Optional[str] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ...) -> None: ...
 
 class Welcome(_message.Message):
     __slots__ = ("scheduler", "resumed", "heartbeat")
@@ -158,18 +160,22 @@ class Cell(_message.Message):
     def __init__(self, function: _Optional[str] = ..., priority: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class ClosedCell(_message.Message):
-    __slots__ = ("function", "collection", "tenant", "reason", "drop")
+    __slots__ = ("function", "collection", "tenant", "reason", "drop", "probes", "since")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     DROP_FIELD_NUMBER: _ClassVar[int]
+    PROBES_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
     function: str
     collection: str
     tenant: str
     reason: str
     drop: bool
-    def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., reason: _Optional[str] = ..., drop: _Optional[bool] = ...) -> None: ...
+    probes: int
+    since: float
+    def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., reason: _Optional[str] = ..., drop: _Optional[bool] = ..., probes: _Optional[int] = ..., since: _Optional[float] = ...) -> None: ...
 
 class WorkerFrame(_message.Message):
     __slots__ = ("link", "hello", "outcomes", "lease_request", "pools", "draining", "progress")
@@ -264,7 +270,7 @@ class InspectRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class InspectReply(_message.Message):
-    __slots__ = ("scheduler", "lanes", "workers", "tailers", "outcomes", "reasons", "ready")
+    __slots__ = ("scheduler", "lanes", "workers", "tailers", "outcomes", "reasons", "ready", "clogged")
     SCHEDULER_FIELD_NUMBER: _ClassVar[int]
     LANES_FIELD_NUMBER: _ClassVar[int]
     WORKERS_FIELD_NUMBER: _ClassVar[int]
@@ -272,6 +278,7 @@ class InspectReply(_message.Message):
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
+    CLOGGED_FIELD_NUMBER: _ClassVar[int]
     scheduler: str
     lanes: _containers.RepeatedCompositeFieldContainer[Lane]
     workers: _containers.RepeatedCompositeFieldContainer[WorkerState]
@@ -279,7 +286,8 @@ class InspectReply(_message.Message):
     outcomes: _containers.RepeatedCompositeFieldContainer[OutcomeCount]
     reasons: _containers.RepeatedCompositeFieldContainer[ReasonCount]
     ready: bool
-    def __init__(self, scheduler: _Optional[str] = ..., lanes: _Optional[_Iterable[_Union[Lane, _Mapping]]] = ..., workers: _Optional[_Iterable[_Union[WorkerState, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerState, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[OutcomeCount, _Mapping]]] = ..., reasons: _Optional[_Iterable[_Union[ReasonCount, _Mapping]]] = ..., ready: _Optional[bool] = ...) -> None: ...
+    clogged: _containers.RepeatedCompositeFieldContainer[Clogged]
+    def __init__(self, scheduler: _Optional[str] = ..., lanes: _Optional[_Iterable[_Union[Lane, _Mapping]]] = ..., workers: _Optional[_Iterable[_Union[WorkerState, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerState, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[OutcomeCount, _Mapping]]] = ..., reasons: _Optional[_Iterable[_Union[ReasonCount, _Mapping]]] = ..., ready: _Optional[bool] = ..., clogged: _Optional[_Iterable[_Union[Clogged, _Mapping]]] = ...) -> None: ...
 
 class Lane(_message.Message):
     __slots__ = ("function", "priority", "waiting", "running", "reason")
@@ -294,6 +302,20 @@ class Lane(_message.Message):
     running: int
     reason: str
     def __init__(self, function: _Optional[str] = ..., priority: _Optional[int] = ..., waiting: _Optional[int] = ..., running: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Clogged(_message.Message):
+    __slots__ = ("function", "state", "reason", "since", "asking")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    ASKING_FIELD_NUMBER: _ClassVar[int]
+    function: str
+    state: str
+    reason: str
+    since: float
+    asking: int
+    def __init__(self, function: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., since: _Optional[float] = ..., asking: _Optional[int] = ...) -> None: ...
 
 class WorkerState(_message.Message):
     __slots__ = ("name", "session", "pools", "assigned", "draining", "connected")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from tailrace.scheduler.config import SchedulerConfig
+from tailrace.scheduler.config import ClogConfig, SchedulerConfig
 from tailrace.scheduler.core import Core
 from tailrace.scheduler.sessions import Tailer, Worker
 from tailrace.sdk.model.function_spec import FunctionSpec
@@ -24,7 +25,7 @@ KINDS = [Kind(name, priority, collection) for name in NAMES for priority in (0, 
 WALL = 1000.0
 
 
-def core(**config: int) -> Core:
+def core(**config: Any) -> Core:
     return Core(SchedulerConfig(**config), SIZES, ready=True)
 
 
@@ -66,7 +67,7 @@ class History(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.core = core(lane_items=64)
+        self.core = core(lane_items=64, clog=ClogConfig(outcomes=5, share=0.6))  # freezes within a few failures
         self.quotas: dict[str, Quota] = {}
         self.pushed: set[tuple[str, int]] = set()
         self.given: set[tuple[str, int]] = set()
@@ -127,10 +128,12 @@ class History(RuleBasedStateMachine):
         for each in refs:
             del out[each]
         if bad:
-            self.core.report(worker, Outcomes([], {each: Ended(Outcome.RETRY, "boom") for each in refs}))
+            self.core.report(
+                worker, Outcomes([], {each: Ended(Outcome.RETRY, "boom") for each in refs}), self.now, WALL
+            )
         else:
-            self.core.report(worker, Outcomes([*refs, 1 << 40], {}))
-        self.core.report(worker, Outcomes(refs, {}))  # said twice: ignored
+            self.core.report(worker, Outcomes([*refs, 1 << 40], {}), self.now, WALL)
+        self.core.report(worker, Outcomes(refs, {}), self.now, WALL)  # said twice: ignored
         self.step()
 
     @rule(worker=live)
@@ -170,7 +173,7 @@ class History(RuleBasedStateMachine):
     def gate(self, name: str, collection: str, action: str) -> None:
         self.core.apply([Gate(name, collection, action)], self.quotas.values(), [], 2, self.now)
         self.step()
-        lanes = [lane for each in self.core.roster.functions.values() if each.name == name for lane in each.lanes]
+        lanes = [lane for each in self.core.roster.functions.values() if each.name == name for lane in each.rooms]
         waiting = [item for lane in lanes for item in lane.items]
         assert not [item for item in waiting if collection in ("", item[4].collection)]
         self.core.apply([], self.quotas.values(), [], 3, self.now)
@@ -205,14 +208,16 @@ class History(RuleBasedStateMachine):
             count = sum(item[4].function == name for item in running)
             if function.concurrency is not None:
                 assert function.concurrency.running == count
-            assert all(len(lane) <= lane.bound for lane in function.lanes)
+            assert all(len(lane) <= lane.bound for lane in function.rooms)
+            assert function.frozen == (name in self.core.outages.closed)
+            assert function.frozen or not function.asking.items
 
     @invariant()
     def every_item_is_in_one_place(self) -> None:
         places = [
             (item[0].session, item[1])
             for function in self.core.roster.functions.values()
-            for lane in function.lanes
+            for lane in function.rooms
             for item in lane.items
         ]
         places += [(item[0].session, item[1]) for worker in self.core.workers.values() for item in worker.open.values()]
@@ -246,7 +251,7 @@ def test_a_whole_flight_goes_and_comes_back() -> None:
     made.turn(0.0, WALL)
     out = sent(made, worker, 0.0)
     assert len(out) == len(KINDS)
-    made.report(worker, Outcomes(list(out), {}))
+    made.report(worker, Outcomes(list(out), {}), 0.0, WALL)
     assert sorted(tailer.succeeded) == [ref(1, index) for index in range(len(KINDS))]
     assert not tailer.held.items and not worker.flights
 
@@ -263,7 +268,7 @@ def test_two_functions_that_flood_share_the_workers_by_weight() -> None:
         out = sent(made, worker, 0.0)
         for each in out:
             started[worker.open[each][4].function] += 1
-        made.report(worker, Outcomes(list(out), {}))
+        made.report(worker, Outcomes(list(out), {}), 0.0, WALL)
     assert started == {"a": 40, "b": 120}
 
 
@@ -339,5 +344,5 @@ def test_a_forgotten_tailer_leaves_nothing_behind() -> None:
     assert not made.tailers or tailer.ended
     made.tick(29.5, WALL)
     assert not made.tailers and worker.revoked == set(out) <= set(worker.cancel)
-    made.report(worker, Outcomes(list(out), {}))
+    made.report(worker, Outcomes(list(out), {}), 0.0, WALL)
     assert not tailer.succeeded and not worker.revoked

@@ -1,0 +1,139 @@
+"""Outages: what the clog rule (rules/clog.py) decides is done to lanes, sessions and probes.
+
+While a function is frozen its lanes hold only what may run all the same: a probe, what waiting callers sent, and items
+of sessions that said they run through outages. Everything else waits in the function's `asking` room (one item of each
+session, since that is its allowance), or was handed back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..sdk.model.demand import Closed
+from .dispatch import wake
+from .evidence import Counts, Evidence
+from .intake import Intake
+from .recall import Recall
+from .returns import HELD, Returns
+from .roster import Function, Roster
+from .rules.clog import Clog, Limits, State
+from .rules.explain import Reason
+from .rules.lanes import KIND, REF, SESSION, Item
+from .sessions import Worker
+
+#: Items of one session that may wait to be the probe.
+ALLOWANCE = 1
+#: Probes remembered, of all functions; the oldest, whose end nobody reports, go first.
+PROBES = 1000
+
+
+class Outages:
+    """Invariant: `closed` names exactly the functions that are not healthy; only they have items in `asking`."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        roster: Roster,
+        workers: Mapping[str, Worker],
+        returns: Returns,
+        intake: Intake,
+        recall: Recall,
+    ) -> None:
+        self.clogs: dict[str, Clog] = {}
+        self.closed: dict[str, Closed] = {}
+        self._limits = limits
+        self._roster = roster
+        self._workers = workers
+        self._returns = returns
+        self._intake = intake
+        self._recall = recall
+        self._evidence: Evidence = returns.evidence
+
+    def review(self, now: float, wall: float) -> bool:
+        """Looks at what ended since the last time; whether a function froze or thawed."""
+        evidence = self._evidence
+        if not evidence.any:
+            return False
+        counts, probed = dict(evidence.counts), list(evidence.probed)
+        evidence.counts.clear()
+        evidence.probed.clear()
+        whys: dict[str, str] = {}
+        for name, each in counts.items():
+            clog = self._clog(name, each, now)
+            if clog is not None:
+                clog.note(each.passed, each.failed, now)
+                whys[name] = each.why
+        for probe in probed:
+            if probe.function in self.clogs:
+                self.clogs[probe.function].probed(probe.id, probe.well, now)
+        changed = False
+        for name in {*counts, *(probe.function for probe in probed)} & self.clogs.keys():
+            frozen = self.clogs[name].state is not State.HEALTHY
+            if frozen and name not in self.closed:
+                self._freeze(name, whys.get(name, ""), wall)
+                changed = True
+            elif not frozen and name in self.closed:
+                self._thaw(name)
+                changed = True
+        return changed
+
+    def turn(self, now: float) -> None:
+        """Lets probes start whose time has come."""
+        for name in self.closed:
+            function, clog = self._roster.functions[name], self.clogs[name]
+            if function.asking.items and clog.may_probe(now):
+                clog.probe(now)
+                (item,) = function.asking.take(1)
+                probes = self._evidence.probes
+                probes[item[SESSION], item[REF]] = name
+                if len(probes) > PROBES:
+                    del probes[next(iter(probes))]
+                self._admit(function, [item])
+
+    def next_at(self) -> float | None:
+        """When `turn` can let something start."""
+        functions = self._roster.functions
+        return min(
+            [self.clogs[name].next_probe() for name in self.closed if functions[name].asking.items], default=None
+        )
+
+    def tick(self, now: float) -> None:
+        """Forgets what is long over."""
+        for name in [name for name, clog in self.clogs.items() if clog.forgettable(now)]:
+            del self.clogs[name]
+            self._evidence.watched.discard(name)
+
+    def _clog(self, name: str, counts: Counts, now: float) -> Clog | None:
+        clog = self.clogs.get(name)
+        if clog is None and counts.failed:
+            clog = self.clogs[name] = Clog(self._limits, now)
+            self._evidence.watched.add(name)
+        return clog
+
+    def _freeze(self, name: str, why: str, wall: float) -> None:
+        """What is pushed and not yet started goes back and costs nothing."""
+        function, clog = self._roster.functions[name], self.clogs[name]
+        share = round(100 * (1 - clog.passing))
+        reason = f"{name} is clogged: of its last first attempts {share} % failed"
+        self.closed[name] = Closed(name, reason=f"{reason} ({why})" if why else reason, probes=ALLOWANCE, since=wall)
+        function.frozen = True
+        self._intake.forget_routes()
+        for worker in self._workers.values():
+            if any(item[KIND].function == name for made in worker.assignments for item in made.items):
+                self._recall.take_back(worker)
+        for lane in function.lanes:
+            self._returns.end(lane.remove(lambda item: not item[SESSION].through_outages), HELD[Reason.OUTAGE])
+
+    def _thaw(self, name: str) -> None:
+        del self.closed[name]
+        function = self._roster.functions[name]
+        function.frozen = False
+        self._intake.forget_routes()
+        self._evidence.probes = {key: of for key, of in self._evidence.probes.items() if of != name}
+        self._admit(function, function.asking.take(len(function.asking)))
+
+    def _admit(self, function: Function, items: Iterable[Item]) -> None:
+        for item in items:
+            function.put(item)
+        if function.waiting and not function.waits:
+            wake(function)
