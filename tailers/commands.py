@@ -61,7 +61,21 @@ def tailer_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     rows = terminal.call(ask())
     for row in rows:
         row["lag"] = None if row["lag"] < 0 else row["lag"]
-    columns = ["name", "kind", "state", "read", "settled", "parked", "dead", "in_flight", "held", "lag", "detail"]
+        row["since"] = terminal.moment(row["since"]) if row["since"] else None
+    columns = [
+        "name",
+        "kind",
+        "state",
+        "read",
+        "settled",
+        "parked",
+        "dead",
+        "in_flight",
+        "held",
+        "lag",
+        "since",
+        "detail",
+    ]
     terminal.show(rows, columns, as_json, empty="no tailer runs")
 
 

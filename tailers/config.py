@@ -22,6 +22,7 @@ from ..sdk.model.priority import Priority
 from ..sdk.model.retry import Retry
 from ..sdk.source import SourceKind
 from .registry import kind_of
+from .rules.clog import OnOutage
 from .rules.window import Window
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME_PATTERN}$")]
@@ -99,6 +100,8 @@ class TailerConfig(BaseModel):
     order       none: failed items are parked and never wait for each other. key: items of one key run one at a time,
                 in the order of their partition; one that failed is tried again before the next. partition: the same
                 for all items of a partition
+    on_outage   clog: when nearly all first attempts of a function fail, its items wait where they are until it works.
+                park: they run all the same, and what fails goes to the delay service
     results     keep what the functions return
     """
 
@@ -114,6 +117,7 @@ class TailerConfig(BaseModel):
     retry: RetryConfig | None = None
     window: WindowConfig = Field(default_factory=lambda: WindowConfig.model_validate({}))
     order: Literal["none", "key", "partition"] = "none"
+    on_outage: OnOutage = OnOutage.CLOG
     results: bool = False
 
     @classmethod

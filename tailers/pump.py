@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..sdk.clock import Clock
-from ..sdk.model.demand import Cell
+from ..sdk.model.demand import Cell, Closed
 from ..sdk.model.errors import NotConnected
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.outcome import Outcome
@@ -26,6 +26,8 @@ from ..sdk.source import SourceKind
 from .config import TailerConfig
 from .parking import Parking
 from .registry import Environment
+from .rules.clog import OnOutage, settle_in_outage
+from .rules.settlement import Family, History, Settlement, settle
 from .session import Renewal, SchedulerSession
 
 #: Pauses between attempts to reach a source, seconds: the first, and the cap it doubles to.
@@ -112,7 +114,14 @@ class Pump(ABC):
         self.clock = setup.clock
         self.counts = counts
         self.window = setup.config.window.rule()
-        self.session = SchedulerSession(setup.scheduler, setup.config.name, self, setup.sizes, setup.clock)
+        self.session = SchedulerSession(
+            setup.scheduler,
+            setup.config.name,
+            self,
+            setup.sizes,
+            setup.clock,
+            through_outages=setup.config.on_outage == OnOutage.PARK,
+        )
         self.flights: dict[int, Out] = {}
         self.paused = False
         self.draining = False
@@ -258,6 +267,13 @@ class Pump(ABC):
         spec = self.session.functions.get(function)
         return DEFAULT_RETRY if spec is None else spec.retry
 
+    def settlement(self, function: str, ended: Ended, family: Family, history: History, origin: str = "") -> Settlement:
+        """What becomes of an item that did not plainly succeed."""
+        settlement = settle(ended, family, self.policy(function, origin), history, random.random)
+        if function in self.session.credit.clogs:
+            settlement = settle_in_outage(settlement, ended, family, history)
+        return settlement
+
     def new_wake(self) -> asyncio.Event:
         """An event that is set whenever anything changed; each loop has its own."""
         event = asyncio.Event()
@@ -293,20 +309,30 @@ class Pump(ABC):
         return sum(out.left for out in self.flights.values())
 
     @property
+    def outages(self) -> list[Closed]:
+        """The functions of this tailer that are clogged."""
+        config, clogs = self.config, self.session.credit.clogs
+        only = config.source.get("function") if self.setup.kind.name == "due" else config.function
+        return [closed for name, closed in clogs.items() if not isinstance(only, str) or name == only]
+
+    @property
     def state(self) -> tuple[str, str]:
-        """The state's name as people see it, and a detail."""
-        if self._unreachable:
-            return "disconnected", self._unreachable
-        if self.draining:
-            return "draining", ""
-        if self.starting:
-            return "starting", self.starting
-        if self.paused:
-            return "paused", ""
-        if self.session.unreachable and not self.session.connected:
-            return "disconnected", self.session.unreachable
-        clogged = self.clogged
-        return ("clogged", clogged) if clogged else ("running", "")
+        """The state's name as people see it, and a detail. A tailer of many functions runs while one is clogged."""
+        disconnected = self.session.unreachable and not self.session.connected
+        outages = self.outages
+        outage = "; ".join(sorted(closed.reason for closed in outages))
+        one = isinstance(self.config.function, str) or self.setup.kind.name == "due"
+        clogged = self.clogged or (outage if one else "")
+        states = [
+            ("disconnected", self._unreachable),
+            ("draining", self.draining),
+            ("starting", self.starting),
+            ("paused", self.paused),
+            ("disconnected", self.session.unreachable if disconnected else ""),
+            ("clogged", clogged),
+        ]
+        name, why = next(((name, why) for name, why in states if why), ("running", outage))
+        return name, why if isinstance(why, str) else ""
 
 
 def by_flight(refs: Iterable[int]) -> Iterator[tuple[int, list[int]]]:

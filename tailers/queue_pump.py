@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
 from ..sdk.source import QueueSource
 from .durable import until_available
 from .pump import Counts, Out, Pump, Setup
-from .rules.settlement import Action, Family, History, Settlement, settle
+from .rules.settlement import Action, Family, History, Settlement
 from .session import Renewal
 
 #: A claim waits this long for the first due item.
@@ -195,8 +194,7 @@ class QueuePump(Pump):
             self._throttles.pop(id_, 0),
             max(0.0, self.clock.wall() - out.pushed_at),
         )
-        policy = self.policy(flight.kinds[index].function)
-        settlement = settle(ended, Family.QUEUE, policy, history, random.random)
+        settlement = self.settlement(flight.kinds[index].function, ended, Family.QUEUE, history)
         if settlement.action is Action.DEAD:
             self._letters.append(self._letter(out, index, settlement, ended))
         settling.others.append(self._settle_of(out, index, settlement, ended))

@@ -59,11 +59,21 @@ class Owner(Protocol):
 class SchedulerSession:
     """One tailer's session. `unreachable` says why the scheduler cannot be reached; empty while it can."""
 
-    def __init__(self, address: str, name: str, owner: Owner, sizes: LeaseSizes, clock: Clock) -> None:
+    def __init__(
+        self,
+        address: str,
+        name: str,
+        owner: Owner,
+        sizes: LeaseSizes,
+        clock: Clock,
+        *,
+        through_outages: bool = False,
+    ) -> None:
         self.credit = Credit()
         self.functions: dict[str, FunctionSpec] = {}
         self.unreachable = ""
         self._name = name
+        self._through_outages = through_outages
         self._owner = owner
         self._sizes = sizes
         self._clock = clock
@@ -164,10 +174,11 @@ class SchedulerSession:
             self._request = frame.lease_request.number
             self._owed = True
             self._dialer.notify()
+        if frame.HasField("credit"):  # first: a failure that clogs its function is settled as one of a clogged function
+            self._take_credit(frame.credit)
         if frame.HasField("outcomes"):
             self._owner.outcomes_came(read_outcomes(frame.outcomes))
         if frame.HasField("credit"):
-            self._take_credit(frame.credit)
             self._owner.credit_changed()
 
     def broken(self) -> None:
@@ -184,6 +195,7 @@ class SchedulerSession:
 
     def _hello(self, hello: pb.Hello) -> pb.TailerFrame:
         hello.name = self._name
+        hello.through_outages = self._through_outages
         return pb.TailerFrame(hello=hello)
 
     def _cannot_reach(self, reason: str) -> None:
@@ -207,7 +219,8 @@ class SchedulerSession:
         self.credit.limit([(Cell(cell.function, cell.priority), cell.limit) for cell in credit.cells], credit.total)
         if credit.closed_changed:
             self.credit.close(
-                Closed(cell.function, cell.collection, cell.tenant, cell.reason, cell.drop) for cell in credit.closed
+                Closed(each.function, each.collection, each.tenant, each.reason, each.drop, each.probes, each.since)
+                for each in credit.closed
             )
         for message in credit.functions:
             self.functions[message.name] = function_from_wire(message)

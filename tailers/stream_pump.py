@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from functools import partial
@@ -30,7 +29,8 @@ from .mapping import FieldMapping, Mapped, Mapping, ParkedMapping
 from .ordering import Ordering
 from .partition import Partition, chosen
 from .pump import Counts, Out, Pump, Setup
-from .rules.settlement import Action, History, settle
+from .rules.clog import may_read
+from .rules.settlement import Action, History
 from .rules.window import FULL, Room
 from .session import Renewal
 
@@ -123,6 +123,8 @@ class StreamPump(Pump):
         most = credit.total_room
         if self._only_cell:
             kind = self._mapping.kind(Kind(str(self.config.function), self._set_priority()))
+            if kind.function in credit.clogs and not may_read(self.held):
+                return FULL
             most = 0 if credit.is_closed(kind) else min(most, credit.batch_room(Cell(kind.function, kind.priority)))
         items = min(room.items, most, FLIGHT_ITEMS)
         return Room(items, room.bytes) if items else FULL
@@ -251,9 +253,10 @@ class StreamPump(Pump):
             self._departures.store(item, ended.result)
             return
         former = mapped.parked.get(index)
-        policy = self.policy(kind.function, former.tailer if former is not None else "")
         history = item.history(self.clock.wall())
-        settlement = settle(ended, self._ordering.family(part, position), policy, history, random.random)
+        family = self._ordering.family(part, position)
+        origin = former.tailer if former is not None else ""
+        settlement = self.settlement(kind.function, ended, family, history, origin)
         match settlement.action:
             case Action.PARK:
                 self._departures.park(item, settlement)

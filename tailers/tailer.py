@@ -99,6 +99,7 @@ class Tailer:
             held=0 if pump is None else pump.held,
             lag=-1 if pump is None else pump.lag,
             detail=detail,
+            since=0.0 if pump is None else min((closed.since for closed in pump.outages), default=0.0),
         )
 
     def _set_paused(self, paused: bool) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class TailerOverview:
-    """One tailer. Counts are since it started; `lag` is how many items it is behind its source's end, -1: unknown.
+    """One tailer. Counts are since it started; `lag` is how many items it is behind its source's end, -1: unknown;
+    `since`: wall clock seconds since when a function of it is clogged, 0: none is.
 
     state  starting | running | clogged | paused | draining | disconnected | failed
     """
@@ -23,6 +24,7 @@ class TailerOverview:
     held: int = 0
     lag: int = -1
     detail: str = ""
+    since: float = 0.0
 
 
 @dataclass(slots=True)

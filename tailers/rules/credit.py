@@ -1,7 +1,8 @@
 """What a scheduler wants from this session now: limits by cell, a total, and closed cells.
 
 Limits are absolute (how many may be pushed and not yet got back), so a repeated or reordered grant is harmless. A cell
-without a limit gets nothing: its items stay in their source and cost no attempt.
+without a limit gets nothing: its items stay in their source and cost no attempt. Of a function that is clogged one item
+at a time may be out, to see whether it works again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ _REMEMBERED = 65_536
 
 
 class Credit:
-    """Invariant: `out` is the sum of `_out`, the items pushed and not yet returned, and is never negative."""
+    """Invariants: `out` is the sum of `_out`, the items pushed and not yet returned, and is never negative; `clogs` and
+    `closed` have no cell in common; `_probing` counts what was pushed of a function since it is clogged."""
 
     def __init__(self) -> None:
         self._limits: dict[Cell, int] = {}
@@ -24,6 +26,8 @@ class Credit:
         self.total = 0
         self.out = 0
         self.closed: frozenset[Closed] = frozenset()
+        self.clogs: dict[str, Closed] = {}
+        self._probing: dict[str, int] = {}
         self._is_closed: dict[Kind, str] = {}
 
     def limit(self, cells: Iterable[tuple[Cell, int]], total: int) -> None:
@@ -34,7 +38,10 @@ class Credit:
 
     def close(self, closed: Iterable[Closed]) -> None:
         """The closed cells, whole. What a gate drops is pushed all the same and comes back dropped."""
-        self.closed = frozenset(cell for cell in closed if not cell.drop)
+        closed = list(closed)
+        self.closed = frozenset(cell for cell in closed if not cell.drop and not cell.probes)
+        self.clogs = {cell.function: cell for cell in closed if cell.probes}
+        self._probing = {name: self._probing.get(name, 0) for name in self.clogs}
         self._is_closed.clear()
 
     def reset(self) -> None:
@@ -52,17 +59,25 @@ class Credit:
 
     def room(self, cell: Cell) -> int:
         """How many items more of one cell."""
-        return max(0, min(self._limits.get(cell, 0) - self._out.get(cell, 0), self.total - self.out))
+        room = min(self._limits.get(cell, 0) - self._out.get(cell, 0), self.total - self.out)
+        if self.clogs and cell.function in self.clogs:
+            room = min(room, self._probes_left(cell.function))
+        return max(0, room)
 
     def batch_room(self, cell: Cell) -> int:
         """The same for reading ahead: none while less than a sixteenth of the limit is free and others are out."""
         room = self.room(cell)
+        if self.clogs and cell.function in self.clogs:
+            return room
         return 0 if room < self._limits.get(cell, 0) >> 4 and self._out.get(cell) else room
 
     def rooms(self) -> dict[Cell, int]:
         """Every cell that has room."""
         out = self._out
-        return {cell: limit - out.get(cell, 0) for cell, limit in self._limits.items() if limit > out.get(cell, 0)}
+        rooms = {cell: limit - out.get(cell, 0) for cell, limit in self._limits.items() if limit > out.get(cell, 0)}
+        if self.clogs:
+            rooms = {cell: room for cell in rooms if (room := self.room(cell))}
+        return rooms
 
     def known(self, cell: Cell) -> bool:
         """Whether the scheduler ever named the cell."""
@@ -72,6 +87,8 @@ class Credit:
         """Whether so many items of each cell may all be pushed."""
         limits, out = self._limits, self._out
         if sum(counts.values()) > self.total - self.out:
+            return False
+        if self.clogs and any(cell.function in self.clogs for cell in counts):
             return False
         for cell, count in counts.items():  # noqa: SIM110 - the plain loop takes half the time
             if count > limits.get(cell, 0) - out.get(cell, 0):
@@ -83,6 +100,8 @@ class Credit:
         out = self._out
         for cell, count in counts.items():
             out[cell] = out.get(cell, 0) + count
+            if self.clogs and cell.function in self.clogs:
+                self._probing[cell.function] += count
         self.out += sum(counts.values())
 
     def give(self, counts: Mapping[Cell, int]) -> None:
@@ -92,10 +111,23 @@ class Credit:
             left = out[cell] - count
             assert left >= 0, f"more of {cell} came back than was pushed"
             out[cell] = left
+            if self.clogs and cell.function in self.clogs:
+                self._probing[cell.function] = max(0, self._probing[cell.function] - count)
         self.out -= sum(counts.values())
 
     def why_closed(self, kind: Kind) -> str:
         """The reason why a kind is closed; empty when it is not."""
+        if kind.function in self.clogs:
+            return self.clogs[kind.function].reason or "clogged"
+        return self._gate(kind)
+
+    def is_closed(self, kind: Kind) -> bool:
+        """Whether items of a kind would come back held."""
+        if self.clogs and kind.function in self.clogs and self._probes_left(kind.function) <= 0:
+            return True
+        return bool(self.closed) and self._gate(kind) != ""
+
+    def _gate(self, kind: Kind) -> str:
         if not self.closed:
             return ""
         reason = self._is_closed.get(kind)
@@ -106,9 +138,8 @@ class Credit:
             self._is_closed[kind] = reason
         return reason
 
-    def is_closed(self, kind: Kind) -> bool:
-        """Whether items of a kind would come back held."""
-        return bool(self.closed) and self.why_closed(kind) != ""
+    def _probes_left(self, function: str) -> int:
+        return self.clogs[function].probes - self._probing[function]
 
 
 def _covers(closed: Closed, kind: Kind) -> bool:

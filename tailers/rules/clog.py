@@ -1,0 +1,54 @@
+"""Clog: what a tailer does with items of a function that the scheduler found broken (law 7).
+
+While a function is clogged, a failure says nothing of the item that failed: it spends no attempt and is not parked. A
+stream's item stays where it is, held by position; a queue's goes back for a while. Both are tried again as probes, one
+at a time. So what an outage copies into the delay service is what failed *before* the scheduler saw it, however long it
+lasts. `on_outage: park` has none of this: that tailer's items run and fail as always.
+
+                       queue               stream, ordered
+    retry              return after 30 s   hold
+    … exhausted        the same            hold
+    fatal              dead letter         dead letter: the function said never again
+    throttled          as always           hold until then, never parked
+    … crashes (lost)   return after 30 s   hold
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.workload import Ended
+from .settlement import Action, Family, History, Settlement
+
+#: A queue's item that failed as the probe gives others their turn for so long, seconds.
+QUEUE_WAIT = 30.0
+#: A clogged tailer reads new items only while fewer than this are held: enough that one poisoned item among them is
+#: never the only probe, few enough to keep nothing in memory.
+AT_HAND = 8
+
+
+class OnOutage(StrEnum):
+    """What a tailer's file may say."""
+
+    CLOG = "clog"
+    PARK = "park"
+
+
+def settle_in_outage(settlement: Settlement, ended: Ended, family: Family, history: History) -> Settlement:
+    """The settlement of an item whose function is clogged, given what it would be otherwise."""
+    wait = Action.RETURN if family is Family.QUEUE else Action.HOLD
+    delay = QUEUE_WAIT if family is Family.QUEUE else 0.0
+    match ended.outcome:
+        case Outcome.RETRY:
+            return Settlement(wait, delay, history.attempt - 1, history.crashes, history.throttles, ended.reason)
+        case Outcome.LOST if settlement.action is Action.DEAD:
+            return settlement._replace(action=wait, delay=delay, reason=ended.reason)
+        case Outcome.THROTTLED:
+            return settlement._replace(action=wait)
+    return settlement
+
+
+def may_read(held: int) -> bool:
+    """Whether a tailer of one function that is clogged reads on, when so many items are held."""
+    return held < AT_HAND
