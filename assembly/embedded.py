@@ -14,6 +14,7 @@ from ..stores.config import StoresConfig
 from ..stores.control import sqlite as control
 from ..stores.data_dir import DataDir
 from ..stores.dead_letters import sqlite as dead_letters
+from ..stores.drops import sqlite as drops
 from ..stores.inventory import sqlite as inventory
 from ..stores.ledger import sqlite as ledger
 from ..stores.log import sqlite as log
@@ -47,6 +48,7 @@ class EmbeddedStores:
             + inventory.SCHEMA
             + ledger.SCHEMA
             + ownership.SCHEMA
+            + drops.SCHEMA
             + results.SCHEMA,
             name="state",
             synchronous=sync,
@@ -57,6 +59,7 @@ class EmbeddedStores:
         self.checkpoints = checkpoints.SqliteCheckpoints(self._state_file)
         self.control = control.SqliteControl(self._state_file, clock)
         self.dead_letters = dead_letters.SqliteDeadLetters(self._state_file)
+        self.drops = drops.SqliteDrops(self._state_file)
         self.inventory = inventory.SqliteInventory(self._state_file)
         self.ownership = ownership.SqliteOwnership(self._state_file, clock)
         self.ledger = ledger.SqliteLedger(self._state_file)
@@ -82,6 +85,7 @@ class EmbeddedStores:
             "delay_log": self.delay_log,
             "checkpoints": self.checkpoints,
             "dead_letters": self.dead_letters,
+            "drops": self.drops,
             "results": self.results,
             "control": self.control,
             "inventory": self.inventory,

@@ -66,6 +66,7 @@ class Node:
                 results=stores.results,
                 ownership=stores.ownership,
                 ledger=stores.ledger,
+                drops=stores.drops,
                 clock=SYSTEM_CLOCK,
                 data_dir=data,
             ),

@@ -21,6 +21,7 @@ from ..stores.remote import (
     RemoteCheckpoints,
     RemoteControl,
     RemoteDeadLetters,
+    RemoteDrops,
     RemoteInventory,
     RemoteLedger,
     RemoteLog,
@@ -45,6 +46,7 @@ class RemoteStores:
         self.delay_log = RemoteLog(address, "delay_log")
         self.checkpoints = RemoteCheckpoints(address)
         self.dead_letters = RemoteDeadLetters(address)
+        self.drops = RemoteDrops(address)
         self.results = RemoteResults(address)
         self.control = RemoteControl(address)
         self.inventory = RemoteInventory(address)
@@ -149,6 +151,7 @@ class SeparateTailers:
             results=stores.results,
             ownership=stores.ownership,
             ledger=stores.ledger,
+            drops=stores.drops,
             delay_log=stores.delay_log,
         )
         tailers = Tailers(self._configs, environment, self._scheduler, self._delay, self._sizes)

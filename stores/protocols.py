@@ -7,6 +7,7 @@ from typing import Any
 from .checkpoints.checkpoints import Checkpoints
 from .control.control import Control
 from .dead_letters.dead_letters import DeadLetters
+from .drops.drops import Drops
 from .inventory.inventory import Inventory
 from .ledger.ledger import Ledger
 from .log.log import Log
@@ -20,6 +21,7 @@ PROTOCOLS: dict[str, type[Any]] = {
     "delay_log": Log,
     "checkpoints": Checkpoints,
     "dead_letters": DeadLetters,
+    "drops": Drops,
     "results": Results,
     "control": Control,
     "inventory": Inventory,

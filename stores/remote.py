@@ -11,6 +11,7 @@ from ..sdk.wire.stores import StoreClient, remote
 from .checkpoints.checkpoints import Checkpoints
 from .control.control import Control
 from .dead_letters.dead_letters import DeadLetters
+from .drops.drops import Drops
 from .inventory.inventory import Inventory
 from .ledger.ledger import Ledger
 from .log.log import Log
@@ -75,6 +76,17 @@ class RemoteDeadLetters(StoreClient):
     remove = remote(DeadLetters.remove)
     counts = remote(DeadLetters.counts)
     count = remote(DeadLetters.count)
+
+
+class RemoteDrops(StoreClient):
+    """Drops likewise."""
+
+    def __init__(self, address: str, store: str = "drops") -> None:
+        super().__init__(address, store)
+
+    add = remote(Drops.add)
+    list = remote(Drops.list)
+    within = remote(Drops.within)
 
 
 class RemoteResults(StoreClient):

@@ -12,6 +12,7 @@ from ..sdk.model.errors import ConfigError
 from ..sdk.source import SourceKind
 from ..stores.checkpoints.checkpoints import Checkpoints
 from ..stores.dead_letters.dead_letters import DeadLetters
+from ..stores.drops.drops import Drops
 from ..stores.inventory.inventory import Inventory
 from ..stores.ledger.ledger import Ledger
 from ..stores.log.log import Log
@@ -38,6 +39,7 @@ class Environment:
     results: Results
     ownership: Ownership
     ledger: Ledger
+    drops: Drops
     clock: Clock = field(default=SYSTEM_CLOCK)
     data_dir: Path = field(default_factory=Path)
     tailer: str = ""

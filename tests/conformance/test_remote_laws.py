@@ -12,6 +12,8 @@ from tailrace.stores.control import sqlite as control
 from tailrace.stores.control.control import Control
 from tailrace.stores.dead_letters import sqlite as dead_letters
 from tailrace.stores.dead_letters.dead_letters import DeadLetters
+from tailrace.stores.drops import sqlite as drops
+from tailrace.stores.drops.drops import Drops
 from tailrace.stores.inventory import sqlite as inventory
 from tailrace.stores.inventory.inventory import Inventory
 from tailrace.stores.log import sqlite as log
@@ -20,6 +22,7 @@ from tailrace.stores.remote import (
     RemoteCheckpoints,
     RemoteControl,
     RemoteDeadLetters,
+    RemoteDrops,
     RemoteInventory,
     RemoteLog,
     RemoteResults,
@@ -32,6 +35,7 @@ from tailrace.testing.conformance.bench import StoreBench
 from tailrace.testing.conformance.checkpoints import CheckpointLaws
 from tailrace.testing.conformance.control import ControlLaws
 from tailrace.testing.conformance.dead_letters import DeadLetterLaws
+from tailrace.testing.conformance.drops import DropLaws
 from tailrace.testing.conformance.embedded import SqliteBench
 from tailrace.testing.conformance.inventory import InventoryLaws
 from tailrace.testing.conformance.log import LogLaws
@@ -103,6 +107,12 @@ class TestRemoteDeadLetters(DeadLetterLaws):
     def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[DeadLetters]]:
         embedded = SqliteBench(folder, dead_letters.SCHEMA, lambda file, clock: dead_letters.SqliteDeadLetters(file))
         return RemoteBench("dead_letters", embedded, RemoteDeadLetters)
+
+
+class TestRemoteDrops(DropLaws):
+    def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Drops]]:
+        embedded = SqliteBench(folder, drops.SCHEMA, lambda file, clock: drops.SqliteDrops(file))
+        return RemoteBench("drops", embedded, RemoteDrops)
 
 
 class TestRemoteResults(ResultLaws):

@@ -1,0 +1,57 @@
+"""Ranges of dropped positions → few ranges: those that touch are one; far behind, those with small gaps too."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from ...sdk.model.drop import Drop
+
+
+def join(known: Drop, new: Drop) -> Drop:
+    """Two ranges of one cause and version as one. Positions that both have are counted once: `new` is exact there, and
+    what is noted again was noted before."""
+    both = min(known.last, new.last) - max(known.first, new.first) + 1
+    return new._replace(
+        first=min(known.first, new.first),
+        last=max(known.last, new.last),
+        items=known.items + new.items - max(0, both),
+        at=max(known.at, new.at),
+    )
+
+
+def touch(one: Drop, other: Drop) -> bool:
+    """Whether no position lies between two ranges, and they have the same cause and version."""
+    same = (one.cause, one.version) == (other.cause, other.version)
+    return same and one.first <= other.last + 1 and other.first <= one.last + 1
+
+
+def joined(drops: Iterable[Drop]) -> list[Drop]:
+    """Exact ranges as few as they can be without a gap, rising within a cause and version."""
+    found: list[Drop] = []
+    for drop in sorted(drops, key=lambda drop: (drop.cause, drop.version, drop.first)):
+        if found and touch(found[-1], drop):
+            found[-1] = join(found[-1], drop)
+        else:
+            found.append(drop)
+    return found
+
+
+def thinned(drops: Sequence[Drop], most: int) -> list[Drop]:
+    """At most `most` ranges, or one for each cause and version when these are more: neighbours are joined across the
+    smallest gaps. Counts stay as they were. `drops` neither overlap nor touch."""
+    rows = sorted(drops, key=lambda drop: (drop.cause, drop.version, drop.first))
+    gaps = [
+        (later.first - former.last, place)
+        for place, (former, later) in enumerate(pairwise(rows), 1)
+        if (former.cause, former.version) == (later.cause, later.version)
+    ]
+    joins = {place for _, place in heapq.nsmallest(max(0, len(rows) - most), gaps)}
+    found: list[Drop] = []
+    for place, row in enumerate(rows):
+        if place in joins:
+            found[-1] = join(found[-1], row)
+        else:
+            found.append(row)
+    return found
