@@ -79,6 +79,7 @@ class SqliteFile:
         self._reader_lock = asyncio.Lock()
         self._asked: _Write | None = None  # the standing write whose turn it is
         self._after_rollback: list[Callable[[sqlite3.Connection], None]] = []
+        self._monotonic: Callable[[], float] = time.monotonic  # of this host; a simulated one has its own
 
     def on_rollback(self, fn: Callable[[sqlite3.Connection], None]) -> None:
         """Has `fn` run in the writer after something was rolled back: to read again what is kept in memory."""
@@ -131,7 +132,7 @@ class SqliteFile:
     async def write_when(self, fn: Callable[[sqlite3.Connection], T | Again], timeout: float) -> T | None:
         """Runs `fn` now, after each later group of writes and when it asked to be, until it returns something other
         than Again; None after `timeout` seconds."""
-        return cast("T | None", await self._queue(fn, time.monotonic() + timeout))
+        return cast("T | None", await self._queue(fn, self._monotonic() + timeout))
 
     async def _queue(self, fn: Job, deadline: float | None, committed: Callable[[Any], None] | None = None) -> Any:
         if self._loop is None or self._closing:
@@ -191,7 +192,7 @@ class SqliteFile:
         """Waits for writes, or for the moment that a standing one asked for."""
         with self._condition:
             if not self._pending and not self._closing:
-                now = time.monotonic()
+                now = self._monotonic()
                 moments = [min(each.look, each.deadline or each.look) for each in standing]
                 self._condition.wait(max(0.0, min(moments) - now) if moments else None)
             group: list[_Write] = []
@@ -217,7 +218,7 @@ class SqliteFile:
             with contextlib.suppress(sqlite3.Error):
                 self._reload(connection)
             failure = self._explain(error)
-            now = time.monotonic()
+            now = self._monotonic()
             for each in standing:  # asked again later, not at once: what failed may go on failing
                 each.look = now + STANDING_LOOK
             # The one that it failed at is answered, or it would take every later group with it.
@@ -263,7 +264,7 @@ class SqliteFile:
     ) -> list[tuple[_Write, Any, Exception | None]]:
         """Asks each standing write; returns those that are over."""
         over: list[tuple[_Write, Any, Exception | None]] = []
-        now = time.monotonic()
+        now = self._monotonic()
         for each in standing:
             self._asked = each
             answer = self._attempt(connection, each, alone=False)

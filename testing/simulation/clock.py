@@ -1,0 +1,38 @@
+"""The clocks of a simulated machine: each drifts by its own rate, and its wall clock may jump."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+#: Wall clock, seconds, at the beginning of every world.
+EPOCH = 1_700_000_000.0
+#: True seconds by which a moment is put off when rounding would make a timer ring too early.
+_STEP = 1e-9
+
+
+class MachineClock:
+    """A Clock (sdk/clock.py) over the world's true time. `rate`: seconds that it counts in a true second, within
+    1 ± rho; `offset`: what its monotonic clock said at the beginning; `ahead`: how far its wall clock is ahead."""
+
+    def __init__(self, true: Callable[[], float], rate: float = 1.0, offset: float = 1000.0) -> None:
+        self._true = true
+        self.rate = rate
+        self.offset = offset
+        self.ahead = 0.0
+
+    def monotonic(self) -> float:
+        return self.offset + self.rate * self._true()
+
+    def wall(self) -> float:
+        return EPOCH + self._true() + self.ahead
+
+    def jump(self, seconds: float) -> None:
+        """The wall clock jumps; the monotonic one does not."""
+        self.ahead += seconds
+
+    def true_at(self, monotonic: float) -> float:
+        """The first true time at which the monotonic clock says at least this."""
+        true = (monotonic - self.offset) / self.rate
+        while self.offset + self.rate * true < monotonic:
+            true += _STEP
+        return true

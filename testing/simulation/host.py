@@ -1,0 +1,129 @@
+"""A host: one process on one machine, which may be started, killed, frozen and started again."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from .clock import MachineClock
+from .loop import SimLoop
+from .world import World
+
+_HERE: contextvars.ContextVar[Host] = contextvars.ContextVar("tailrace-simulated-host")
+
+#: Seconds that a disk or another thread takes: the least and the most, usually near the least.
+LATENCY = (0.0002, 0.004)
+
+
+def here() -> Host:
+    """The host whose code is running."""
+    return _HERE.get()
+
+
+class Host:
+    """One process slot of a machine. `main` makes the coroutine of a fresh process.
+
+    disk      what survives the process
+    point     called at named moments; True: the process was killed there and must do nothing more
+    """
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        clock: MachineClock,
+        main: Callable[[], Coroutine[Any, Any, None]],
+        disk: Any = None,
+    ) -> None:
+        self.world = world
+        self.name = name
+        self.clock = clock
+        self.disk = disk
+        self.incarnation = 0
+        self.frozen = False
+        self.frozen_since = 0.0
+        self.loop: SimLoop | None = None
+        self.ended: Callable[[], None] = lambda: None  # told when the process is gone
+        self.points: dict[str, int] = {}
+        self.kill_at: tuple[str, int] | None = None  # a named moment, and which of its occurrences
+        self.failure: BaseException | None = None
+        self._main = main
+        self._former: list[SimLoop] = []
+        world.hosts.append(self)
+
+    @property
+    def up(self) -> bool:
+        """Whether there is a process, frozen or not."""
+        return self.loop is not None
+
+    def latency(self) -> float:
+        """How long the disk, or another thread, takes now."""
+        least, most = LATENCY
+        return least + (most - least) * self.world.random.random() ** 4
+
+    def start(self) -> None:
+        """A fresh process."""
+        if self.loop is not None:
+            return
+        self.incarnation += 1
+        self.frozen = False
+        loop = self.loop = SimLoop(self.clock, self.latency)
+        self._former.append(loop)
+        self.world.say(self.name, f"starts ({self.incarnation})")
+        context = contextvars.copy_context()
+        context.run(_HERE.set, self)
+        loop.call_soon(self._begin, loop, context=context)
+
+    def _begin(self, loop: SimLoop) -> None:
+        task = loop.create_task(self._main(), name=f"{self.name}-main")
+        task.add_done_callback(self._main_ended)
+
+    def _main_ended(self, task: Any) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self.failure = task.exception()
+            self.world.say(self.name, f"its main task failed: {self.failure!r}")
+
+    def kill(self, why: str = "killed") -> None:
+        """Ends the process as SIGKILL would; nothing of it runs again."""
+        if self.loop is None:
+            return
+        self.world.say(self.name, why)
+        self.loop.kill()
+        self.loop = None
+        self.frozen = False
+        self.ended()
+
+    def freeze(self) -> None:
+        """SIGSTOP: it does not run, its clock goes on."""
+        if self.loop is not None and not self.frozen:
+            self.frozen = True
+            self.frozen_since = self.world.now
+            self.world.say(self.name, "freezes")
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        if self.frozen:
+            self.frozen = False
+            self.world.say(self.name, "thaws")
+
+    def call(self, function: Callable[..., Any], *args: Any) -> None:
+        """Has something run in the process, from outside; nothing happens when there is none."""
+        if self.loop is not None:
+            context = contextvars.copy_context()
+            context.run(_HERE.set, self)
+            self.loop.call_soon(function, *args, context=context)
+
+    def point(self, name: str) -> bool:
+        """A named moment around a durable write. True: the process was killed here."""
+        count = self.points[name] = self.points.get(name, 0) + 1
+        if self.kill_at is not None and self.kill_at == (name, count):
+            self.kill_at = None
+            self.kill(f"killed at {name} ({count})")
+            return True
+        return False
+
+    def dispose(self) -> None:
+        """Frees what its processes held, when the world has ended."""
+        for loop in self._former:
+            loop.dispose()

@@ -1,0 +1,147 @@
+"""The world: true time, what happens next, and the one source of chance. One thread drives every host."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+#: Turns at one and the same moment after which the world says that somebody spins.
+SPINNING = 20_000
+
+
+class Turning(Protocol):
+    """An event loop as the world drives it."""
+
+    def next_at(self) -> float | None: ...
+
+    def turn(self) -> int: ...
+
+
+class Running(Protocol):
+    """A host: its loop (None: it is down) and whether it is frozen."""
+
+    name: str
+
+    @property
+    def loop(self) -> Turning | None: ...
+
+    @property
+    def frozen(self) -> bool: ...
+
+    def dispose(self) -> None: ...
+
+
+class Event(NamedTuple):
+    """A line of the trace. `time` is true time, seconds since the beginning."""
+
+    time: float
+    host: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.time:11.6f}  {self.host:<12} {self.what}"
+
+
+class Spinning(Exception):
+    """Something runs again and again while no time passes."""
+
+
+class World:
+    """Everything of one seed. Invariants: true time never goes back; what happens next depends on nothing but the
+    seed and what happened before. `keep_trace`: whether lines of the trace are kept beside their hash."""
+
+    def __init__(self, seed: int, *, keep_trace: bool = False) -> None:
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.now = 0.0
+        self.hosts: list[Running] = []
+        self.trace: list[Event] = []
+        self.steps = 0
+        self._keep_trace = keep_trace
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._events: list[tuple[float, float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._numbered = 0
+        self._here = 0
+
+    def true(self) -> float:
+        """True time, for clocks."""
+        return self.now
+
+    def say(self, host: str, what: str) -> None:
+        """A line of the trace."""
+        event = Event(self.now, host, what)
+        self._hash.update(f"{event.time!r} {host} {what}\n".encode())
+        if self._keep_trace:
+            self.trace.append(event)
+
+    def note(self, host: str, what: str) -> None:
+        """A line for readers only: it is not part of what is compared."""
+        if self._keep_trace:
+            self.trace.append(Event(self.now, host, what))
+
+    @property
+    def hash(self) -> str:
+        """Of all that was said: equal for equal stories."""
+        return self._hash.hexdigest()
+
+    def at(self, time: float, call: Callable[..., None], *args: Any) -> None:
+        """Calls outside of every host at a true time; what is due at the same moment comes in a seeded order."""
+        self._numbered += 1
+        heapq.heappush(self._events, (max(self.now, time), self.random.random(), self._numbered, call, args))
+
+    def after(self, delay: float, call: Callable[..., None], *args: Any) -> None:
+        """The same after so many true seconds."""
+        self.at(self.now + delay, call, *args)
+
+    def step(self, until: float) -> bool:
+        """One event, or one turn of one loop. False: nothing happens up to `until`, which is now."""
+        now = self.now
+        best, chosen = self._events[0][0] if self._events else float("inf"), None
+        ties: list[Turning] | None = None
+        for host in self.hosts:
+            loop = host.loop
+            if loop is None or host.frozen:
+                continue
+            at = loop.next_at()
+            if at is None:
+                continue
+            at = max(at, now)
+            if at < best:
+                best, chosen, ties = at, loop, None
+            elif at == best:
+                if ties is None:
+                    ties = [] if chosen is None else [chosen]
+                ties.append(loop)
+        if best > until:
+            self.now = max(now, until)
+            return False
+        if ties:
+            others = len(ties) + (1 if self._events and self._events[0][0] <= best else 0)
+            pick = self.random.randrange(others)
+            chosen = ties[pick] if pick < len(ties) else None
+        self._here = self._here + 1 if best == now else 0
+        if self._here > SPINNING:
+            raise Spinning(f"more than {SPINNING} turns at {now:.6f} s")
+        self.now = best
+        self.steps += 1
+        if chosen is None:
+            _, _, _, call, args = heapq.heappop(self._events)
+            call(*args)
+        else:
+            chosen.turn()
+        return True
+
+    def run(self, until: float, done: Callable[[], bool] | None = None, every: int = 64) -> bool:
+        """Lets time pass until `until`, or until `done` says so (asked every so many steps). Whether it said so."""
+        while self.step(until):
+            if done is not None and self.steps % every == 0 and done():
+                return True
+        return done() if done is not None else False
+
+    def dispose(self) -> None:
+        """The world is over: frees what its hosts held."""
+        for host in self.hosts:
+            host.dispose()
