@@ -31,16 +31,24 @@ class EmbeddedStores:
     """Every store of one node. A Part, and an async context manager for tools that fill or read a data directory.
 
     Files are apart where their writers would wait for each other: the queue's commits never wait for the log's.
+    `file` opens them; a simulation has its own.
     """
 
-    def __init__(self, data: Path, config: StoresConfig | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        data: Path,
+        config: StoresConfig | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        file: type[SqliteFile] = SqliteFile,
+    ) -> None:
         config = config or StoresConfig()
         self.data_dir = DataDir(data)
         path, sync = self.data_dir.path, config.synchronous
-        self._queue_file = SqliteFile(path / "queue.db", queue.SCHEMA, name="queue", synchronous=sync)
-        self._log_file = SqliteFile(path / "log.db", log.SCHEMA, name="log", synchronous=sync)
-        self._delay_file = SqliteFile(path / "delay.db", log.SCHEMA, name="delay", synchronous=sync)
-        self._state_file = SqliteFile(
+        self._queue_file = file(path / "queue.db", queue.SCHEMA, name="queue", synchronous=sync)
+        self._log_file = file(path / "log.db", log.SCHEMA, name="log", synchronous=sync)
+        self._delay_file = file(path / "delay.db", log.SCHEMA, name="delay", synchronous=sync)
+        self._state_file = file(
             path / "state.db",
             checkpoints.SCHEMA
             + control.SCHEMA

@@ -43,13 +43,21 @@ class Reports:
 
 class Pool:
     """`size` processes. A one-at-a-time pool gives each run a process to itself and replaces it after `max_runs`;
-    `fresh` starts a process for each item (quarantine).
+    `fresh` starts a process for each item (quarantine). `process` is what an executor is made of.
 
     Invariant: an item of this pool is in `waiting` or in the `live` of exactly one executor.
     """
 
     def __init__(
-        self, name: str, setup: Setup, size: int, reports: Reports, *, max_runs: int = 0, fresh: bool = False
+        self,
+        name: str,
+        setup: Setup,
+        size: int,
+        reports: Reports,
+        *,
+        max_runs: int = 0,
+        fresh: bool = False,
+        process: type[ExecutorProcess] = ExecutorProcess,
     ) -> None:
         self.name = name
         self.functions = frozenset(setup.functions)
@@ -64,6 +72,7 @@ class Pool:
         self._reports = reports
         self._max_runs = max_runs
         self._fresh = fresh
+        self._process = process
         self._deaths = 0
         self._stopping = False
         self._ever_ready = False
@@ -104,7 +113,7 @@ class Pool:
 
     async def _start_one(self, pause: float) -> None:
         await asyncio.sleep(pause)
-        executor = ExecutorProcess(self.setup, on_frame=self._frame, on_death=self._died)
+        executor = self._process(self.setup, on_frame=self._frame, on_death=self._died)
         self.executors.append(executor)
         try:
             await executor.start()

@@ -12,6 +12,7 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, Ended, Flight
 from .batch import Batch
 from .config import WorkerConfig
+from .executors import ExecutorProcess
 from .frames import Setup
 from .loader import Loaded
 from .pool import Pool, Reports
@@ -44,7 +45,9 @@ class Supervisor:
         ended: Callable[[list[int], dict[int, Ended]], None],
         notes: Callable[[list[tuple[int, str]]], None],
         limits: Callable[[], None],
+        process: type[ExecutorProcess] = ExecutorProcess,
     ) -> None:
+        self._process = process
         self._config = config
         self._loaded = loaded
         self._reports = Reports(earliest, ended, notes, limits)
@@ -59,17 +62,19 @@ class Supervisor:
         for name, function in self._loaded.functions.items():
             by_pool.setdefault(function.spec.pool, []).append(name)
             isolated[function.spec.pool] = function.spec.isolation == "process"
-        config = self._config
+        config, process = self._config, self._process
         for name, functions in by_pool.items():
             alone = self._setup(functions, 1, 1)
             if isolated[name]:
-                self._pools[name] = Pool(name, alone, config.isolated, self._reports, max_runs=config.max_runs)
+                self._pools[name] = Pool(
+                    name, alone, config.isolated, self._reports, max_runs=config.max_runs, process=process
+                )
             else:
                 # A pool of `def` functions only has no use for more slots than threads.
                 plain = not any(self._loaded.functions[function].is_async for function in functions)
                 setup = self._setup(functions, config.threads if plain else config.slots, config.threads)
-                self._pools[name] = Pool(name, setup, config.executors, self._reports)
-            self._quarantine[name] = Pool(f"{name} (alone)", alone, 1, self._reports, fresh=True)
+                self._pools[name] = Pool(name, setup, config.executors, self._reports, process=process)
+            self._quarantine[name] = Pool(f"{name} (alone)", alone, 1, self._reports, fresh=True, process=process)
         async with asyncio.TaskGroup() as group:
             for pool in self._pools.values():
                 group.create_task(pool.start())

@@ -21,6 +21,7 @@ from ..sdk.wire.v1 import scheduler_pb2 as pb
 from ..sdk.wire.v1 import scheduler_pb2_grpc
 from .attachment import Attachment, by_session
 from .config import WorkerConfig
+from .executors import ExecutorProcess
 from .frames import REF_MASK, SESSION_BITS
 from .loader import Loaded, load_functions
 from .registration import register
@@ -46,6 +47,7 @@ class Worker:
 
     `schedulers` are addresses; each gets a session and an even share of the capacity. `gateway`: where the functions
     are registered (None: nowhere). start raises UserError when functions cannot be loaded.
+    `process` is what an executor is made of; a simulation has its own.
     """
 
     def __init__(
@@ -56,6 +58,8 @@ class Worker:
         gateway: str | None,
         sizes: LeaseSizes,
         clock: Clock = SYSTEM_CLOCK,
+        *,
+        process: type[ExecutorProcess] = ExecutorProcess,
     ) -> None:
         if not schedulers:
             raise ConfigError("a worker needs the address of at least one scheduler, such as 127.0.0.1:8785")
@@ -76,6 +80,7 @@ class Worker:
             ended=self._ended,
             notes=self._noted,
             limits=self._limits_changed,
+            process=process,
         )
         self._attachments: list[Attachment] = []
         self._dialers: list[Dialer] = []

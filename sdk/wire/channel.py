@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
 import ipaddress
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 
@@ -60,8 +61,25 @@ RETRY_AFTER_KEY = "tailrace-retry-after"
 MESSAGE_LENGTH = 1000
 
 
+class Network(Protocol):
+    """What carries calls in place of gRPC: it has channels and servers of the same shape."""
+
+    def dial(self, address: str) -> grpc.aio.Channel: ...
+
+    async def serve(
+        self, address: str, register: Sequence[Callable[[grpc.aio.Server], None]]
+    ) -> tuple[grpc.aio.Server, str]: ...
+
+
+#: The network of the code that is running; None: gRPC over real sockets. A simulation sets its own.
+NETWORK: contextvars.ContextVar[Network | None] = contextvars.ContextVar("tailrace-network", default=None)
+
+
 def dial(address: str) -> grpc.aio.Channel:
     """A channel to a part of the platform. Connecting happens by itself, and again after a break."""
+    network = NETWORK.get()
+    if network is not None:
+        return network.dial(address)
     return grpc.aio.insecure_channel(address, options=_OPTIONS)
 
 
@@ -85,6 +103,9 @@ async def serve(address: str, register: Sequence[Callable[[grpc.aio.Server], Non
 
     Raises ConfigError beyond loopback (until authentication can be configured), AlreadyInUse for a taken port.
     """
+    network = NETWORK.get()
+    if network is not None:
+        return await network.serve(address, register)
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65_535:
         raise ConfigError(f'{address!r} is not an address to listen on: expected host:port, such as "127.0.0.1:8786"')

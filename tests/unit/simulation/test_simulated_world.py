@@ -10,8 +10,8 @@ import pytest
 from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.stores.sqlite import Again
 from tailrace.testing.simulation.clock import MachineClock
-from tailrace.testing.simulation.disk import Disk, InlineFile
 from tailrace.testing.simulation.host import Host
+from tailrace.testing.simulation.sqlite_disk import Disk, InlineFile
 from tailrace.testing.simulation.world import Spinning, World
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS rows (n INTEGER PRIMARY KEY)"
