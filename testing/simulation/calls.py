@@ -1,178 +1,15 @@
-"""Channels, servers and calls in the shape of grpc.aio, over a simulated network."""
+"""Calls in the shape of grpc.aio over a simulated network: unary ones and streams, both sides of each."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import grpc
 
+from .exchange import REFUSED, Exchange, Net, Pipe, Serving, rpc_error
 from .host import Host
 from .loop import SimLoop
-from .world import World
-
-#: Seconds after which a call to where nobody listens is refused.
-REFUSED = 0.001
-
-
-class Net(Protocol):
-    """What calls ask of the network (network.Network)."""
-
-    world: World
-    weather: Any
-    servers: Any
-    exchanges: Any
-
-    def arrival(self, source: Host, target: Host) -> float: ...
-
-    def chance(self, chance: float, source: Host, target: Host) -> bool: ...
-
-
-def rpc_error(code: grpc.StatusCode, details: str, trailing: Iterable[tuple[str, str]] = ()) -> grpc.aio.AioRpcError:
-    """The error that grpc.aio would raise."""
-    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(*trailing), details)
-
-
-class Pipe:
-    """One direction of a stream as its receiver sees it: messages in order, then an end."""
-
-    def __init__(self, loop: SimLoop) -> None:
-        self.loop = loop
-        self._messages: deque[Any] = deque()
-        self._end: Any = None
-        self._waiter: asyncio.Future[None] | None = None
-
-    def put(self, message: Any) -> None:
-        """A message arrives."""
-        if self._end is None:
-            self._messages.append(message)
-            self._wake()
-
-    def end(self, end: Any) -> None:
-        """Nothing more arrives: EOF, or the error that every read raises from then on."""
-        if self._end is None:
-            self._end = end
-            self._wake()
-
-    @property
-    def ended(self) -> bool:
-        return self._end is not None
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    async def read(self) -> Any:
-        """The next message, or the end."""
-        while not self._messages:
-            if isinstance(self._end, BaseException):
-                raise self._end
-            if self._end is not None:
-                return self._end
-            self._waiter = self.loop.create_future()
-            await self._waiter
-        return self._messages.popleft()
-
-
-class Exchange:
-    """One call, unary or a stream, from a process to whoever serves an address. `loop`s name the processes: what
-    arrives for one that has ended is lost. Invariant: in `net.exchanges` until it is over."""
-
-    def __init__(self, net: Net, client: Host, address: str, path: str) -> None:
-        assert client.loop is not None
-        self.net = net
-        self.client = client
-        self.path = path
-        self.server_name = address.rpartition(":")[0]
-        self.target: Host | None = None
-        self.over = False
-        self._address = address
-        self._client_loop: SimLoop = client.loop
-        self._server_loop: SimLoop | None = None
-        self._tasks: list[asyncio.Task[Any]] = []
-        self._last = {True: 0.0, False: 0.0}  # by direction: when the last message of it arrives
-        net.exchanges[self] = None
-
-    # ---- to be filled in by the two kinds
-
-    def begin(self, server: Server, data: Any) -> None:
-        """The call has arrived at its server."""
-
-    def failed(self, error: grpc.aio.AioRpcError) -> None:
-        """The client is told how it failed."""
-
-    # ---- messages
-
-    def _server(self) -> Server | None:
-        server: Server | None = self.net.servers.get(self._address)
-        return server
-
-    def knock(self, data: Any, *, repeat: bool = False) -> None:
-        """Sends the call on its way."""
-        server = self._server()
-        world = self.net.world
-        if server is None:
-            world.after(REFUSED, self.to_client, self.failed, rpc_error(grpc.StatusCode.UNAVAILABLE, "refused"))
-            return
-        self.target = server.host
-        self._server_loop = server.host.loop
-        arrival = self.net.arrival(self.client, server.host)
-        self._last[True] = arrival
-        world.at(arrival, self._arrived, server, data)
-        if repeat:
-            world.at(self.net.arrival(self.client, server.host), self._arrived, server, data)
-
-    def _arrived(self, server: Server, data: Any) -> None:
-        loop = server.host.loop
-        if loop is None or loop is not self._server_loop or server.closed:
-            self.broken("the server is gone")
-        elif not self.over:
-            server.host.call(self.begin, server, data)
-
-    def send(self, towards_server: bool, call: Callable[..., None], *args: Any) -> None:
-        """One message of the exchange: in order, and lost when the receiver's process is gone."""
-        target = self.target
-        if target is None or self.over:
-            return
-        source, sink = (self.client, target) if towards_server else (target, self.client)
-        if self.net.chance(self.net.weather.reset, source, sink):
-            self.broken("connection reset")
-            return
-        arrival = max(self._last[towards_server], self.net.arrival(source, sink))
-        self._last[towards_server] = arrival
-        self.net.world.at(arrival, self.to_server if towards_server else self.to_client, call, *args)
-
-    def to_client(self, call: Callable[..., None], *args: Any) -> None:
-        """Runs something in the client's process, unless the exchange is over."""
-        if not self.over and not self._client_loop.dead:
-            self._client_loop.call_soon(call, *args)
-
-    def to_server(self, call: Callable[..., None], *args: Any) -> None:
-        """Runs something in the server's process."""
-        loop = self._server_loop
-        if not self.over and loop is not None and not loop.dead:
-            loop.call_soon(call, *args)
-
-    # ---- ends
-
-    def broken(self, why: str) -> None:
-        """The connection is gone: both sides that still run learn of it."""
-        if not self.over:
-            self.to_client(self.failed, rpc_error(grpc.StatusCode.UNAVAILABLE, why))
-            self.to_server(self.cancel_handlers)
-            self.finish()
-
-    def finish(self) -> None:
-        """Over: nothing that is still under way arrives."""
-        self.over = True
-        self.net.exchanges.pop(self, None)
-
-    def cancel_handlers(self) -> None:
-        """What grpc.aio does with the handlers of a call whose client is gone."""
-        for task in self._tasks:
-            task.cancel()
 
 
 class UnaryCall(Exchange):
@@ -204,7 +41,7 @@ class UnaryCall(Exchange):
                 self.send(True, self.cancel_handlers)
                 self.net.world.after(1.0, self.finish)
 
-    def begin(self, server: Server, data: Any) -> None:
+    def begin(self, server: Serving, data: Any) -> None:
         """A handler runs; the first answer counts."""
         handler = server.handlers.get(self.path)
         if handler is None:
@@ -214,7 +51,7 @@ class UnaryCall(Exchange):
         assert loop is not None
         self._tasks.append(loop.create_task(self._handle(server, handler, data), name=self.path))
 
-    async def _handle(self, server: Server, handler: Any, data: Any) -> None:
+    async def _handle(self, server: Serving, handler: Any, data: Any) -> None:
         server.under_way[self] = None
         context = Context(self)
         try:
@@ -283,7 +120,7 @@ class StreamCall(Exchange):
             self.send(True, self._cancelled)
         return True
 
-    def begin(self, server: Server, data: Any) -> None:
+    def begin(self, server: Serving, data: Any) -> None:
         handler = server.handlers.get(self.path)
         loop = server.host.loop
         if handler is None or loop is None:
@@ -300,7 +137,7 @@ class StreamCall(Exchange):
         else:
             self._context.receive(data)
 
-    async def _handle(self, server: Server, handler: Any, context: StreamContext) -> None:
+    async def _handle(self, server: Serving, handler: Any, context: StreamContext) -> None:
         server.under_way[self] = None
         end: Any = grpc.aio.EOF
         try:
@@ -374,70 +211,3 @@ class StreamContext(Context):
         call.net.world.say(call.server_name, f"to {call.client.name}: {type(message).__name__} {len(data)}")
         call.send(False, call.deliver, data)
         await asyncio.sleep(0)
-
-
-class Channel:
-    """As grpc.aio.Channel: makes what the generated stubs call."""
-
-    def __init__(self, net: Net, host: Host, address: str) -> None:
-        self._net = net
-        self._host = host
-        self._address = address
-        self._calls: list[Exchange] = []
-
-    def unary_unary(self, path: str, request_serializer: Any, response_deserializer: Any, **_: Any) -> Any:
-        """A method that takes one message and answers one."""
-        forms = (request_serializer, response_deserializer)
-
-        async def call(request: Any, timeout: float | None = None, **_: Any) -> Any:
-            return await UnaryCall(self._net, self._host, self._address, path, forms).run(request, timeout)
-
-        return call
-
-    def stream_stream(self, path: str, request_serializer: Any, response_deserializer: Any, **_: Any) -> Any:
-        """A method of streams."""
-        forms = (request_serializer, response_deserializer)
-
-        def call(**_: Any) -> StreamCall:
-            stream = StreamCall(self._net, self._host, self._address, path, forms)
-            self._calls = [*[call for call in self._calls if not call.over], stream]
-            return stream
-
-        return call
-
-    async def close(self) -> None:
-        """Gives up what is open."""
-        for call in self._calls:
-            if isinstance(call, StreamCall):
-                call.cancel()
-
-
-class Server:
-    """As grpc.aio.Server: what generated code registers with."""
-
-    def __init__(self, net: Net, host: Host, address: str) -> None:
-        self.host = host
-        self.handlers: dict[str, Any] = {}
-        self.under_way: dict[Any, None] = {}
-        self.closed = False
-        self._net = net
-        self._address = address
-
-    def add_generic_rpc_handlers(self, handlers: Any) -> None:
-        """Nothing: the same handlers are registered by name."""
-
-    def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
-        """Handlers by the name of their method."""
-        self.handlers.update({f"/{service}/{name}": handler for name, handler in handlers.items()})
-
-    async def stop(self, grace: float | None) -> None:
-        """Takes nothing new, and ends what is under way after `grace` seconds."""
-        self.closed = True
-        if self._net.servers.get(self._address) is self:
-            del self._net.servers[self._address]
-        loop = asyncio.get_running_loop()
-        until = loop.time() + (grace or 0.0)
-        while self.under_way and loop.time() < until:  # noqa: ASYNC110 - simulated time
-            await asyncio.sleep(0.01)
-        for call in list(self.under_way):
-            call.broken("the server stopped")

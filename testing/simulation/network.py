@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .calls import Channel, Exchange, Server
+from .channel import Channel, Server
+from .exchange import Exchange
 from .host import Host, here
 from .world import World
 

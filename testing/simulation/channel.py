@@ -1,0 +1,77 @@
+"""Channels and servers in the shape of grpc.aio over a simulated network."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from .calls import StreamCall, UnaryCall
+from .exchange import Exchange, Net
+from .host import Host
+
+
+class Channel:
+    """As grpc.aio.Channel: makes what the generated stubs call."""
+
+    def __init__(self, net: Net, host: Host, address: str) -> None:
+        self._net = net
+        self._host = host
+        self._address = address
+        self._calls: list[Exchange] = []
+
+    def unary_unary(self, path: str, request_serializer: Any, response_deserializer: Any, **_: Any) -> Any:
+        """A method that takes one message and answers one."""
+        forms = (request_serializer, response_deserializer)
+
+        async def call(request: Any, timeout: float | None = None, **_: Any) -> Any:
+            return await UnaryCall(self._net, self._host, self._address, path, forms).run(request, timeout)
+
+        return call
+
+    def stream_stream(self, path: str, request_serializer: Any, response_deserializer: Any, **_: Any) -> Any:
+        """A method of streams."""
+        forms = (request_serializer, response_deserializer)
+
+        def call(**_: Any) -> StreamCall:
+            stream = StreamCall(self._net, self._host, self._address, path, forms)
+            self._calls = [*[call for call in self._calls if not call.over], stream]
+            return stream
+
+        return call
+
+    async def close(self) -> None:
+        """Gives up what is open."""
+        for call in self._calls:
+            if isinstance(call, StreamCall):
+                call.cancel()
+
+
+class Server:
+    """As grpc.aio.Server: what generated code registers with."""
+
+    def __init__(self, net: Net, host: Host, address: str) -> None:
+        self.host = host
+        self.handlers: dict[str, Any] = {}
+        self.under_way: dict[Any, None] = {}
+        self.closed = False
+        self._net = net
+        self._address = address
+
+    def add_generic_rpc_handlers(self, handlers: Any) -> None:
+        """Nothing: the same handlers are registered by name."""
+
+    def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
+        """Handlers by the name of their method."""
+        self.handlers.update({f"/{service}/{name}": handler for name, handler in handlers.items()})
+
+    async def stop(self, grace: float | None) -> None:
+        """Takes nothing new, and ends what is under way after `grace` seconds."""
+        self.closed = True
+        if self._net.servers.get(self._address) is self:
+            del self._net.servers[self._address]
+        loop = asyncio.get_running_loop()
+        until = loop.time() + (grace or 0.0)
+        while self.under_way and loop.time() < until:  # noqa: ASYNC110 - simulated time
+            await asyncio.sleep(0.01)
+        for call in list(self.under_way):
+            call.broken("the server stopped")
