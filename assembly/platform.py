@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .processes import Child, Kept
+from .processes import Child, Kept, free_port
 
 
 class Platform:
@@ -125,7 +125,7 @@ class Platform:
         for part, address in self._ports.items():
             host, _, port = address.rpartition(":")
             if port == "0":
-                self._ports[part] = f"{host}:{await _free_port(host)}"
+                self._ports[part] = f"{host}:{await free_port(host)}"
 
     async def drain(self, timeout: float) -> None:
         """Ends gracefully: tailers first take in nothing more, then the worker finishes, then the scheduler goes."""
@@ -135,12 +135,3 @@ class Platform:
     async def stop(self) -> None:
         """Ends everything now."""
         await asyncio.gather(self._worker.stop(), self._node.stop(), self._scheduler.stop())
-
-
-async def _free_port(host: str) -> int:
-    """A port that is free now."""
-    server = await asyncio.start_server(lambda reader, writer: None, host, 0)
-    port = int(server.sockets[0].getsockname()[1])
-    server.close()
-    await server.wait_closed()
-    return port

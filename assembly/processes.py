@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 from ..sdk.model.errors import TailraceError
 
@@ -49,8 +49,15 @@ class Child:
         return self.process.pid
 
 
-async def spawn(name: str, arguments: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Child:
-    """Starts a part and waits until it is ready. Raises PartFailed when it ends first or says nothing in time."""
+async def spawn(
+    name: str,
+    arguments: Mapping[str, Any],
+    environment: Mapping[str, str] | None = None,
+    stderr: IO[bytes] | None = None,
+) -> Child:
+    """Starts a part and waits until it is ready. Raises PartFailed when it ends first or says nothing in time.
+
+    `stderr`: where it logs to; None: where this process does."""
     lifeline_read, lifeline = os.pipe()
     ready, ready_write = os.pipe()
     text = json.dumps({"part": name, "lifeline": lifeline_read, "ready": ready_write, **arguments})
@@ -58,6 +65,7 @@ async def spawn(name: str, arguments: Mapping[str, Any], environment: Mapping[st
         [sys.executable, "-m", "tailrace.assembly.child", text],
         pass_fds=(lifeline_read, ready_write),
         stdin=subprocess.DEVNULL,
+        stderr=stderr,
         env={**os.environ, **(environment or {})},
         start_new_session=True,
     )
@@ -66,6 +74,9 @@ async def spawn(name: str, arguments: Mapping[str, Any], environment: Mapping[st
     child = Child(name, process, lifeline)
     try:
         line = await _read_line(ready)
+    except BaseException:  # whoever waited has given up: nobody would end the child
+        await stop(child, 0)
+        raise
     finally:
         os.close(ready)
     if not line:
@@ -127,6 +138,15 @@ async def _reaped(child: Child) -> None:
     while child.process.poll() is None:
         await asyncio.sleep(pause)
         pause = min(0.1, pause * 1.5)
+
+
+async def free_port(host: str = "127.0.0.1") -> int:
+    """A port that is free now."""
+    server = await asyncio.start_server(lambda reader, writer: None, host, 0)
+    port = int(server.sockets[0].getsockname()[1])
+    server.close()
+    await server.wait_closed()
+    return port
 
 
 class Kept:

@@ -12,16 +12,34 @@ from ..sdk.terminal import Json
 
 def bench(
     scenario: Annotated[
-        str, typer.Option("--scenario", metavar="NAME", help="stream, queue, latency, memory, idle, or all.")
+        str,
+        typer.Option("--scenario", metavar="NAME", help="stream, queue, latency, memory, idle, all; faults, restarts."),
     ] = "all",
     items: Annotated[
         float | None, typer.Option("--items", min=1, help="Items, or seconds where the scenario measures over time.")
     ] = None,
     runs: Annotated[int, typer.Option("--runs", min=1, max=100, help="So many runs; their median counts.")] = 1,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Write the figures as SVG.")] = None,
+    faults: Annotated[int | None, typer.Option("--faults", min=0, help="How many faults (or restarts).")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The plan of the faults; default: any.")] = None,
+    heartbeat: Annotated[
+        float, typer.Option("--heartbeat", min=0.2, max=60, help="Seconds; sizes the leases of faults and restarts.")
+    ] = 0.5,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="Keep data, journals and logs of faults and restarts.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure this machine: real processes, the platform as you would run it. Exit code 1 when a bound is missed."""
+    """Measure this machine: real processes, the platform as you would run it. Exit code 1 when a bound is missed.
+
+    `faults` and `restarts` break the platform on purpose, on data of their own, and check that nothing is lost.
+    """
+    if scenario in ("faults", "restarts"):
+        from .faults.scenario import FaultOptions
+        from .faults.scenario import main as break_it
+
+        count = None if items is None else int(items)
+        raise typer.Exit(break_it(FaultOptions(scenario, count, faults, seed, heartbeat, data, as_json)))
     from .run import Options, main
 
     raise typer.Exit(main(Options(scenario, items, runs, as_json, plot)))

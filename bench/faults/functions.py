@@ -1,0 +1,125 @@
+"""The functions that run while faults are done. Each notes in the journal of its process when it starts and ends.
+
+Delays and limits are short, so that a run of minutes holds many of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+from ...sdk.context import Context
+from ...sdk.function import function
+from ...sdk.model.errors import Fatal, RetryLater, Throttled
+from ...sdk.model.retry import Retry
+from .journal import CRASH, FATAL, RETRY, START, SUCCESS, THROTTLED, TICK, Journal
+
+#: Where the journals are; set by the scenario.
+FOLDER_VARIABLE = "TAILRACE_BENCH_JOURNAL"
+#: Seconds between two signs of life of a run.
+TICK_EVERY = 0.1
+
+#: Innocents survive any number of processes that are killed under them.
+PATIENT = Retry(max_attempts=1000, backoff="list", delays=(0.2,), max_crashes=100)
+
+_JOURNAL = Journal(Path(os.environ.get(FOLDER_VARIABLE, ".")))
+
+
+def _note(word: str, ctx: Context, until: float = 0.0) -> None:
+    _JOURNAL.write(word, ctx.id, ctx.fence, ctx.attempt, until)
+
+
+@function(retry=PATIENT)
+async def work(ctx: Context, seconds: float = 0.0) -> None:
+    """Waits for so long, with signs of life."""
+    _note(START, ctx)
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        await asyncio.sleep(min(TICK_EVERY, left))
+        if left > TICK_EVERY:
+            _note(TICK, ctx)
+    _note(SUCCESS, ctx)
+
+
+@function(retry=PATIENT)
+def threaded(ctx: Context, seconds: float = 0.0) -> None:
+    """The same in a thread."""
+    _note(START, ctx)
+    time.sleep(seconds)
+    _note(SUCCESS, ctx)
+
+
+@function(retry=PATIENT, isolation="process")
+def isolated(ctx: Context, seconds: float = 0.0) -> None:
+    """The same in a process of its own."""
+    _note(START, ctx)
+    time.sleep(seconds)
+    _note(SUCCESS, ctx)
+
+
+@function(retry=PATIENT)
+async def flaky(ctx: Context, fails: int, delay: float) -> None:
+    """Fails its first attempts and asks for a delay."""
+    _note(START, ctx)
+    await asyncio.sleep(0.02)
+    if ctx.attempt <= fails:
+        _note(RETRY, ctx, time.monotonic() + delay)
+        raise RetryLater("as planned", after=delay)
+    _note(SUCCESS, ctx)
+
+
+@function(retry=PATIENT)
+async def throttled(ctx: Context) -> None:
+    """Is throttled about every other time."""
+    _note(START, ctx)
+    await asyncio.sleep(0.02)
+    if ctx.fence % 2:
+        _note(THROTTLED, ctx)
+        raise Throttled(downstream="nobody", retry_after=0.3)
+    _note(SUCCESS, ctx)
+
+
+@function(retry=PATIENT)
+async def poison(ctx: Context, fails: int) -> None:
+    """Fails, and then for good."""
+    _note(START, ctx)
+    if ctx.attempt <= fails:
+        _note(RETRY, ctx, time.monotonic() + 0.2)
+        raise RetryLater("as planned", after=0.2)
+    _note(FATAL, ctx)
+    raise Fatal("as planned")
+
+
+@function(retry=Retry(max_attempts=1000, backoff="list", delays=(0.2,), max_crashes=2))
+async def killer(ctx: Context) -> None:
+    """Ends its process whenever it runs: a dead letter after two."""
+    _note(START, ctx)
+    await asyncio.sleep(0.05)
+    _note(CRASH, ctx)
+    os._exit(7)
+
+
+@function(retry=PATIENT)
+async def exits_once(ctx: Context) -> None:
+    """Ends its process, unless one died under it already."""
+    _note(START, ctx)
+    await asyncio.sleep(0.05)
+    if not ctx.crashes:
+        _note(CRASH, ctx)
+        os._exit(7)
+    _note(SUCCESS, ctx)
+
+
+@function(retry=PATIENT)
+def hungry(ctx: Context, megabytes: int) -> None:
+    """Asks for more memory than its process may have, on its first attempt."""
+    _note(START, ctx)
+    if ctx.attempt == 1:
+        try:
+            bytearray(megabytes << 20)
+        except MemoryError:
+            _note(RETRY, ctx, time.monotonic() + 0.2)
+            raise
+    _note(SUCCESS, ctx)

@@ -1,0 +1,175 @@
+"""What is put in and what is broken, from a seed: the same seed gives the same items and the same order of faults."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+from .verdict import QUEUE, STREAM
+
+#: The parts that run as processes of their own. The node of `tailrace up` is the first four in one process.
+NODE = ("store", "gateway", "delay", "tailers")
+WORKERS = ("worker-1", "worker-2")
+#: The wires that can be broken: who dials, and whom.
+WIRES = (
+    "worker-1:scheduler",
+    "worker-2:scheduler",
+    "tailers:scheduler",
+    "tailers:store",
+    "tailers:delay",
+    "delay:store",
+    "gateway:store",
+    "client:gateway",
+)
+WAYS = ("delay", "reset", "half-open", "truncation", "reply-cut", "refused")
+
+
+class Item(NamedTuple):
+    """One item to put in. `delay`: seconds that it is submitted before it is due (queue only)."""
+
+    source: str
+    function: str
+    arguments: dict[str, Any]
+    dies: bool = False
+    delay: float = 0.0
+
+
+class Step(NamedTuple):
+    """One fault to do: one or two actions, the seconds they last at most, and a pause before the next."""
+
+    actions: tuple[Action, ...]
+    pause: float
+
+    @property
+    def kind(self) -> str:
+        """Its name in the figures: the action's, or `two at once`."""
+        return self.actions[0].kind if len(self.actions) == 1 else TWO
+
+
+class Action(NamedTuple):
+    """One thing to break. `length`: as a share of the longest lease, for what lasts."""
+
+    what: str  # kill | stop | term | exit | memory | disk | one of WAYS
+    target: str  # a part, `node`, `executor`, a wire
+    length: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """`kill scheduler`, `half-open tailers:store`; numbers of workers are left out."""
+        return f"{self.what} {self.target}".replace("worker-1", "worker").replace("worker-2", "worker").strip()
+
+
+TWO = "two at once"
+
+_WORK = (
+    # share, function
+    (0.62, "work"),
+    (0.08, "long"),
+    (0.06, "threaded"),
+    (0.02, "isolated"),
+    (0.12, "flaky"),
+    (0.04, "throttled"),
+    (0.03, "poison"),
+    (0.03, "delayed"),
+)
+#: One item in so many ends its process whenever it runs.
+KILLERS = 1500
+
+
+def items(count: int, seed: int) -> list[Item]:
+    """So many items, half of them for the queue and half for the stream, in random order."""
+    chance = random.Random(f"items {seed}")
+    names, shares = [name for _, name in _WORK], [share for share, _ in _WORK]
+    made: list[Item] = []
+    for number in range(count):
+        source = QUEUE if number % 2 else STREAM
+        name = "killer" if number % KILLERS == KILLERS // 3 else chance.choices(names, shares)[0]
+        made.append(_item(source, name, chance))
+    return made
+
+
+def _item(source: str, name: str, chance: random.Random) -> Item:
+    def seconds(least: float, most: float) -> float:
+        return round(chance.uniform(least, most), 3)
+
+    if name == "delayed" and source == QUEUE:
+        return Item(source, "work", {"seconds": seconds(0.0, 0.2)}, delay=seconds(0.5, 4.0))
+    makers: dict[str, Callable[[], dict[str, Any]]] = {
+        "long": lambda: {"seconds": seconds(0.8, 2.5)},
+        "threaded": lambda: {"seconds": seconds(0.0, 0.2)},
+        "isolated": lambda: {"seconds": seconds(0.0, 0.2)},
+        "flaky": lambda: {"fails": chance.choice((1, 1, 2)), "delay": seconds(0.3, 2.0)},
+        "throttled": dict,
+        "poison": lambda: {"fails": chance.choice((0, 1))},
+        "killer": dict,
+    }
+    arguments = makers.get(name, lambda: {"seconds": seconds(0.05, 0.4)})()
+    function = "work" if name in ("long", "delayed") else name
+    return Item(source, function, arguments, dies=name in ("poison", "killer"))
+
+
+def families() -> dict[str, list[Action]]:
+    """Everything that can be broken, by family."""
+    parts = (*NODE, "node", "scheduler", *WORKERS)
+    return {
+        "kill": [Action("kill", part) for part in (*parts, "executor", "executor")],
+        "stop": [
+            Action("stop", part, 1.15)
+            for part in ("store", "tailers", "node", "scheduler", *WORKERS, "supervisor", "executor")
+        ],
+        "term": [Action("term", part) for part in parts],
+        "user": [Action("exit", "", 0.0), Action("memory", "", 0.0)],
+        "disk": [Action("disk", "store", 0.4)],
+        "wire": [
+            Action(way, wire, length)
+            for wire in WIRES
+            for way in WAYS
+            for length in ((0.3, 1.15) if way in ("half-open", "reply-cut") else (0.3,))
+        ],
+    }
+
+
+#: In which order families take turns: a run of eight faults has met each.
+_TURNS = ("kill", "wire", "stop", "two", "user", "wire", "term", "disk", "kill", "wire", "stop", "two", "wire", "kill")
+
+
+def faults(count: int, seed: int, without: Collection[str] = ()) -> list[Step]:
+    """So many faults: the families in turns, each family's actions in a random order until all were done.
+
+    `without`: words of actions that cannot be done here.
+    """
+    chance = random.Random(f"faults {seed}")
+    known = {name: [action for action in actions if action.what not in without] for name, actions in families().items()}
+    known = {name: actions for name, actions in known.items() if actions}
+    decks: dict[str, list[Action]] = {name: [] for name in known}
+
+    def draw(family: str) -> Action:
+        deck = decks[family]
+        if not deck:
+            deck.extend(chance.sample(known[family], len(known[family])))
+        return deck.pop()
+
+    turns = [turn for turn in _TURNS if turn == "two" or turn in known]
+    steps: list[Step] = []
+    for number in range(count):
+        turn = turns[number % len(turns)]
+        if turn == "two":
+            first = draw("kill")
+            second = draw(chance.choice([name for name in ("kill", "stop", "wire") if name in known]))
+            actions = (first,) if second.target == first.target else (first, second)
+        else:
+            actions = (draw(turn),)
+        # A part of the pauses is shorter than a lease, so that a fault meets the recovery from the one before.
+        steps.append(Step(actions, round(chance.choice((0.1, 0.5, 1.2)) * chance.uniform(0.8, 1.2), 3)))
+    return steps
+
+
+def restarts(count: int, seed: int) -> list[Step]:
+    """So many rolling restarts: each part in turn, again and again."""
+    chance = random.Random(f"restarts {seed}")
+    parts = ("worker-1", "scheduler", "tailers", "worker-2", "delay", "gateway", "store")
+    return [
+        Step((Action("term", parts[number % len(parts)]),), round(chance.uniform(0.1, 0.4), 3))
+        for number in range(count)
+    ]

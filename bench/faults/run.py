@@ -1,0 +1,167 @@
+"""One run: a world under load, the plan's faults one after the other, then quiet, then the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...assembly.settings import LeasesConfig
+from ...sdk.model.errors import Unavailable
+from ...sdk.model.lease import LeaseSizes, wait_for_source
+from ...stores.remote import RemoteDeadLetters
+from . import journal
+from .feed import Feed
+from .inject import Injector
+from .journal import CRASH, FATAL, RETRY, SUCCESS, Follower, Line
+from .plan import Item, Step
+from .verdict import Fault, Verdict, judge
+from .world import World
+
+Progress = Callable[[str, float], None]
+
+#: Without anything new in the journal for so long the run is over, whatever is missing; seconds.
+STUCK = 60.0
+#: What recovery may take beyond the longest lease, seconds.
+MARGIN = 2.0
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run was and what it showed."""
+
+    seed: int
+    faults: list[Fault] = field(default_factory=list)
+    verdict: Verdict = field(default_factory=Verdict)
+    steps: int = 0
+    seconds: float = 0.0
+    bound: float = 0.0
+    skipped: dict[str, str] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+
+
+class _Watch:
+    """What the journal says so far, and who waits for a line."""
+
+    def __init__(self, folder: Path) -> None:
+        self._follower = Follower(folder)
+        self.ended: set[str] = set()
+        self.news = 0.0
+        self._said: dict[str, Line] = {}
+
+    def look(self) -> None:
+        lines = self._follower.more()
+        for line in lines:
+            if line.word in (SUCCESS, FATAL):
+                self.ended.add(line.id)
+            if line.word in (SUCCESS, RETRY, CRASH):
+                self._said.setdefault(line.id, line)
+        if lines:
+            self.news = time.monotonic()
+
+    async def first(self, id: str, seconds: float) -> Line | None:
+        """The first word by which an item's run did what it had to."""
+        end = time.monotonic() + seconds
+        while id not in self._said and time.monotonic() < end:
+            await asyncio.sleep(0.05)
+            self.look()
+        return self._said.get(id)
+
+
+async def run(
+    folder: Path, items: Sequence[Item], steps: Sequence[Step], seed: int, heartbeat: float, progress: Progress
+) -> Run:
+    """Runs the plan in a folder, which keeps data, journals and logs. Always ends what it started."""
+    sizes = LeasesConfig(heartbeat=heartbeat).sizes()
+    result = Run(seed, bound=wait_for_source(sizes) + MARGIN)
+    world = World(folder, heartbeat)
+    began = time.monotonic()
+    try:
+        if any(action.what == "disk" for step in steps for action in step.actions) and (why := world.disk.mount()):
+            result.skipped["disk"] = why
+        progress("starting", 0.0)
+        await world.start()
+        await _under_load(world, items, steps, result, sizes, progress)
+    finally:
+        await world.stop()
+        result.seconds = time.monotonic() - began
+    return result
+
+
+async def _under_load(
+    world: World, items: Sequence[Item], steps: Sequence[Step], result: Run, sizes: LeaseSizes, progress: Progress
+) -> None:
+    feed = Feed(world.wires["client:gateway"].address, world.ports["store"])
+    watch = _Watch(world.journal)
+
+    async def run_item(item: Item) -> tuple[int, float] | None:
+        [task] = feed.put([item])
+        [id] = await task
+        line = await watch.first(id, 4 * sizes.source + 20)
+        return None if line is None else (line.pid, line.at)
+
+    injector = Injector(world, sizes.source, run_item, result.seed)
+    try:
+        await feed.start()
+        share = len(items) / (len(steps) + 1)
+        feed.put(items[: round(share)])
+        await asyncio.sleep(0.5)
+        for number, step in enumerate(steps):
+            progress(step.kind, number / len(steps))
+            feed.put(items[round(share * (number + 1)) : round(share * (number + 2))])
+            result.faults += await injector.perform(step)
+            result.steps += 1
+            await asyncio.sleep(step.pause)
+            watch.look()
+        progress("waiting for the rest", 1.0)
+        await _finished(feed, watch)
+        await asyncio.sleep(wait_for_source(sizes) + 0.5)  # whatever would run a second time has begun by then
+        dead = await _dead_letters(world.ports["store"])
+    finally:
+        await feed.close()
+    result.failed = feed.failed
+    # What still runs, runs a second time: it is let end, so that the journal is whole.
+    reading = journal.read(world.journal)
+    result.verdict = judge(
+        reading.lines,
+        feed.expected,
+        result.faults,
+        dead_letters=dead,
+        damaged=reading.damaged,
+        after=wait_for_source(sizes) + MARGIN,
+    )
+
+
+async def _finished(feed: Feed, watch: _Watch) -> None:
+    """Returns when everything has ended, or when nothing has happened for a long time."""
+    watch.news = time.monotonic()
+    while time.monotonic() < watch.news + STUCK:
+        watch.look()
+        waiting = [id for id in feed.expected if id not in watch.ended]
+        # Killers write no end: those alone are given the time of a few crashes.
+        quiet = not waiting or time.monotonic() > watch.news + 10
+        if quiet and not feed.pending and all(feed.expected[id].dies for id in waiting):
+            return
+        await asyncio.sleep(0.2)
+
+
+async def _dead_letters(store: str) -> set[str]:
+    """The ids of all dead letters."""
+    letters = RemoteDeadLetters(store)
+    found: dict[str, None] = {}
+    try:
+        after = ""
+        while True:
+            try:
+                page = await letters.list("", 500, after)
+            except Unavailable:
+                await asyncio.sleep(0.2)
+                continue
+            if not page:
+                return set(found)
+            found.update((letter.id, None) for letter in page)
+            after = page[-1].id
+    finally:
+        await letters.close()

@@ -1,0 +1,205 @@
+"""The platform of a run: every part a process of its own, every wire between two of them through a proxy, and whatever
+dies started again at once, as a supervisor would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...assembly.processes import Child, PartFailed, free_port, spawn, stop
+from ..process import descendants
+from .disk import SmallDisk
+from .functions import FOLDER_VARIABLE
+from .plan import NODE, WIRES, WORKERS
+from .proxy import FaultProxy
+
+FUNCTIONS = "tailrace.bench.faults.functions"
+STREAM = "faults"
+PARTITIONS = 2
+
+#: Pauses before a part that died, or did not start, is started again; seconds.
+_PAUSE, _LONG_PAUSE = 0.1, 0.5
+
+_FILES = {
+    "leases.yaml": "heartbeat: {heartbeat}s\n",
+    "worker.yaml": "executors: 1\nisolated: 1\nslots: 40\nthreads: 8\ngrace: 5s\n",
+    "delay.yaml": "rungs: [200ms, 1s, 5s, 30s, 5m, 6h]\n",
+}
+_TAILERS = {
+    "queue": "name: queue\nsource: {kind: queue}\n",
+    "faults": f"name: faults\nsource: {{kind: log, stream: {STREAM}}}\nfunction: {{header: function}}\n",
+}
+
+
+class Restarted:
+    """One part, started again whenever it ends. `ready` is set while it is up; `starts` are monotonic times."""
+
+    def __init__(self, name: str, arguments: Mapping[str, Any], environment: Mapping[str, str], log: Any) -> None:
+        self.name = name
+        self.child: Child | None = None
+        self.ready = asyncio.Event()
+        self.deaths = 0
+        self._arguments = arguments
+        self._environment = environment
+        self._log = log
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process; 0 while there is none."""
+        return self.child.pid if self.child is not None else 0
+
+    async def start(self) -> None:
+        """Keeps it running from now on; returns when it is ready for the first time."""
+        self._task = asyncio.create_task(self._keep(), name=f"keep-{self.name}")
+        waiting = asyncio.create_task(self.ready.wait())
+        await asyncio.wait({waiting, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+
+    async def _keep(self) -> None:
+        part = self.name.partition("-")[0]
+        while True:
+            try:
+                self.child = await spawn(part, self._arguments, self._environment, stderr=self._log)
+            except PartFailed:
+                await asyncio.sleep(_LONG_PAUSE)
+                continue
+            self.ready.set()
+            while self.child.process.poll() is None:
+                await asyncio.sleep(0.02)
+            self.ready.clear()
+            self.deaths += 1
+            await stop(self.child, 0)
+            await asyncio.sleep(_PAUSE)
+
+    async def end(self, grace: float) -> None:
+        """Ends it for good."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self.child is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal_all(descendants(self.child.pid), signal.SIGCONT)
+            await stop(self.child, grace)
+
+
+def signal_all(pids: list[int] | frozenset[int], number: int) -> None:
+    """Sends a signal to each process that is still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+class World:
+    """Invariant: between `start` and `stop` every part is running or about to be started again.
+
+    folder     holds config, the data of the stores, journals and the parts' logs
+    heartbeat  sizes the leases, seconds
+    """
+
+    def __init__(self, folder: Path, heartbeat: float, tailers: Mapping[str, str] = _TAILERS) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.journal = folder / "journal"
+        self.heartbeat = heartbeat
+        self.parts: dict[str, Restarted] = {}
+        self.wires: dict[str, FaultProxy] = {}
+        self.ports: dict[str, str] = {}
+        self._tailers = tailers
+        self._logs: list[Any] = []
+        self.disk = SmallDisk(self.data)
+
+    async def start(self) -> None:
+        """Starts every part; returns when all are ready."""
+        config = self._configured()
+        for part in ("store", "gateway", "delay", "scheduler"):
+            self.ports[part] = f"127.0.0.1:{await free_port()}"
+        for wire in WIRES:
+            proxy = self.wires[wire] = FaultProxy(self.ports[wire.partition(":")[2]])
+            await proxy.start()
+        through = {wire: proxy.address for wire, proxy in self.wires.items()}
+        files = [str(self.folder / "tailers" / f"{name}.yaml") for name in self._tailers]
+        gateway = {"listen": self.ports["gateway"], "store": through["gateway:store"]}
+        delay = {"listen": self.ports["delay"], "store": through["delay:store"]}
+        tailers = {
+            "files": files,
+            "scheduler": through["tailers:scheduler"],
+            "delay": through["tailers:delay"],
+            "store": through["tailers:store"],
+        }
+        scheduler = {"listen": self.ports["scheduler"], "gateway": self.ports["gateway"]}
+        self._add("store", config, {"listen": self.ports["store"], "data": str(self.data)})
+        await self.parts["store"].start()
+        for name, arguments in (("gateway", gateway), ("delay", delay), ("scheduler", scheduler), ("tailers", tailers)):
+            self._add(name, config, arguments)
+        for name in WORKERS:
+            worker = {"modules": [FUNCTIONS], "schedulers": [through[f"{name}:scheduler"]]}
+            self._add(name, config, {**worker, "gateway": self.ports["gateway"]})
+        await asyncio.gather(*(part.start() for name, part in self.parts.items() if name != "store"))
+
+    def _configured(self) -> Path:
+        config, tailers = self.folder / "config", self.folder / "tailers"
+        for folder in (config, tailers, self.journal, self.data, self.folder / "logs"):
+            folder.mkdir(parents=True, exist_ok=True)
+        for name, text in _FILES.items():
+            (config / name).write_text(text.format(heartbeat=self.heartbeat))
+        for name, text in self._tailers.items():
+            (tailers / f"{name}.yaml").write_text(text)
+        return config
+
+    def _add(self, name: str, config: Path, arguments: Mapping[str, Any]) -> None:
+        log = (self.folder / "logs" / f"{name}.log").open("ab")
+        self._logs.append(log)
+        environment = {FOLDER_VARIABLE: str(self.journal)}
+        self.parts[name] = Restarted(name, {"config": str(config), "grace": 10.0, **arguments}, environment, log)
+
+    async def stop(self) -> None:
+        """Ends everything, drained where it can be."""
+        for proxy in self.wires.values():
+            proxy.heal()
+        for names in (("gateway", "tailers"), WORKERS, ("scheduler", "delay"), ("store",)):
+            await asyncio.gather(*(self.parts[name].end(5.0) for name in names if name in self.parts))
+        for proxy in self.wires.values():
+            await proxy.stop()
+        for log in self._logs:
+            log.close()
+        self.disk.unmount()
+
+    # Who is who.
+
+    def members(self, target: str) -> list[str]:
+        """The parts that a target means."""
+        return list(NODE) if target == "node" else [target]
+
+    def executors(self, worker: str) -> list[int]:
+        """The processes under a worker."""
+        pid = self.parts[worker].pid
+        return descendants(pid)[1:] if pid else []
+
+    def everything_under(self, part: str) -> list[int]:
+        """A part's process and all below it."""
+        pid = self.parts[part].pid
+        return descendants(pid) if pid else []
+
+    async def up_again(self, part: str, deaths: int) -> None:
+        """Returns when a part that had died so often has died again and is ready."""
+        restarted = self.parts[part]
+        while restarted.deaths <= deaths or not restarted.ready.is_set():
+            await asyncio.sleep(0.02)
+
+
+async def until(done: Callable[[], bool], seconds: float) -> bool:
+    """Waits for something that other processes do; False when it took too long."""
+    end = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(0.05)
+    return True
