@@ -15,7 +15,7 @@ class WorkerConfig(BaseModel):
     executors         processes of each shared pool; default: one per processor
     slots             `async def` runs at once in one executor: waiting costs memory only
     threads           `def` runs at once in one executor: more threads only fight over the interpreter lock
-    isolated          processes of each `isolation="process"` pool; default: one per processor
+    isolated          processes of each `isolation="process"` pool, and for suspects; default: one per processor
     max_runs          runs after which an isolated process is replaced, so that leaks stay small
     grace             seconds that running functions get when the worker drains
     timeout_grace     seconds between a timeout's cancellation and the end of the process that ignores it

@@ -43,7 +43,9 @@ class Reports:
 
 class Pool:
     """`size` processes. A one-at-a-time pool gives each run a process to itself and replaces it after `max_runs`;
-    `fresh` starts a process for each item (quarantine). `process` is what an executor is made of.
+    `fresh` has none until something waits, and ends them when nothing does (quarantine): those of a crash follow each
+    other in warm processes, and whoever ends one was alone in it. `process` is what an
+    executor is made of.
 
     Invariant: an item of this pool is in `waiting` or in the `live` of exactly one executor.
     """
@@ -77,6 +79,7 @@ class Pool:
         self._stopping = False
         self._ever_ready = False
         self._starting: set[asyncio.Task[None]] = set()
+        self._unborn = 0  # of these, how many have no executor yet
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
@@ -107,12 +110,16 @@ class Pool:
 
     def _spawn(self, pause: float) -> None:
         if not self._stopping:
+            self._unborn += 1
             task = self._loop.create_task(self._start_one(pause), name="start-executor")
             self._starting.add(task)
             task.add_done_callback(self._starting.discard)
 
     async def _start_one(self, pause: float) -> None:
-        await asyncio.sleep(pause)
+        try:
+            await asyncio.sleep(pause)
+        finally:
+            self._unborn -= 1
         executor = self._process(self.setup, on_frame=self._frame, on_death=self._died)
         self.executors.append(executor)
         try:
@@ -173,8 +180,11 @@ class Pool:
     def fill(self) -> None:
         """Gives waiting items to executors that have room."""
         waiting = self.waiting
-        if self._fresh and len(waiting) and not self.executors and not self._starting:
-            self._spawn(0.0)
+        if self._fresh and len(waiting):
+            mine = [executor for executor in self.executors if not executor.retiring]
+            idle = sum(not executor.live for executor in mine) + self._unborn
+            for _ in range(min(self._size - len(mine) - self._unborn, len(waiting) - idle)):
+                self._spawn(0.0)
         while len(waiting):
             able = [executor for executor in self._able() if not (self.one_at_a_time and executor.live)]
             if not able:
@@ -226,7 +236,8 @@ class Pool:
         self._tell(succeeded, ends)
         if self.depth.completed(count, self._loop.time()) and not self._fresh:
             self._reports.limits()
-        used_up = self.one_at_a_time and not live and (self._fresh or executor.runs >= self._max_runs)
+        over = not len(self.waiting) if self._fresh else executor.runs >= self._max_runs
+        used_up = self.one_at_a_time and not live and over
         if used_up and not executor.retiring:
             self._retire(executor)
         if len(self.waiting):

@@ -74,7 +74,9 @@ class Supervisor:
                 plain = not any(self._loaded.functions[function].is_async for function in functions)
                 setup = self._setup(functions, config.threads if plain else config.slots, config.threads)
                 self._pools[name] = Pool(name, setup, config.executors, self._reports, process=process)
-            self._quarantine[name] = Pool(f"{name} (alone)", alone, 1, self._reports, fresh=True, process=process)
+            self._quarantine[name] = Pool(
+                f"{name} (alone)", alone, config.isolated, self._reports, fresh=True, process=process
+            )
         async with asyncio.TaskGroup() as group:
             for pool in self._pools.values():
                 group.create_task(pool.start())

@@ -131,11 +131,21 @@ class QueuePump(Pump):
             return False
         demand = Demand(cells, credit.closed, total, room.bytes)
         sent = self.clock.monotonic()
-        task = asyncio.create_task(
-            self.connecting(lambda: self.source.lease(demand, self.sizes.source, LEASE_WAIT), self._reopen)
-        )
-        self._claims[task] = (frozenset(cells), sent)
+        self._claims[asyncio.create_task(self._ask(demand))] = (frozenset(cells), sent)
         return True
+
+    async def _ask(self, demand: Demand) -> Leased | None:
+        """A claim; nothing when the store refuses for now (its disk is full), after a pause."""
+        try:
+            leased = await self.connecting(
+                lambda: self.source.lease(demand, self.sizes.source, LEASE_WAIT), self._reopen
+            )
+        except Unavailable as error:
+            self._fails(str(error))
+            await asyncio.sleep(LEASE_WAIT)
+            return None
+        self._fails("")
+        return leased
 
     def _push_claim(self, leased: Leased, sent: float) -> None:
         of = {kind: Cell(kind.function, kind.priority) for kind in set(leased.kinds)}

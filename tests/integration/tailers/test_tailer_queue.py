@@ -3,9 +3,11 @@
 import asyncio
 
 from tailrace.sdk.model.claim import State
+from tailrace.sdk.model.errors import StoreFull
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended, Kind
 from tailrace.stores.queue.queue import NewItem
+from tailrace.tailers import queue_pump
 
 SUCCESS = Ended(Outcome.SUCCESS)
 QUEUE = {"kind": "queue"}
@@ -175,3 +177,27 @@ async def test_a_drain_takes_nothing_new_and_finishes(stores, scheduler, start, 
     finish(session)
     await draining
     assert (await stores.queue.counts())["new"] == 40
+
+
+async def test_a_full_disk_stops_claims_and_not_the_tailer(stores, scheduler, start, eventually, monkeypatch):
+    # Given a store without room for the claims it is asked for
+    refused = []
+    lease = stores.queue.lease
+
+    async def full(*arguments):
+        refused.append(arguments)
+        raise StoreFull("queue store: database or disk is full")
+
+    monkeypatch.setattr(stores.queue, "lease", full)
+    monkeypatch.setattr(queue_pump, "LEASE_WAIT", 0.01)
+    scheduler.allow("f")
+    ids = await submit(stores, 3)
+    tailer = await start(source=QUEUE)
+    await eventually(lambda: len(refused) > 2)
+    # Then the tailer says so and goes on in the same session when there is room
+    assert "disk is full" in tailer.overview().detail
+    sessions = len(scheduler.sessions)
+    monkeypatch.setattr(stores.queue, "lease", lease)
+    await eventually(lambda: tailer.overview().settled == 3)
+    assert set(await states(stores, ids)) == {State.SUCCESS}
+    assert len(scheduler.sessions) == sessions

@@ -56,6 +56,20 @@ async def test_suspects_run_alone_and_their_death_harms_nobody(start: Any, journ
     assert (await scheduler.ended(*neighbour))[0].outcome == Outcome.SUCCESS
 
 
+async def test_many_suspects_follow_each_other_in_warm_processes(start: Any) -> None:
+    scheduler, _ = await start(isolated=2)
+    # Given the suspects of a crash, one of which is what ended the process
+    suspects: list[dict[str, Any]] = [{}] * 6
+    alone = {index: Extra(alone=True, crashes=1) for index in range(6)}
+    refs = scheduler.assign("pid", *suspects, extras=alone)
+    killer = scheduler.assign("dies", {"how": "exit"}, extras={0: Extra(alone=True, crashes=1)})
+    refs += scheduler.assign("pid", *suspects, extras=alone)
+    # Then it alone is lost, and the innocents shared a few processes
+    assert [end.outcome for end in await scheduler.ended(*killer)] == [Outcome.LOST]
+    pids = [end.result for end in await scheduler.ended(*refs)]
+    assert len(set(pids)) <= 4
+
+
 async def test_a_killed_executor_is_replaced_and_its_items_are_suspects(start: Any, journal: Any) -> None:
     scheduler, _ = await start()
     refs = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
