@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...assembly.settings import LeasesConfig
+from ...sdk.model.dead_letter import EVERY
 from ...sdk.model.errors import Unavailable
 from ...sdk.model.lease import LeaseSizes, wait_for_source
 from ...stores.remote import RemoteDeadLetters
@@ -152,16 +153,16 @@ async def _dead_letters(store: str) -> set[str]:
     letters = RemoteDeadLetters(store)
     found: dict[str, None] = {}
     try:
-        after = ""
+        after = 0
         while True:
             try:
-                page = await letters.list("", 500, after)
+                page = await letters.list(EVERY, 500, after)
             except Unavailable:
                 await asyncio.sleep(0.2)
                 continue
             if not page:
                 return set(found)
             found.update((letter.id, None) for letter in page)
-            after = page[-1].id
+            after = page[-1].number
     finally:
         await letters.close()
