@@ -40,6 +40,21 @@ async def until_available(call: Callable[[], Awaitable[T]], failing: Callable[[s
             return answer
 
 
+async def unless_refused(
+    call: Callable[[], Awaitable[T | None]], failing: Callable[[str], None], pause: float
+) -> T | None:
+    """The call's answer; None after a pause when it is refused for now, such as by a full disk: whoever asks again asks
+    for what is wanted then."""
+    try:
+        answer = await call()
+    except Unavailable as error:
+        failing(str(error) or type(error).__name__)
+        await asyncio.sleep(pause)
+        return None
+    failing("")
+    return answer
+
+
 class DurableWriter(Generic[T, Tag]):
     """Items with their tags; `done` gets the tags of each batch once it is durable. `why` says why writing fails."""
 

@@ -21,7 +21,7 @@ from ..sdk.model.errors import TailraceError, Unavailable
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
 from ..sdk.source import QueueSource
-from .durable import until_available
+from .durable import unless_refused, until_available
 from .pump import Counts, Out, Pump, Setup
 from .rules.settlement import Action, Family, History, Settlement
 from .session import Renewal
@@ -131,21 +131,10 @@ class QueuePump(Pump):
             return False
         demand = Demand(cells, credit.closed, total, room.bytes)
         sent = self.clock.monotonic()
-        self._claims[asyncio.create_task(self._ask(demand))] = (frozenset(cells), sent)
+        ask = partial(self.source.lease, demand, self.sizes.source, LEASE_WAIT)
+        task = asyncio.create_task(unless_refused(partial(self.connecting, ask, self._reopen), self._fails, LEASE_WAIT))
+        self._claims[task] = (frozenset(cells), sent)
         return True
-
-    async def _ask(self, demand: Demand) -> Leased | None:
-        """A claim; nothing when the store refuses for now (its disk is full), after a pause."""
-        try:
-            leased = await self.connecting(
-                lambda: self.source.lease(demand, self.sizes.source, LEASE_WAIT), self._reopen
-            )
-        except Unavailable as error:
-            self._fails(str(error))
-            await asyncio.sleep(LEASE_WAIT)
-            return None
-        self._fails("")
-        return leased
 
     def _push_claim(self, leased: Leased, sent: float) -> None:
         of = {kind: Cell(kind.function, kind.priority) for kind in set(leased.kinds)}
