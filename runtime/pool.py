@@ -44,8 +44,8 @@ class Reports:
 class Pool:
     """`size` processes. A one-at-a-time pool gives each run a process to itself and replaces it after `max_runs`;
     `fresh` has none until something waits, and ends them when nothing does (quarantine): those of a crash follow each
-    other in warm processes, and whoever ends one was alone in it. `process` is what an
-    executor is made of.
+    other in warm processes, and whoever ends one was alone in it. `process` is what an executor
+    is made of.
 
     Invariant: an item of this pool is in `waiting` or in the `live` of exactly one executor.
     """
