@@ -16,6 +16,7 @@ from ..sdk.model.lease import LeaseSizes, grant_to_worker
 from ..sdk.model.limits import Gate, Quota
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, Flight, Outcomes
+from .adoption import Adoptions
 from .config import SchedulerConfig
 from .dispatch import Dispatch, wake
 from .intake import Intake
@@ -51,6 +52,7 @@ class Core:
         self.speaking = self.returns.speaking
         self._recall = Recall(self.roster, self.workers, self.intake, self.returns)
         self.outages = Outages(config.clog.limits(), self.roster, self.workers, self.returns, self.intake, self._recall)
+        self.adoptions = Adoptions(self.workers, self.tailers, self._recall, self.returns)
         self._dispatch = Dispatch(config.low_share, self._recall.expire)
         self._cells: dict[Cell, int] = {}
         self._total = 0
@@ -76,6 +78,7 @@ class Core:
     def tailer_connected(self, tailer: Tailer) -> None:
         """A connection of the session is up: its leases are renewed at once (L3)."""
         tailer.connected = True
+        tailer.held.ended = None
         tailer.request_due = True
         self.speaking.add(tailer)
 
@@ -83,6 +86,7 @@ class Core:
         """Its connection is gone; it may come back until its leases are over."""
         tailer.connected = False
         tailer.away_since = now
+        tailer.held.ended = {}
 
     def forget_tailer(self, tailer: Tailer, now: float) -> None:
         """A session is over for good: what waits is dropped, what runs is cancelled, late outcomes are discarded."""
@@ -146,11 +150,13 @@ class Core:
         """A flight: its items go into lanes, or back at once with the reason. A flight seen before is ignored (L5)."""
         sent_at = tailer.requests.sent_at(lease_request)
         until = 0.0 if sent_at is None else sent_at + lease
-        if not tailer.held.add(flight.number, until, len(flight)):
+        if not tailer.held.add(flight.number, until, len(flight), flight.fence, flight.owned):
             return
         tailer.wants_result = tailer.wants_result or flight.wants_result
         items = self.intake.items(tailer, flight)
         refusal = self._refusal(tailer, until - now)
+        if flight.owned is not None and not self.adoptions.allows(tailer, flight.owned):
+            refusal = Reason.NOT_OWNER
         if refusal is not None:
             self.returns.end(items, HELD[refusal])
             return
@@ -202,12 +208,16 @@ class Core:
         self._see_freshness(worker, now)
 
     def grants(self, worker: Worker, now: float) -> list[tuple[int, float]]:
-        """(group, seconds) for each session whose items it has and that still holds them."""
+        """(group, seconds) for each group of which it has items that their sessions still hold."""
+        untils: dict[int, float] = {}
+        for group, tailer in {(flight.group, each) for flight in worker.flights.values() for each in flight.tailers}:
+            # 0: nothing of the session is held any more, so its items are revoked; adopted ones in its group are not.
+            if until := tailer.held.until():
+                untils[group] = min(untils.get(group, until), until)
         found = []
-        for tailer in {flight.tailer for flight in worker.flights.values()}:
-            until = tailer.held.until()
+        for group, until in untils.items():
             if until > now and (lease := worker.granted.grant(self.sizes, until)) > 0:
-                found.append((tailer.group, lease))
+                found.append((group, lease))
         return found
 
     def assignment(self, worker: Worker, now: float) -> tuple[Assignment, float] | None:
@@ -250,6 +260,7 @@ class Core:
                 if now >= over:
                     self.forget_tailer(tailer, now)
         self.outages.tick(now)
+        self.adoptions.tick(now)
         grace = self._grace
         stranded = False
         for function in self.roster.functions.values():

@@ -17,6 +17,7 @@ from ..sdk.wire.convert import (
     KindReader,
     KindWriter,
     function_to_wire,
+    owned_from_wire,
     read_items,
     read_outcomes,
     write_items,
@@ -51,20 +52,29 @@ class TailerEnd:
         """Only the dialing half loses a session this way."""
 
     def accept(self, frame: pb.TailerFrame) -> None:
-        """Grants go before pushes: a grant lists what was pushed in frames before it."""
+        """Rows go first, since pushes rest on them; grants go before pushes, since a grant lists what was pushed in
+        frames before it."""
         core, tailer = self._core, self.tailer
         if core.tailers.get(tailer.session) is not tailer:
             raise SessionLost(f"session {tailer.session} was replaced")
         now = self._clock.monotonic()
+        for row in frame.listed:
+            core.adoptions.show(tailer, (row.source, row.partition), row.epoch, row.version)
+        for ask in frame.adopt:
+            core.adoptions.ask(tailer, (ask.source, ask.partition), ask.epoch, ask.version)
         if frame.HasField("grant"):
             core.granted(tailer, frame.grant.request, frame.grant.lease, frame.grant.flights)
         for push in frame.pushes:
             flight = read_items(push.items, self._kinds, push.flight, push.fence)
+            if push.HasField("owned"):
+                flight.owned = owned_from_wire(push.owned)
             size = len(flight.ids)
-            if not size == len(flight.kinds) == len(flight.payloads) == len(flight.attempts) or size > FLIGHT_ITEMS:
+            named = size if flight.owned is None else len(flight.owned.positions)
+            columns = {len(flight.kinds), len(flight.payloads), len(flight.attempts), named}
+            if columns != {size} or size > FLIGHT_ITEMS:
                 raise InvalidRequest(
                     f"flight {push.flight} of {tailer.name or tailer.session} has columns of different lengths or more "
-                    f"than {FLIGHT_ITEMS} items: expected one kind, id and payload for each of at most that many"
+                    f"than {FLIGHT_ITEMS} items: expected one kind, id, payload and position each"
                 )
             core.push(tailer, flight, push.lease_request, push.lease, now)
         if frame.cancel:
@@ -76,7 +86,7 @@ class TailerEnd:
     def compose(self) -> pb.TailerReply | None:
         tailer = self.tailer
         outcomes, credit = self.has_outcomes, self._has_credit()
-        if not (outcomes or credit or tailer.request_due):
+        if not (outcomes or credit or tailer.request_due or tailer.adoptions or tailer.barred):
             return None
         reply = pb.TailerReply()
         if outcomes:
@@ -86,7 +96,31 @@ class TailerEnd:
         if tailer.request_due:
             tailer.request_due = False
             reply.lease_request.number = tailer.requests.send(self._clock.monotonic())
+        if tailer.adoptions or tailer.barred:
+            self._write_adoptions(reply)
         return reply
+
+    def _write_adoptions(self, reply: pb.TailerReply) -> None:
+        tailer, now = self.tailer, self._clock.monotonic()
+        for (source, partition), version in tailer.barred.items():
+            reply.barred.add(source=source, partition=partition, version=version)
+        for answer in tailer.adoptions:
+            source, partition = answer.row
+            reply.adoptions.append(
+                pb.Adoption(
+                    source=source,
+                    partition=partition,
+                    version=answer.version,
+                    confirmed=not answer.refused,
+                    reason=answer.refused,
+                    lease=max(0.0, answer.until - now),
+                    flights=[
+                        pb.AdoptedFlight(flight=number, fence=fence, part=part, index=indexes, positions=positions)
+                        for number, fence, part, indexes, positions in answer.flights
+                    ],
+                )
+            )
+        tailer.barred, tailer.adoptions = {}, []
 
     @property
     def has_outcomes(self) -> bool:

@@ -23,6 +23,13 @@ def ended(outcome: Outcome, reason: Reason, detail: str = "") -> Ended:
     return Ended(outcome, f"{reason.value}: {detail or SENTENCES[reason]}")
 
 
+def _of_revoked(end: Ended) -> Ended:
+    """How a revoked item ended: nobody who waits for it asked for its cancellation, its lease was over."""
+    if end.outcome != Outcome.CANCELLED:
+        return end
+    return Ended(Outcome.LOST, f"{Reason.LEASE_OVER.value}: the lease on it ended while it ran", progress=end.progress)
+
+
 class Returns:
     """Invariant: every item that was admitted passes here exactly once, unless nobody wants to know any more."""
 
@@ -61,10 +68,13 @@ class Returns:
                     refs = [ref for ref in refs if ref >> INDEX_BITS not in unwanted]
                 tailer.succeeded += refs
         if outcomes.ended:
+            stopped = worker.revoked & outcomes.ended.keys()
             found, items = self.release(worker, list(outcomes.ended))
             self.evidence.ended(items, [outcomes.ended[ref] for ref in found])
             for tailer, refs, theirs in self._by_tailer(found, items):
                 ends = [outcomes.ended[ref] for ref in theirs]
+                if stopped:
+                    ends = [_of_revoked(end) if ref in stopped else end for ref, end in zip(theirs, ends, strict=True)]
                 self.outcomes.update([end.outcome for end in ends])
                 unwanted = self._unwanted(tailer, refs)
                 for ref, end in zip(refs, ends, strict=True):

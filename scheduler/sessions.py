@@ -4,6 +4,8 @@ decides anything; the rules do that, and core.py applies them."""
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..sdk.model.demand import Cell, Closed
 from ..sdk.model.function_spec import FunctionSpec
@@ -11,6 +13,30 @@ from ..sdk.model.workload import Ended
 from .rules.lanes import Item
 from .rules.leases import Granted, Held, Requests
 from .rules.placement import Pool
+
+#: Names a row of ownership: source and partition.
+RowKey = tuple[str, str]
+
+
+class AdoptedFlight(NamedTuple):
+    """What of a flight is adopted: its new number, its fence, and the items by index and position."""
+
+    number: int
+    fence: int
+    part: str
+    indexes: list[int]
+    positions: list[int]
+
+
+class Adoption(NamedTuple):
+    """The answer to whoever asked to adopt. `refused` says why not; empty: confirmed. `until` is when the last lease
+    on what runs is over (monotonic)."""
+
+    row: RowKey
+    version: int
+    refused: str
+    until: float = 0.0
+    flights: Sequence[AdoptedFlight] = ()
 
 
 class Tailer:
@@ -31,6 +57,7 @@ class Tailer:
         self.wants_result = False
         self.patient = patient  # its items wait for a worker however long: a call that waits until its own deadline
         self.through_outages = patient  # its items run although their function is clogged
+        self.rows: set[RowKey] = set()  # rows of ownership that it pushed under
         # The outbox.
         self.succeeded: list[int] = []
         self.ended: dict[int, Ended] = {}
@@ -39,6 +66,8 @@ class Tailer:
         self.functions: dict[str, FunctionSpec] = {}
         self.total = 0
         self.request_due = True
+        self.adoptions: list[Adoption] = []
+        self.barred: dict[RowKey, int] = {}
 
 
 class Assignment:
@@ -55,12 +84,14 @@ class Assignment:
 
 
 class WorkerFlight:
-    """What was assigned together: for counting per flight, never per item."""
+    """What was assigned together: for counting per flight, never per item. `group` is the number that the worker leases
+    it by; `tailers` are the sessions whose items it holds: one, until some of them were adopted by another."""
 
-    __slots__ = ("open", "pool", "tailer")
+    __slots__ = ("group", "open", "pool", "tailers")
 
     def __init__(self, tailer: Tailer, pool: Pool, items: int) -> None:
-        self.tailer = tailer
+        self.group = tailer.group
+        self.tailers: tuple[Tailer, ...] = (tailer,)
         self.pool = pool
         self.open = items
 

@@ -28,6 +28,7 @@ class Reason(StrEnum):
     RUNNING = "running"
     WORKER_LOST = "worker_lost"
     OUTAGE = "outage"
+    NOT_OWNER = "not_owner"
 
 
 SENTENCES: dict[Reason, str] = {
@@ -48,4 +49,5 @@ SENTENCES: dict[Reason, str] = {
     Reason.RUNNING: "it was handed to a worker",
     Reason.WORKER_LOST: "its worker disappeared and its lease there is over; whether it ran is not known",
     Reason.OUTAGE: "nearly all first attempts of this function fail; one item at a time is tried until one succeeds",
+    Reason.NOT_OWNER: "another owner asked about its source; this one has not shown that it still owns it",
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ...sdk.model.lease import LeaseSizes, grant_to_worker, wait_for_worker
+from ...sdk.model.workload import Owned
 
 #: Lease requests remembered per session; an answer to an older one is worth nothing any more.
 REMEMBERED = 64
@@ -41,33 +42,51 @@ class FlightLease:
     Invariant: a lapsed flight stays lapsed, whatever is granted later (L10).
     """
 
-    __slots__ = ("lapsed", "open", "until")
+    __slots__ = ("fence", "lapsed", "open", "owned", "until")
 
-    def __init__(self, until: float, items: int) -> None:
+    def __init__(self, until: float, items: int, fence: int = 0, owned: Owned | None = None) -> None:
         self.until = until
         self.open = items
         self.lapsed = False
+        self.fence = fence
+        self.owned = owned
 
 
 class Held:
-    """Everything held of one tailer session. Invariant: a flight is listed while at least one of its items is open."""
+    """Everything held of one tailer session. Invariant: a flight is listed while at least one of its items is open.
 
-    __slots__ = ("flights", "items", "last_flight")
+    `ended`, unless None, keeps the flights whose items have all ended while nobody can be told: their outcomes may yet
+    go to another owner.
+    """
+
+    __slots__ = ("ended", "flights", "items", "last_flight")
 
     def __init__(self) -> None:
         self.flights: dict[int, FlightLease] = {}
+        self.ended: dict[int, FlightLease] | None = None
         self.items = 0
         self.last_flight = 0
 
-    def add(self, flight: int, until: float, items: int) -> bool:
+    def add(self, flight: int, until: float, items: int, fence: int = 0, owned: Owned | None = None) -> bool:
         """A flight was pushed. False: its number was seen before, or is out of order (L5)."""
         if flight <= self.last_flight:
             return False
         self.last_flight = flight
         if items:
-            self.flights[flight] = FlightLease(until, items)
-            self.items += items
+            self.put(flight, FlightLease(until, items, fence, owned))
         return True
+
+    def put(self, flight: int, lease: FlightLease) -> None:
+        """A flight that another session held is this one's now."""
+        if lease.open:
+            self.flights[flight] = lease
+            self.items += lease.open
+        elif self.ended is not None:
+            self.ended[flight] = lease
+
+    def known(self) -> dict[int, FlightLease]:
+        """The flights that are listed, and those that ended and are kept."""
+        return {**self.flights, **self.ended} if self.ended else self.flights
 
     def renew(self, until: float, listed: Iterable[int]) -> list[int]:
         """The tailer granted until then for the flights it lists. Returns those it does not hold any more; they are
@@ -84,6 +103,8 @@ class Held:
 
     def forget(self, flight: int) -> bool:
         """The tailer does not hold this flight any more. False: it was not held here either."""
+        if self.ended is not None:
+            self.ended.pop(flight, None)
         held = self.flights.pop(flight, None)
         if held is not None:
             self.items -= held.open
@@ -99,6 +120,8 @@ class Held:
         assert held.open >= 0
         if not held.open:
             del self.flights[flight]
+            if self.ended is not None:
+                self.ended[flight] = held
         return True
 
     def lapse(self, now: float) -> list[int]:

@@ -6,6 +6,7 @@ flight's number and the item's index in one integer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -41,12 +42,27 @@ class Extra:
     progress: str = ""  # the last progress note of an earlier attempt
 
 
+class Owned(NamedTuple):
+    """The row of ownership that a flight was handed out under, and what its items are called there.
+
+    source, partition, epoch   the row, and the epoch of it that handed the flight out
+    part, positions            where the items are; only whoever owns the row looks at these
+    """
+
+    source: str
+    partition: str
+    epoch: int
+    part: str
+    positions: Sequence[int]
+
+
 @dataclass(slots=True)
 class Flight:
     """One hand-out: up to FLIGHT_ITEMS items in parallel lists, under one fence and one lease.
 
     Invariants: every list has the length of `ids`; `extras` is keyed by index; `fence` rises with every hand-out of
-    any item in it, and comes from whoever holds the source's lease.
+    any item in it, and comes from whoever holds the source's lease. `owned` is None where the store's own lease stands
+    behind it, and not a row of ownership.
     """
 
     number: int
@@ -57,6 +73,7 @@ class Flight:
     attempts: list[int]  # 1 for a first attempt
     extras: dict[int, Extra] = field(default_factory=dict)
     wants_result: bool = False
+    owned: Owned | None = None
 
     def __len__(self) -> int:
         return len(self.ids)

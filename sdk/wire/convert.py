@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from ..model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ..model.workload import Ended, Extra, Flight, Headers, Kind, Outcomes
+from ..model.workload import Ended, Extra, Flight, Headers, Kind, Outcomes, Owned
 from .v1 import common_pb2 as pb
 
 #: Kinds named at once in one direction of a session; beyond it numbers are used again, oldest first.
@@ -116,6 +116,16 @@ def read_items(items: pb.Items, kinds: KindReader, number: int, fence: int) -> F
         extras={extra.index: _extra_from_wire(extra) for extra in items.extra} if items.extra else {},
         wants_result=items.wants_result,
     )
+
+
+def owned_to_wire(owned: Owned) -> pb.Owned:
+    """A row of ownership as a message."""
+    return pb.Owned(**owned._asdict())
+
+
+def owned_from_wire(message: pb.Owned) -> Owned:
+    """The inverse of `owned_to_wire`."""
+    return Owned(message.source, message.partition, message.epoch, message.part, list(message.positions))
 
 
 def _extra_from_wire(extra: pb.Extra) -> Extra:

@@ -82,34 +82,64 @@ class LeaseRequest(_message.Message):
     def __init__(self, number: _Optional[int] = ...) -> None: ...
 
 class TailerFrame(_message.Message):
-    __slots__ = ("link", "hello", "pushes", "grant", "cancel", "draining")
+    __slots__ = ("link", "hello", "pushes", "grant", "cancel", "draining", "listed", "adopt")
     LINK_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     PUSHES_FIELD_NUMBER: _ClassVar[int]
     GRANT_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     DRAINING_FIELD_NUMBER: _ClassVar[int]
+    LISTED_FIELD_NUMBER: _ClassVar[int]
+    ADOPT_FIELD_NUMBER: _ClassVar[int]
     link: Link
     hello: Hello
     pushes: _containers.RepeatedCompositeFieldContainer[Push]
     grant: LeaseGrant
     cancel: _containers.RepeatedScalarFieldContainer[int]
     draining: bool
-    def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., pushes: _Optional[_Iterable[_Union[Push, _Mapping]]] = ..., grant: _Optional[_Union[LeaseGrant, _Mapping]] = ..., cancel: _Optional[_Iterable[int]] = ..., draining: _Optional[bool] = ...) -> None: ...
+    listed: _containers.RepeatedCompositeFieldContainer[Listed]
+    adopt: _containers.RepeatedCompositeFieldContainer[Adopt]
+    def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., pushes: _Optional[_Iterable[_Union[Push, _Mapping]]] = ..., grant: _Optional[_Union[LeaseGrant, _Mapping]] = ..., cancel: _Optional[_Iterable[int]] = ..., draining: _Optional[bool] = ..., listed: _Optional[_Iterable[_Union[Listed, _Mapping]]] = ..., adopt: _Optional[_Iterable[_Union[Adopt, _Mapping]]] = ...) -> None: ...
+
+class Listed(_message.Message):
+    __slots__ = ("source", "partition", "epoch", "version")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    partition: str
+    epoch: int
+    version: int
+    def __init__(self, source: _Optional[str] = ..., partition: _Optional[str] = ..., epoch: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
+
+class Adopt(_message.Message):
+    __slots__ = ("source", "partition", "epoch", "version")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    partition: str
+    epoch: int
+    version: int
+    def __init__(self, source: _Optional[str] = ..., partition: _Optional[str] = ..., epoch: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
 
 class Push(_message.Message):
-    __slots__ = ("flight", "fence", "lease_request", "lease", "items")
+    __slots__ = ("flight", "fence", "lease_request", "lease", "items", "owned")
     FLIGHT_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     LEASE_REQUEST_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    OWNED_FIELD_NUMBER: _ClassVar[int]
     flight: int
     fence: int
     lease_request: int
     lease: float
     items: _common_pb2.Items
-    def __init__(self, flight: _Optional[int] = ..., fence: _Optional[int] = ..., lease_request: _Optional[int] = ..., lease: _Optional[float] = ..., items: _Optional[_Union[_common_pb2.Items, _Mapping]] = ...) -> None: ...
+    owned: _common_pb2.Owned
+    def __init__(self, flight: _Optional[int] = ..., fence: _Optional[int] = ..., lease_request: _Optional[int] = ..., lease: _Optional[float] = ..., items: _Optional[_Union[_common_pb2.Items, _Mapping]] = ..., owned: _Optional[_Union[_common_pb2.Owned, _Mapping]] = ...) -> None: ...
 
 class LeaseGrant(_message.Message):
     __slots__ = ("request", "lease", "flights")
@@ -122,18 +152,64 @@ class LeaseGrant(_message.Message):
     def __init__(self, request: _Optional[int] = ..., lease: _Optional[float] = ..., flights: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class TailerReply(_message.Message):
-    __slots__ = ("link", "welcome", "credit", "outcomes", "lease_request")
+    __slots__ = ("link", "welcome", "credit", "outcomes", "lease_request", "adoptions", "barred")
     LINK_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     CREDIT_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
     LEASE_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    ADOPTIONS_FIELD_NUMBER: _ClassVar[int]
+    BARRED_FIELD_NUMBER: _ClassVar[int]
     link: Link
     welcome: Welcome
     credit: Credit
     outcomes: _common_pb2.Outcomes
     lease_request: LeaseRequest
-    def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., credit: _Optional[_Union[Credit, _Mapping]] = ..., outcomes: _Optional[_Union[_common_pb2.Outcomes, _Mapping]] = ..., lease_request: _Optional[_Union[LeaseRequest, _Mapping]] = ...) -> None: ...
+    adoptions: _containers.RepeatedCompositeFieldContainer[Adoption]
+    barred: _containers.RepeatedCompositeFieldContainer[Barred]
+    def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., credit: _Optional[_Union[Credit, _Mapping]] = ..., outcomes: _Optional[_Union[_common_pb2.Outcomes, _Mapping]] = ..., lease_request: _Optional[_Union[LeaseRequest, _Mapping]] = ..., adoptions: _Optional[_Iterable[_Union[Adoption, _Mapping]]] = ..., barred: _Optional[_Iterable[_Union[Barred, _Mapping]]] = ...) -> None: ...
+
+class Adoption(_message.Message):
+    __slots__ = ("source", "partition", "version", "confirmed", "reason", "lease", "flights")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    FLIGHTS_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    partition: str
+    version: int
+    confirmed: bool
+    reason: str
+    lease: float
+    flights: _containers.RepeatedCompositeFieldContainer[AdoptedFlight]
+    def __init__(self, source: _Optional[str] = ..., partition: _Optional[str] = ..., version: _Optional[int] = ..., confirmed: _Optional[bool] = ..., reason: _Optional[str] = ..., lease: _Optional[float] = ..., flights: _Optional[_Iterable[_Union[AdoptedFlight, _Mapping]]] = ...) -> None: ...
+
+class AdoptedFlight(_message.Message):
+    __slots__ = ("flight", "fence", "part", "index", "positions")
+    FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    flight: int
+    fence: int
+    part: str
+    index: _containers.RepeatedScalarFieldContainer[int]
+    positions: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, flight: _Optional[int] = ..., fence: _Optional[int] = ..., part: _Optional[str] = ..., index: _Optional[_Iterable[int]] = ..., positions: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Barred(_message.Message):
+    __slots__ = ("source", "partition", "version")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    partition: str
+    version: int
+    def __init__(self, source: _Optional[str] = ..., partition: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
 class Credit(_message.Message):
     __slots__ = ("cells", "closed", "closed_changed", "functions", "total")

@@ -1,0 +1,286 @@
+"""Adoption: what a dead owner has running becomes the next owner's, without a pause and without a second start (L12).
+
+Whoever wants a row of ownership asks. What waits under it goes back to its session, and what runs is moved to a limbo
+that nobody renews or hears. Whoever then shows a newer version of the row empties it: the taker gets all of it, or the
+owner, if it lives after all, gets its own back. Rare, so it looks everywhere, like recall.py.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import count
+
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import INDEX_BITS, INDEX_MASK, Owned
+from .recall import Recall
+from .returns import HELD, Returns
+from .rules.adoption import Row
+from .rules.explain import Reason
+from .rules.lanes import REF, SESSION, Item
+from .rules.leases import FlightLease
+from .sessions import AdoptedFlight, Adoption, RowKey, Tailer, Worker
+
+#: Adopted flights are numbered from here on, above all that a session counts itself, and never twice.
+FIRST_ADOPTED = 1 << 48
+#: Rows known at once; pushes and questions about further ones are refused.
+ROWS = 1 << 16
+
+_OWNER_IS_HERE = "its owner is connected to this scheduler"
+_CHANGED = "a newer version of the row was shown"
+_ENDING = "what runs under it is being stopped"
+_TOO_MANY = "this scheduler knows too many rows of ownership"
+
+#: A flight of a session.
+Of = tuple[Tailer, int]
+
+
+class Known:
+    """A row and what hangs on it. Invariant: a limbo's flights have numbers that no session gave."""
+
+    def __init__(self) -> None:
+        self.row = Row()
+        self.owner: Tailer | None = None  # the session that showed it last
+        self.limbo: Tailer | None = None
+        self.origins: dict[int, Of] = {}  # flight in limbo → where it came from
+        self.told: set[Tailer] = set()  # who was told what is in limbo
+
+
+class Adoptions:
+    """Invariant: every item that runs is of exactly one session or limbo."""
+
+    def __init__(
+        self, workers: dict[str, Worker], tailers: dict[str, Tailer], recall: Recall, returns: Returns
+    ) -> None:
+        self._workers = workers
+        self._tailers = tailers
+        self._recall = recall
+        self._returns = returns
+        self._rows: dict[RowKey, Known] = {}
+        self._numbers = count(FIRST_ADOPTED)
+
+    def allows(self, tailer: Tailer, owned: Owned) -> bool:
+        """Whether a push under this row counts. If not, the session is told which version it must exceed."""
+        key = (owned.source, owned.partition)
+        known = self._rows.get(key)
+        if known is not None and known.row.allows(owned.epoch):
+            tailer.rows.add(key)
+            return True
+        tailer.barred[key] = 0 if known is None else max(known.row.version, known.row.asked)
+        self._returns.speaking.add(tailer)
+        return False
+
+    def show(self, tailer: Tailer, key: RowKey, epoch: int, version: int) -> None:
+        """An owner shows its row: what waits in limbo goes to whom it belongs."""
+        known = self._known(key)
+        if known is None or not known.row.show(epoch, version):
+            if known is not None and known.row.barred and known.row.epoch == epoch:
+                tailer.barred[key] = known.row.asked
+                self._returns.speaking.add(tailer)
+            return
+        known.owner = tailer
+        tailer.rows.add(key)
+        if known.row.barred:
+            tailer.barred[key] = known.row.asked
+            self._returns.speaking.add(tailer)
+        elif known.limbo is not None:
+            self._empty(known, known.limbo, tailer, epoch)
+
+    def ask(self, tailer: Tailer, key: RowKey, epoch: int, version: int) -> None:
+        """Somebody wants the row that it read; the answer goes into its outbox."""
+        tailer.adoptions.append(self._answer(tailer, key, epoch, version))
+        self._returns.speaking.add(tailer)
+
+    def tick(self, now: float) -> None:
+        """Leases in limbo end like all others; a limbo that nobody can empty any more goes."""
+        for known in self._rows.values():
+            limbo = known.limbo
+            if limbo is None:
+                continue
+            self._recall.lapse(limbo, now)
+            known.told = {tailer for tailer in known.told if self._alive(tailer)}
+            if not known.told and not limbo.held.flights:
+                known.limbo = None
+                known.origins.clear()
+
+    # ---- asking
+
+    def _answer(self, tailer: Tailer, key: RowKey, epoch: int, version: int) -> Adoption:
+        known = self._known(key)
+        if known is None:
+            return Adoption(key, version, _TOO_MANY)
+        if known.owner is not None and known.owner is not tailer and known.owner.connected:
+            return Adoption(key, version, _OWNER_IS_HERE)
+        flights = self._flights(known, key, epoch)
+        if self._ending(key, flights):
+            return Adoption(key, version, _ENDING)
+        if not known.row.ask(version):
+            return Adoption(key, version, _CHANGED)
+        self._collect(known, key, flights)
+        known.told.add(tailer)
+        return self._told(key, version, known)
+
+    def _flights(self, known: Known, key: RowKey, epoch: int) -> dict[Of, FlightLease]:
+        """Every flight under a row up to an epoch."""
+        sessions = {item[SESSION] for worker in self._workers.values() for item in worker.open.values()}
+        sessions.update(self._tailers.values())
+        if known.limbo is not None:
+            sessions.add(known.limbo)
+        return {
+            (session, number): lease
+            for session in sessions
+            for number, lease in session.held.known().items()
+            if lease.owned is not None and lease.owned[:2] == key and lease.owned.epoch <= epoch
+        }
+
+    def _ending(self, key: RowKey, flights: dict[Of, FlightLease]) -> bool:
+        """Whether something of these was told to stop where it runs, so that nobody can adopt it. What is not held any
+        more does not say under which row it was pushed."""
+        for worker in self._workers.values():
+            for ref in worker.revoked:
+                item = worker.open[ref]
+                session: Tailer = item[SESSION]
+                flight = item[REF] >> INDEX_BITS
+                if (session, flight) in flights or (key in session.rows and flight not in session.held.flights):
+                    return True
+        return False
+
+    def _collect(self, known: Known, key: RowKey, flights: dict[Of, FlightLease]) -> None:
+        """What waits goes back; what runs, and what ended and was not told, goes into limbo."""
+        limbo = known.limbo
+        if limbo is None:
+            limbo = known.limbo = Tailer("", "", 0, 0.0)
+            limbo.held.ended = {}
+            limbo.rows.add(key)
+        wanted = {of: lease for of, lease in flights.items() if of[0] is not limbo}
+
+        def named(item: Item) -> bool:
+            return (item[SESSION], item[REF] >> INDEX_BITS) in wanted
+
+        for worker in self._workers.values():
+            if any(named(item) for made in worker.assignments for item in made.items):
+                self._recall.take_back(worker)
+        self._returns.end(self._recall.remove(named), HELD[Reason.NOT_OWNER])
+        moves: dict[Of, Of] = {of: (limbo, next(self._numbers)) for of in wanted}
+        self._move(moves, never_started=False)
+        for of, (_, number) in moves.items():
+            if number in limbo.held.known():
+                known.origins[number] = of
+
+    def _told(self, key: RowKey, version: int, known: Known) -> Adoption:
+        """What is in limbo, as the answer names it."""
+        limbo = known.limbo
+        assert limbo is not None
+        refs = [
+            item[REF] for worker in self._workers.values() for item in worker.open.values() if item[SESSION] is limbo
+        ]
+        indexes: defaultdict[int, list[int]] = defaultdict(list)
+        for ref in [*refs, *limbo.succeeded, *limbo.ended]:
+            indexes[ref >> INDEX_BITS].append(ref & INDEX_MASK)
+        flights = []
+        for number, lease in limbo.held.known().items():
+            owned = lease.owned
+            assert owned is not None
+            mine = sorted(indexes[number])
+            positions = [owned.positions[index] for index in mine]
+            flights.append(AdoptedFlight(number, lease.fence, owned.part, mine, positions))
+        return Adoption(key, version, "", limbo.held.ends(), flights)
+
+    # ---- showing
+
+    def _empty(self, known: Known, limbo: Tailer, tailer: Tailer, epoch: int) -> None:
+        """What is in limbo goes to the taker that asked for it, or back to the owner that had it; nobody else wants it.
+
+        An item of the owner that shows itself keeps its lease as it was: nothing was renewed in between.
+        """
+        moves: dict[Of, Of] = {}
+        for number, lease in limbo.held.known().items():
+            assert lease.owned is not None
+            origin = known.origins.get(number)
+            if lease.owned.epoch == epoch:
+                if origin is not None and self._alive(origin[0]):
+                    moves[limbo, number] = origin
+            elif tailer in known.told:
+                moves[limbo, number] = (tailer, number)
+                lease.owned = lease.owned._replace(epoch=epoch)
+        self._move(moves, never_started=True)
+        self._recall.revoke(lambda item: item[SESSION] is limbo)
+        limbo.held.flights.clear()
+        known.limbo = None
+        known.origins.clear()
+        known.told.clear()
+
+    # ---- moving
+
+    def _move(self, moves: dict[Of, Of], *, never_started: bool) -> None:
+        """Gives flights to other sessions: leases, what runs of them, and outcomes that were not told, with those of
+        what was handed back unstarted if so asked. A flight of which nothing is left is forgotten."""
+        renumber = _renumbering(moves)
+        for worker in self._workers.values():
+            touched = set()
+            for ref, item in worker.open.items():
+                to = renumber(item[SESSION], item[REF])
+                if to is not None:
+                    worker.open[ref] = (*to, *item[2:])
+                    touched.add(ref >> INDEX_BITS)
+            if touched:
+                _see_sessions(worker, touched)
+        told: set[Of] = set()
+        for session in {session for session, _ in moves}:
+            told |= self._move_outcomes(session, renumber, never_started)
+        for (session, number), (heir, new) in moves.items():
+            lease = session.held.known()[number]
+            session.held.forget(number)
+            if lease.open or (heir, new) in told:
+                heir.held.put(new, lease)
+
+    def _move_outcomes(
+        self, session: Tailer, renumber: Callable[[Tailer, int], Of | None], never_started: bool
+    ) -> set[Of]:
+        """Outcomes that wait to be told go along. Returns whose."""
+        told = set()
+        kept = []
+        for ref in session.succeeded:
+            to = renumber(session, ref)
+            if to is None:
+                kept.append(ref)
+            else:
+                to[0].succeeded.append(to[1])
+                told.add((to[0], to[1] >> INDEX_BITS))
+        session.succeeded = kept
+        for ref, end in list(session.ended.items()):
+            to = renumber(session, ref)
+            if to is not None and (never_started or end.outcome != Outcome.HELD):
+                del session.ended[ref]
+                to[0].ended[to[1]] = end
+                told.add((to[0], to[1] >> INDEX_BITS))
+        self._returns.speaking.update(to for to, _ in told)
+        return told
+
+    def _known(self, key: RowKey) -> Known | None:
+        known = self._rows.get(key)
+        if known is None and len(self._rows) < ROWS:
+            known = self._rows[key] = Known()
+        return known
+
+    def _alive(self, tailer: Tailer) -> bool:
+        return self._tailers.get(tailer.session) is tailer
+
+
+def _renumbering(moves: dict[Of, Of]) -> Callable[[Tailer, int], Of | None]:
+    """Session and ref → the session and ref that the item has from now on; None: it stays."""
+
+    def renumber(session: Tailer, ref: int) -> Of | None:
+        to = moves.get((session, ref >> INDEX_BITS))
+        return None if to is None else (to[0], to[1] << INDEX_BITS | ref & INDEX_MASK)
+
+    return renumber
+
+
+def _see_sessions(worker: Worker, flights: Iterable[int]) -> None:
+    """Notes anew whose items some of a worker's flights hold."""
+    sessions: defaultdict[int, dict[Tailer, None]] = defaultdict(dict)
+    for ref, item in worker.open.items():
+        sessions[ref >> INDEX_BITS][item[SESSION]] = None
+    for number in flights:
+        worker.flights[number].tailers = tuple(sessions[number])

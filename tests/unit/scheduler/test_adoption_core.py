@@ -1,0 +1,446 @@
+"""Adoption in the core: a dead owner's attempts become the next owner's, by directed cases and random histories."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tailrace.scheduler.config import SchedulerConfig
+from tailrace.scheduler.core import Core
+from tailrace.scheduler.sessions import Adoption, Tailer, Worker
+from tailrace.sdk.model.function_spec import FunctionSpec
+from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.workload import Ended, Flight, Kind, Outcomes, Owned, ref
+
+SIZES = LeaseSizes()
+ROW = ("orders", "")
+WALL = 1000.0
+
+
+class Bench:
+    """A core with one worker and the clock in hand."""
+
+    def __init__(self, limit: int = 10) -> None:
+        self.core = Core(SchedulerConfig(), SIZES, ready=True)
+        self.now = 0.0
+        self.worker = self.core.attach_worker("w", "w", 0.0)
+        self.core.worker_connected(self.worker, [FunctionSpec("f")], [("default", ("f",), limit, limit)], 0.0)
+
+    def owner(self, name: str, epoch: int, version: int) -> Tailer:
+        """A session that shows the row."""
+        tailer = self.session(name)
+        self.core.adoptions.show(tailer, ROW, epoch, version)
+        return tailer
+
+    def session(self, name: str) -> Tailer:
+        tailer = self.core.attach_tailer(name, name, self.now)
+        self.core.tailer_connected(tailer)
+        return tailer
+
+    def push(self, tailer: Tailer, number: int, epoch: int, positions: list[int]) -> None:
+        ids = [str(position) for position in positions]
+        flight = Flight(number, epoch * 100 + number, [Kind("f")] * len(ids), ids, [b""] * len(ids), [1] * len(ids))
+        flight.owned = Owned(*ROW, epoch, "0", positions)
+        self.core.push(tailer, flight, tailer.requests.send(self.now), SIZES.scheduler, self.now)
+        self.core.turn(self.now, WALL)
+
+    def sent(self) -> dict[int, int]:
+        """Takes what the worker is sent: ref → position."""
+        found = {}
+        while (made := self.core.assignment(self.worker, self.now)) is not None:
+            found.update({ref(made[0].flight, index): int(item[2]) for index, item in enumerate(made[0].items)})
+        return found
+
+    def ask(self, tailer: Tailer, epoch: int, version: int) -> Adoption:
+        self.core.adoptions.ask(tailer, ROW, epoch, version)
+        return tailer.adoptions.pop()
+
+    def end(self, outcomes: Outcomes) -> None:
+        self.core.report(self.worker, outcomes, self.now, WALL)
+
+    def die(self, tailer: Tailer) -> None:
+        self.core.tailer_away(tailer, self.now)
+
+    def renew(self, tailer: Tailer, flights: list[int]) -> None:
+        self.core.granted(tailer, tailer.requests.send(self.now), SIZES.scheduler, flights)
+
+    def grants(self) -> dict[int, float]:
+        self.core.lease_requested(self.worker, self.worker.granted.number + 1, self.now)
+        return dict(self.core.grants(self.worker, self.now))
+
+
+def positions(answer: Adoption) -> list[int]:
+    return sorted(position for flight in answer.flights for position in flight.positions)
+
+
+def refs(answer: Adoption) -> dict[int, int]:
+    """Position → ref in the adopting session."""
+    return {
+        position: ref(flight.number, index)
+        for flight in answer.flights
+        for index, position in zip(flight.indexes, flight.positions, strict=True)
+    }
+
+
+def test_what_runs_becomes_the_takers_and_ends_there() -> None:
+    # Given an owner with an item running and one waiting, which dies
+    bench = Bench(limit=1)
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [7, 8])
+    running = bench.sent()
+    bench.die(first)
+    # When another one asks, takes, and shows the row
+    taker = bench.session("taker")
+    answer = bench.ask(taker, 1, 1)
+    bench.core.adoptions.show(taker, ROW, 2, 3)
+    # Then it has what runs under its old fence, and what waited started nowhere
+    assert not answer.refused and positions(answer) == [7] and answer.flights[0].fence == 101
+    assert answer.until == SIZES.scheduler
+    bench.core.turn(bench.now, WALL)
+    assert not bench.sent()
+    # And its outcome is the taker's alone
+    bench.end(Outcomes(list(running)))
+    assert taker.succeeded == [refs(answer)[7]] and not first.succeeded
+    assert not taker.held.flights and taker.held.items == 0
+
+
+def test_renewals_of_what_was_adopted_come_from_the_taker() -> None:
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [7])
+    bench.sent()
+    bench.die(first)
+    taker = bench.session("taker")
+    answer = bench.ask(taker, 1, 1)
+    bench.core.adoptions.show(taker, ROW, 2, 2)
+    bench.now = 20.0
+    bench.renew(taker, [flight.number for flight in answer.flights])
+    assert bench.grants() == {first.group: SIZES.worker}, "the worker knows the group by its first number"
+    bench.now = 60.0
+    bench.core.tick(bench.now, WALL)
+    assert bench.worker.revoked, "nobody renewed it since"
+
+
+def test_until_a_newer_version_is_shown_nothing_of_the_old_epoch_counts() -> None:
+    # Given an owner that only lost its connection, and another one that asked
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [7])
+    running = bench.sent()
+    bench.die(first)
+    answer = bench.ask(bench.session("taker"), 1, 1)
+    assert positions(answer) == [7]
+    # When the owner is back, its pushes return and its renewals do nothing
+    bench.core.tailer_connected(first)
+    bench.push(first, 2, 1, [8])
+    assert first.ended[ref(2, 0)].outcome == Outcome.HELD and first.barred == {ROW: 1}
+    bench.now = 20.0
+    bench.renew(first, [1])
+    assert bench.grants()[first.group] < SIZES.worker / 2
+    # Until it shows that it still owns the row: then what ran is its again, under the number it knew
+    bench.core.adoptions.show(first, ROW, 1, 2)
+    bench.renew(first, [1])
+    assert bench.grants() == {first.group: SIZES.worker}
+    bench.end(Outcomes(list(running)))
+    assert first.succeeded == [ref(1, 0)]
+
+
+def test_what_ended_while_nobody_could_be_told_goes_to_whoever_shows_the_row() -> None:
+    for shower, epoch in (("taker", 2), ("first", 1)):
+        bench = Bench()
+        first = bench.owner("first", 1, 1)
+        bench.push(first, 1, 1, [5, 6, 7])
+        out = {position: number for number, position in bench.sent().items()}
+        bench.die(first)
+        bench.end(Outcomes([out[5]]))  # before anybody asked
+        taker = bench.session("taker")
+        answer = bench.ask(taker, 1, 1)
+        assert positions(answer) == [5, 6, 7]
+        bench.end(Outcomes([], {out[6]: Ended(Outcome.RETRY, "no")}))  # in limbo
+        bench.core.adoptions.show(taker if shower == "taker" else first, ROW, epoch, 2)
+        bench.end(Outcomes([out[7]]))
+        theirs, other = (taker, first) if shower == "taker" else (first, taker)
+        mine = refs(answer) if shower == "taker" else {5: ref(1, 0), 6: ref(1, 1), 7: ref(1, 2)}
+        assert theirs.succeeded == [mine[5], mine[7]] and list(theirs.ended) == [mine[6]]
+        assert not other.succeeded and not other.ended
+
+
+def test_a_flight_that_ended_whole_while_its_owner_was_away_is_adopted_too() -> None:
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [5])
+    out = bench.sent()
+    bench.die(first)
+    bench.end(Outcomes(list(out)))
+    taker = bench.session("taker")
+    answer = bench.ask(taker, 1, 1)
+    assert positions(answer) == [5]
+    bench.core.adoptions.show(taker, ROW, 2, 2)
+    assert taker.succeeded == [refs(answer)[5]]
+
+
+def test_what_a_worker_handed_back_unstarted_is_told_to_who_was_told_it_runs() -> None:
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [5])
+    out = bench.sent()
+    bench.die(first)
+    taker = bench.session("taker")
+    answer = bench.ask(taker, 1, 1)
+    bench.end(Outcomes([], {next(iter(out)): Ended(Outcome.HELD, "draining")}))
+    bench.core.adoptions.show(taker, ROW, 2, 2)
+    assert taker.ended[refs(answer)[5]].outcome == Outcome.HELD
+
+
+def test_an_owner_that_is_connected_is_not_adopted_from() -> None:
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [7])
+    assert bench.ask(bench.session("taker"), 1, 1).refused
+    bench.push(first, 2, 1, [8])
+    assert not first.ended
+
+
+def test_who_read_an_older_version_is_refused() -> None:
+    bench = Bench()
+    bench.die(bench.owner("first", 1, 5))
+    assert bench.ask(bench.session("taker"), 1, 4).refused
+
+
+def test_what_is_being_stopped_is_not_adopted() -> None:
+    # Given an item whose lease is over and that was told to stop
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [7])
+    out = bench.sent()
+    bench.die(first)
+    bench.now = 28.5
+    bench.core.tick(bench.now, WALL)
+    taker = bench.session("taker")
+    # Then nobody can adopt it, nor start another one beside it, until it is known to have ended
+    assert bench.ask(taker, 1, 1).refused
+    bench.now = 33.0
+    bench.core.tick(bench.now, WALL)
+    assert bench.ask(taker, 1, 1).refused, "the session is forgotten, but its item may still run"
+    bench.end(Outcomes([], {next(iter(out)): Ended(Outcome.CANCELLED)}))
+    assert not bench.ask(taker, 1, 1).refused
+
+
+def test_a_scheduler_that_was_never_shown_the_row_confirms_and_bars_its_late_owner() -> None:
+    bench = Bench()
+    taker = bench.session("taker")
+    assert bench.ask(taker, 1, 5).refused == ""
+    late = bench.owner("late", 1, 5)
+    bench.push(late, 1, 1, [7])
+    assert late.ended[ref(1, 0)].outcome == Outcome.HELD and not bench.sent()
+
+
+def test_a_push_without_its_row_shown_goes_back() -> None:
+    bench = Bench()
+    tailer = bench.session("first")
+    bench.push(tailer, 1, 1, [7])
+    assert tailer.ended[ref(1, 0)].outcome == Outcome.HELD and tailer.barred == {ROW: 0}
+
+
+def test_a_taker_that_dies_before_it_shows_the_row_leaves_all_of_it_to_the_next() -> None:
+    # Given two who asked one after the other, the first of whom took and died before it could show it
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [7, 8])
+    out = {position: number for number, position in bench.sent().items()}
+    bench.die(first)
+    second = bench.session("second")
+    bench.ask(second, 1, 1)
+    bench.end(Outcomes([out[8]]))
+    bench.die(second)
+    # When a third asks about the row as the second left it
+    third = bench.session("third")
+    answer = bench.ask(third, 2, 3)
+    bench.core.adoptions.show(third, ROW, 3, 5)
+    # Then everything is its
+    bench.end(Outcomes([out[7]]))
+    assert positions(answer) == [7, 8] and sorted(third.succeeded) == sorted(refs(answer).values())
+
+
+def test_a_taker_that_dies_after_it_adopted_is_adopted_from() -> None:
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [7])
+    out = bench.sent()
+    bench.die(first)
+    second = bench.session("second")
+    bench.ask(second, 1, 1)
+    bench.core.adoptions.show(second, ROW, 2, 3)
+    bench.push(second, 1, 2, [8])
+    out |= bench.sent()
+    bench.die(second)
+    third = bench.session("third")
+    answer = bench.ask(third, 2, 3)
+    bench.core.adoptions.show(third, ROW, 3, 5)
+    bench.end(Outcomes(list(out)))
+    assert positions(answer) == [7, 8] and sorted(third.succeeded) == sorted(refs(answer).values())
+
+
+def test_a_new_owner_that_did_not_ask_gets_nothing_and_what_was_in_limbo_is_stopped() -> None:
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [7])
+    out = bench.sent()
+    bench.die(first)
+    bench.ask(bench.session("asker"), 1, 1)
+    waited = bench.owner("waited", 2, 3)
+    assert bench.worker.revoked == set(out) and not waited.held.flights
+    bench.end(Outcomes(list(out)))
+    assert not waited.succeeded
+
+
+def test_what_is_stopped_at_its_leases_end_comes_back_lost_not_cancelled() -> None:
+    # Given an owner whose renewals did not arrive for a whole lease although it lives
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [7])
+    out = bench.sent()
+    bench.now = 28.5
+    bench.core.tick(bench.now, WALL)
+    assert bench.worker.cancel
+    # When the worker says that it was cancelled
+    bench.end(Outcomes([], {next(iter(out)): Ended(Outcome.CANCELLED, "cancelled")}))
+    # Then its tailer, which asked for no such thing, hears that it is to be handed out again
+    assert first.ended[ref(1, 0)].outcome == Outcome.LOST
+
+
+class Takeovers(RuleBasedStateMachine):
+    """Owners come, push, lose connections, die, are adopted from; the worker ends items. The row's compare-and-set is
+    played here. No position ever runs twice, and each told owner hears the end of what it was told of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bench = Bench(limit=6)
+        self.version = self.epoch = 0
+        self.owner: Tailer | None = None
+        self.asked: dict[Tailer, tuple[int, Adoption]] = {}
+        self.sessions = self.flights = self.positions = 0
+        self.running: dict[int, int] = {}  # the worker's ref → position
+        self.waits_for: dict[Tailer, dict[int, int]] = {}  # an owner's ref → position
+        self.handed: Counter[int] = Counter()
+
+    @initialize()
+    def begin(self) -> None:
+        self.take(self.new(), {})
+
+    def new(self) -> Tailer:
+        self.sessions += 1
+        return self.bench.session(f"s{self.sessions}")
+
+    def take(self, tailer: Tailer, adopted: dict[int, int]) -> None:
+        self.version += 2
+        self.epoch += 1
+        self.owner = tailer
+        self.waits_for[tailer] = adopted
+        self.asked.clear()
+        self.bench.core.adoptions.show(tailer, ROW, self.epoch, self.version)
+
+    @rule(items=st.integers(1, 4))
+    def push(self, items: int) -> None:
+        tailer = self.owner
+        if tailer is not None and tailer.connected and tailer.session in self.bench.core.tailers:
+            self.flights += 1
+            places = list(range(self.positions, self.positions + items))
+            self.positions += items
+            self.waits_for[tailer].update({ref(self.flights, index): place for index, place in enumerate(places)})
+            self.bench.push(tailer, self.flights, self.epoch, places)
+
+    @rule()
+    def assign(self) -> None:
+        for number, place in self.bench.sent().items():
+            self.running[number] = place
+            self.handed[place] += 1
+
+    @rule(data=st.data(), outcome=st.sampled_from([Outcome.SUCCESS, Outcome.RETRY, Outcome.HELD]))
+    @precondition(lambda self: self.running)
+    def end(self, data: st.DataObject, outcome: Outcome) -> None:
+        number = data.draw(st.sampled_from(sorted(self.running)))
+        del self.running[number]
+        ended = {} if outcome == Outcome.SUCCESS else {number: Ended(outcome)}
+        self.bench.end(Outcomes([] if ended else [number], ended))
+        self.bench.core.turn(self.bench.now, WALL)
+
+    @rule()
+    @precondition(lambda self: self.owner is not None)
+    def cut(self) -> None:
+        assert self.owner is not None
+        if self.owner.connected:
+            self.bench.die(self.owner)
+
+    @rule()
+    @precondition(lambda self: self.owner is not None and not self.owner.connected)
+    def reopen(self) -> None:
+        """The same session is back: it raises the version, which spoils what others asked."""
+        assert self.owner is not None
+        if self.owner.session in self.bench.core.tailers:
+            self.version += 1
+            self.bench.core.tailer_connected(self.owner)
+            self.bench.core.adoptions.show(self.owner, ROW, self.epoch, self.version)
+
+    @rule()
+    def ask(self) -> None:
+        tailer = self.new()
+        answer = self.bench.ask(tailer, self.epoch, self.version)
+        assert bool(answer.refused) == (self.owner is not None and self.owner.connected)
+        if not answer.refused:
+            self.asked[tailer] = (self.version, answer)
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.asked)
+    def adopt(self, data: st.DataObject) -> None:
+        tailer = data.draw(st.sampled_from(sorted(self.asked, key=lambda each: each.session)))
+        version, answer = self.asked[tailer]
+        if version == self.version:
+            self.take(tailer, {number: place for place, number in refs(answer).items()})
+
+    @rule()
+    @precondition(lambda self: self.owner is not None and self.owner.connected)
+    def hear(self) -> None:
+        tailer = self.owner
+        assert tailer is not None
+        waiting = self.waits_for[tailer]
+        for number in [*tailer.succeeded, *tailer.ended]:
+            assert waiting.pop(number, None) is not None, "an end that nobody waits for"
+        tailer.succeeded, tailer.ended = [], {}
+
+    @invariant()
+    def nothing_is_handed_out_twice(self) -> None:
+        assert all(times == 1 for times in self.handed.values())
+        assert self.bench.worker.open.keys() >= self.running.keys()
+
+    @invariant()
+    def the_owner_still_waits_for_what_runs(self) -> None:
+        """As long as it is the owner, everything that runs or waits is its and will be told to it."""
+        tailer = self.owner
+        if tailer is not None and tailer.connected and tailer.session in self.bench.core.tailers:
+            here = {item[1] for item in self.bench.worker.open.values() if item[0] is tailer}
+            here |= {
+                item[1]
+                for function in self.bench.core.roster.functions.values()
+                for lane in function.lanes
+                for item in lane.items
+                if item[0] is tailer
+            }
+            here |= {*tailer.succeeded, *tailer.ended}
+            assert here == self.waits_for[tailer].keys()
+            assert tailer.held.items == sum(lease.open for lease in tailer.held.flights.values())
+
+    @invariant()
+    def a_worker_knows_whose_items_it_has(self) -> None:
+        worker: Worker = self.bench.worker
+        for number, flight in worker.flights.items():
+            sessions = {item[0] for each, item in worker.open.items() if each >> 10 == number}
+            assert set(flight.tailers) >= sessions
+
+
+TestTakeovers = Takeovers.TestCase
+TestTakeovers.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
