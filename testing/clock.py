@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ManualClock:
-    """A Clock for tests: both its times move by `advance` only. Seconds."""
+    """A Clock for tests: both its times move by `advance`, and the wall clock by `jump`. Seconds."""
 
     def __init__(self, wall: float = 1_700_000_000.0, monotonic: float = 1000.0) -> None:
         self._wall = wall
@@ -19,4 +19,8 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         """Lets so many seconds pass on both clocks."""
         self._monotonic += seconds
+        self._wall += seconds
+
+    def jump(self, seconds: float) -> None:
+        """Moves the wall clock alone, forwards or back, as an operator or a time server does."""
         self._wall += seconds

@@ -16,15 +16,21 @@ from tailrace.stores.drops import sqlite as drops
 from tailrace.stores.drops.drops import Drops
 from tailrace.stores.inventory import sqlite as inventory
 from tailrace.stores.inventory.inventory import Inventory
+from tailrace.stores.ledger import sqlite as ledger
+from tailrace.stores.ledger.ledger import Ledger
 from tailrace.stores.log import sqlite as log
 from tailrace.stores.log.log import Log
+from tailrace.stores.ownership import sqlite as ownership
+from tailrace.stores.ownership.ownership import Ownership
 from tailrace.stores.remote import (
     RemoteCheckpoints,
     RemoteControl,
     RemoteDeadLetters,
     RemoteDrops,
     RemoteInventory,
+    RemoteLedger,
     RemoteLog,
+    RemoteOwnership,
     RemoteResults,
 )
 from tailrace.stores.results import sqlite as results
@@ -38,7 +44,9 @@ from tailrace.testing.conformance.dead_letters import DeadLetterLaws
 from tailrace.testing.conformance.drops import DropLaws
 from tailrace.testing.conformance.embedded import SqliteBench
 from tailrace.testing.conformance.inventory import InventoryLaws
+from tailrace.testing.conformance.ledger import LedgerLaws
 from tailrace.testing.conformance.log import LogLaws
+from tailrace.testing.conformance.ownership import OwnershipLaws
 from tailrace.testing.conformance.results import MAX_BYTES, RETENTION, ResultLaws
 
 E = TypeVar("E")
@@ -123,3 +131,15 @@ class TestRemoteResults(ResultLaws):
             lambda file, clock: results.SqliteResults(file, clock, retention=RETENTION, max_bytes=MAX_BYTES),
         )
         return RemoteBench("results", embedded, RemoteResults)
+
+
+class TestRemoteOwnership(OwnershipLaws):
+    def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Ownership]]:
+        embedded = SqliteBench(folder, ownership.SCHEMA, ownership.SqliteOwnership)
+        return RemoteBench("ownership", embedded, RemoteOwnership)
+
+
+class TestRemoteLedger(LedgerLaws):
+    def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Ledger]]:
+        embedded = SqliteBench(folder, ledger.SCHEMA, lambda file, clock: ledger.SqliteLedger(file))
+        return RemoteBench("ledger", embedded, RemoteLedger)

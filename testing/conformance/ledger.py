@@ -1,0 +1,387 @@
+"""The laws that every ledger obeys (L11, L13, L15 to L18, L20)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ...sdk.model.errors import InvalidRequest, StaleFence
+from ...sdk.model.ledger import TERMINAL, Entry, Place
+from ...stores.ledger.ledger import Change, Ledger, Row
+from ...stores.ledger.lifecycle import refusal
+from .bench import MODEL, StoreBench, StoreLaws
+
+#: The epoch under which most of the laws write.
+EPOCH = 5
+
+
+def parking(position: int, n: int = 1, **fields: float) -> Entry:
+    return Entry(position, Place.PARKING, n, **fields)  # type: ignore[arg-type]
+
+
+def at(entry: Entry, place: Place, **fields: float) -> Entry:
+    """The row, moved."""
+    return entry._replace(place=place, **fields)  # type: ignore[arg-type]
+
+
+async def written(store: StoreBench[Ledger], *changes: Change, epoch: int | None = EPOCH) -> list[Entry | None]:
+    return await store.engine.write("s", "", changes, epoch)
+
+
+async def rows(store: StoreBench[Ledger], source: str = "s") -> list[Entry]:
+    return [each.entry for each in await store.engine.list(source, 10_000)]
+
+
+async def opened(store: StoreBench[Ledger], *entries: Entry) -> list[Entry]:
+    """Opens the partition under EPOCH and has the entries go their legal way to where they are."""
+    await store.engine.open("s", "", EPOCH)
+    for entry in entries:
+        row: Entry | None = None
+        ways = {
+            Place.SUSPECT: [Place.SUSPECT],
+            Place.DEAD: [Place.DEAD],
+            Place.DONE: [Place.SUSPECT, Place.DONE],
+            Place.PARKING: [Place.PARKING],
+            Place.PARKED: [Place.PARKING, Place.PARKED],
+            Place.RUNNING: [Place.PARKING, Place.RUNNING],
+        }
+        for place in ways[entry.place]:
+            epoch = None if place is Place.RUNNING else EPOCH
+            step = at(entry, place, fence=entry.fence if place is entry.place else 0)
+            assert await written(store, (row, step), epoch=epoch) == [step]
+            row = step
+    return [*entries]
+
+
+class LedgerLaws(StoreLaws[Ledger]):
+    """Every write compares the row whole; owners write under their epoch; rows leave when over and passed."""
+
+    # L11: owners and their epochs.
+
+    async def test_a_new_ledger_is_empty(self, store: StoreBench[Ledger]) -> None:
+        assert await store.engine.open("s", "", EPOCH) == []
+        assert await rows(store) == []
+        assert await store.engine.counts() == {}
+        assert await store.engine.get("s", "", [0, 1]) == {}
+
+    async def test_who_opens_is_told_of_every_row_by_position(self, store: StoreBench[Ledger]) -> None:
+        kept = [
+            Entry(3, Place.PARKED, 2, 1_700_000_000.123456, 4, 1, 7, (1 << 62) + 1, 0, 1_699_999_999.1),
+            Entry(1 << 62, Place.RUNNING, 1, fence=9, epoch=(1 << 31) - 1),
+            Entry(0, Place.SUSPECT, crashes=2),
+        ]
+        await store.engine.open("s", "", EPOCH)
+        await written(store, (None, at(kept[0], Place.PARKING, n=1)), (None, at(kept[1], Place.PARKING, fence=0)))
+        await written(store, (None, kept[2]), (at(kept[1], Place.PARKING, fence=0), at(kept[1], Place.PARKED, fence=0)))
+        first = at(kept[0], Place.PARKING, n=1)
+        run = at(first, Place.RUNNING, fence=first.fence + 1)
+        last = at(kept[0], Place.PARKING, fence=run.fence)
+        parked = at(last, Place.PARKED)
+        await written(store, (first, run), (run, last), (last, parked), epoch=None)
+        await written(store, (at(kept[1], Place.PARKED, fence=0), kept[1]), epoch=None)
+        await store.reopen()
+        assert await store.engine.open("s", "", EPOCH + 1) == [kept[2], parked, kept[1]]
+
+    async def test_after_an_opening_the_former_owner_writes_nothing(self, store: StoreBench[Ledger]) -> None:
+        # Given a row of an owner, and its successor
+        (row,) = await opened(store, parking(1))
+        await store.engine.open("s", "", EPOCH + 1)
+        await store.reopen()
+        # When the owner's late writes arrive
+        for late in ((row, at(row, Place.PARKED)), (None, parking(2))):
+            with pytest.raises(StaleFence, match="'s'"):
+                await written(store, late)
+        with pytest.raises(StaleFence):
+            await store.engine.passed("s", "", EPOCH, 100)
+        with pytest.raises(StaleFence):
+            await store.engine.open("s", "", EPOCH)
+        # Then nothing moved, and the successor writes
+        assert await rows(store) == [row]
+        assert await written(store, (row, at(row, Place.PARKED)), epoch=EPOCH + 1) == [at(row, Place.PARKED)]
+
+    async def test_opening_twice_under_one_epoch_is_harmless(self, store: StoreBench[Ledger]) -> None:
+        (row,) = await opened(store, parking(1))
+        assert await store.engine.open("s", "", EPOCH) == [row]
+        assert await written(store, (None, parking(2))) == [parking(2)]
+
+    async def test_what_was_never_opened_is_not_written_by_an_owner(self, store: StoreBench[Ledger]) -> None:
+        with pytest.raises(StaleFence):
+            await written(store, (None, parking(1)))
+        with pytest.raises(StaleFence):
+            await store.engine.passed("s", "", EPOCH, 1)
+        await store.engine.open("s", "", EPOCH)
+        with pytest.raises(StaleFence):
+            await written(store, (None, parking(1)), epoch=EPOCH + 1)
+        assert await rows(store) == []
+
+    async def test_partitions_and_sources_do_not_mix(self, store: StoreBench[Ledger]) -> None:
+        for source, partition, epoch in (("s", "", 1), ("s", "1", 2), ("t", "", 3)):
+            await store.engine.open(source, partition, epoch)
+            await store.engine.write(source, partition, [(None, parking(7, attempts=epoch))], epoch)
+        assert await store.engine.passed("s", "", 1, 100) == 0
+        assert await store.engine.list("s", 10) == [Row("", parking(7, attempts=1)), Row("1", parking(7, attempts=2))]
+        assert await store.engine.get("t", "", [7]) == {7: parking(7, attempts=3)}
+        assert await store.engine.counts() == {"s": {"parking": 2}, "t": {"parking": 1}}
+
+    # L16: compare-and-set of the whole row.
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"due": 1.0000001},
+            {"attempts": 4},
+            {"crashes": 4},
+            {"throttles": 4},
+            {"fence": 4},
+            {"epoch": 4},
+            {"first_seen": 2.0000001},
+        ],
+    )
+    async def test_a_row_that_differs_in_anything_from_what_was_read_is_not_written(
+        self, store: StoreBench[Ledger], changed: dict[str, float]
+    ) -> None:
+        read = parking(1, due=1.0, attempts=3, crashes=3, throttles=3, fence=3, epoch=3, first_seen=2.0)
+        stands = read._replace(**changed)  # type: ignore[arg-type]
+        await opened(store, stands)
+        assert await written(store, (read, at(read, Place.PARKED, fence=9))) == [stands]
+        assert await rows(store) == [stands]
+
+    async def test_a_copy_starts_from_parking_too_and_the_owners_late_parked_does_not_undo_it(
+        self, store: StoreBench[Ledger]
+    ) -> None:
+        # Given a row between its two writes, whose copy came due at once
+        (row,) = await opened(store, parking(1))
+        run = at(row, Place.RUNNING, fence=9, epoch=3)
+        assert await written(store, (row, run), epoch=None) == [run]
+        # When the owner, or any other, writes what it would have written over the row it knew
+        assert await written(store, (row, at(row, Place.PARKED))) == [run]
+        assert await written(store, (row, at(row, Place.PARKED)), epoch=None) == [run]
+        # Then the copy's run stands
+        assert await rows(store) == [run]
+
+    async def test_of_two_copies_one_starts(self, store: StoreBench[Ledger]) -> None:
+        (row,) = await opened(store, Entry(1, Place.PARKED, 1))
+        runs = [at(row, Place.RUNNING, fence=fence, epoch=3) for fence in (9, 10)]
+        assert await written(store, *[(row, run) for run in runs], epoch=None) == [runs[0], runs[0]]
+        assert await rows(store) == [runs[0]]
+
+    async def test_what_is_there_is_not_created_and_what_is_not_there_is_not_changed(
+        self, store: StoreBench[Ledger]
+    ) -> None:
+        (row,) = await opened(store, parking(1, attempts=1))
+        assert await written(store, (None, parking(1, attempts=2))) == [row]
+        assert await written(store, (parking(2), at(parking(2), Place.PARKED))) == [None]
+        assert await rows(store) == [row]
+
+    async def test_a_write_whose_answer_was_lost_is_written_when_asked_again(self, store: StoreBench[Ledger]) -> None:
+        (row,) = await opened(store, parking(1))
+        for _ in range(2):
+            assert await written(store, (None, row)) == [row]
+        for _ in range(2):
+            assert await written(store, (row, at(row, Place.PARKED))) == [at(row, Place.PARKED)]
+
+    async def test_each_change_of_a_batch_is_on_its_own(self, store: StoreBench[Ledger]) -> None:
+        first, second = await opened(store, parking(1), parking(2, due=0.1))
+        answers = await written(
+            store,
+            (first, at(first, Place.PARKED)),
+            (at(second, Place.PARKING, due=0.2), at(second, Place.PARKED)),
+            (None, parking(3, first_seen=0.1 + 0.2)),
+        )
+        assert answers == [at(first, Place.PARKED), second, parking(3, first_seen=0.1 + 0.2)]
+        assert await rows(store) == answers
+
+    async def test_changes_of_one_position_are_made_in_their_order(self, store: StoreBench[Ledger]) -> None:
+        await store.engine.open("s", "", EPOCH)
+        row = parking(1)
+        answers = await written(store, (None, row), (None, parking(2)), (row, at(row, Place.PARKED)))
+        assert answers == [row, parking(2), at(row, Place.PARKED)]
+        assert await rows(store) == [at(row, Place.PARKED), parking(2)]
+
+    async def test_large_batches_are_one_write(self, store: StoreBench[Ledger]) -> None:
+        entries = [parking(number, due=number / 7) for number in range(5000)]
+        await store.engine.open("s", "", EPOCH)
+        assert await written(store, *[(None, each) for each in entries]) == entries
+        assert await store.engine.get("s", "", [*range(4000, 6000)]) == {each.position: each for each in entries[4000:]}
+        assert await store.engine.counts() == {"s": {"parking": 5000}}
+        assert await written(store) == []
+
+    async def test_pages_follow_each_other_without_gap_or_repeat(self, store: StoreBench[Ledger]) -> None:
+        for partition in ("", "1"):
+            await store.engine.open("s", partition, EPOCH)
+            changes: list[Change] = [(None, parking(number)) for number in (5, 1, 3, 0)]
+            await store.engine.write("s", partition, changes, EPOCH)
+        seen: list[Row] = []
+        while page := await store.engine.list(
+            "s", 3, (seen[-1].partition, seen[-1].entry.position) if seen else ("", -1)
+        ):
+            assert len(page) <= 3
+            seen.extend(page)
+        assert [(each.partition, each.entry.position) for each in seen] == [
+            (partition, number) for partition in ("", "1") for number in (0, 1, 3, 5)
+        ]
+
+    # L14, L15, L18: which move is whose.
+
+    @pytest.mark.parametrize(
+        ("before", "after", "epoch"),
+        [
+            (None, Entry(1, Place.PARKED, 1), EPOCH),  # settled before it is parked
+            (None, Entry(1, Place.RUNNING, fence=1), None),
+            (None, parking(1), None),
+            (Entry(1, Place.SUSPECT), Entry(1, Place.RUNNING, fence=1), EPOCH),  # the source's runs are not rows
+            (Entry(1, Place.PARKED, 1), Entry(1, Place.SUSPECT, 1), EPOCH),  # never run from the source again
+            (Entry(1, Place.RUNNING, 1), Entry(1, Place.PARKED, 1), EPOCH),
+            (Entry(1, Place.RUNNING, 1), Entry(1, Place.PARKED, 1), None),  # parked before parking
+            (Entry(1, Place.DONE, 1), parking(1, 2), EPOCH),
+            (Entry(1, Place.DEAD, 1), parking(1, 2), None),
+            (Entry(1, Place.RUNNING, 1), parking(1, 1), None),  # a second copy with the n of the first
+            (Entry(1, Place.PARKED, 1, fence=5), Entry(1, Place.RUNNING, 1, fence=5), None),  # L19
+            (Entry(1, Place.PARKED, 1), Entry(2, Place.RUNNING, 1, fence=5), None),
+        ],
+    )
+    async def test_a_move_that_is_not_the_writers_is_refused_and_changes_nothing(
+        self, store: StoreBench[Ledger], before: Entry | None, after: Entry, epoch: int | None
+    ) -> None:
+        await store.engine.open("s", "", EPOCH)
+        with pytest.raises(InvalidRequest, match="position"):
+            good = parking(50) if epoch is not None else parking(50, 2)
+            first = (None, good) if epoch is not None else (Entry(50, Place.RUNNING, 1), good)
+            await written(store, first, (before, after), epoch=epoch)
+        assert await rows(store) == []
+
+    # L13 and L20: the checkpoint.
+
+    async def test_a_row_below_the_checkpoint_is_never_created(self, store: StoreBench[Ledger]) -> None:
+        await store.engine.open("s", "", EPOCH)
+        await store.engine.passed("s", "", EPOCH, 10)
+        await store.reopen()
+        assert await written(store, (None, parking(9)), (None, parking(10))) == [None, parking(10)]
+        # Not by a later owner either
+        assert await store.engine.open("s", "", EPOCH + 1) == [parking(10)]
+        assert await written(store, (None, Entry(3, Place.SUSPECT)), epoch=EPOCH + 1) == [None]
+
+    async def test_the_noted_checkpoint_never_goes_back(self, store: StoreBench[Ledger]) -> None:
+        await store.engine.open("s", "", EPOCH)
+        await store.engine.passed("s", "", EPOCH, 10)
+        await store.engine.passed("s", "", EPOCH, 4)
+        assert await written(store, (None, parking(9))) == [None]
+
+    async def test_rows_go_when_they_are_over_and_passed_and_not_before(self, store: StoreBench[Ledger]) -> None:
+        done, dead, suspect, parked, high = await opened(
+            store,
+            Entry(1, Place.DONE),
+            Entry(2, Place.DEAD),
+            Entry(3, Place.SUSPECT),
+            Entry(4, Place.PARKED, 1),
+            Entry(8, Place.DONE),
+        )
+        assert await rows(store) == [done, dead, suspect, parked, high]
+        assert await store.engine.passed("s", "", EPOCH, 2) == 1
+        assert await rows(store) == [dead, suspect, parked, high]
+        assert await store.engine.passed("s", "", EPOCH, 8) == 2
+        # What is away stays although passed, what is over stays until it is passed
+        assert await rows(store) == [parked, high]
+        assert await store.engine.passed("s", "", EPOCH, 9) == 1
+        assert await rows(store) == [parked]
+
+    @pytest.mark.parametrize("place", [Place.DONE, Place.DEAD])
+    async def test_a_row_that_ends_below_the_checkpoint_goes_at_once(
+        self, store: StoreBench[Ledger], place: Place
+    ) -> None:
+        run, other = await opened(store, Entry(1, Place.RUNNING, 1, fence=9), Entry(2, Place.RUNNING, 1, fence=9))
+        await store.engine.passed("s", "", EPOCH, 5)
+        assert await written(store, (run, at(run, place)), epoch=None) == [at(run, place)]
+        assert await rows(store) == [other]
+        # Asked again because the answer was lost: there is no row, and none comes back
+        assert await written(store, (run, at(run, place)), epoch=None) == [None]
+        assert await rows(store) == [other]
+
+    async def test_a_copy_below_the_checkpoint_goes_its_whole_way(self, store: StoreBench[Ledger]) -> None:
+        (row,) = await opened(store, Entry(1, Place.PARKED, 1))
+        await store.engine.passed("s", "", EPOCH, 100)
+        for epoch in (1, 2):
+            run = at(row, Place.RUNNING, fence=row.fence + 1, epoch=epoch)
+            again = at(run, Place.PARKING, n=run.n + 1, attempts=run.attempts + 1)
+            changes: list[Change] = [(row, run), (run, again), (again, at(again, Place.PARKED))]
+            assert await written(store, *changes, epoch=None) == [after for _, after in changes]
+            row = at(again, Place.PARKED)
+        assert await rows(store) == [row]
+
+    @MODEL
+    @given(data=st.data())
+    def test_any_story_is_the_story_of_a_dictionary(self, data: st.DataObject) -> None:
+        places = st.sampled_from(list(Place))
+
+        def draw_change(known: dict[int, Entry], owner: bool) -> Change | None:
+            """A change that its writer may ask for, of the row as it is or as it might have been read."""
+            position = data.draw(st.integers(0, 4))
+            before = known.get(position)
+            if data.draw(st.integers(0, 4)) == 0:  # stale
+                before = data.draw(
+                    st.none() | st.builds(Entry, st.just(position), places, st.integers(0, 3), fence=st.integers(0, 3))
+                )
+            former = before or Entry(position, Place.SUSPECT)
+            after = former._replace(
+                place=data.draw(places),
+                n=former.n + data.draw(st.integers(0, 1)),
+                fence=former.fence + data.draw(st.integers(0, 2)),
+                due=data.draw(st.floats(0, 2e9)),
+                attempts=former.attempts + data.draw(st.integers(0, 1)),
+            )
+            return None if refusal(before, after, owner=owner) else (before, after)
+
+        async def story(store: StoreBench[Ledger]) -> None:
+            await store.engine.open("s", "", 1)
+            epoch, passed = 1, 0
+            known: dict[int, Entry] = {}
+
+            def sweep(*, suspects: bool) -> int:
+                over = [
+                    each.position
+                    for each in known.values()
+                    if each.position < passed and (each.place in TERMINAL or (suspects and each.place is Place.SUSPECT))
+                ]
+                for position in over:
+                    del known[position]
+                return len(over)
+
+            for _ in range(data.draw(st.integers(0, 20))):
+                what = data.draw(
+                    st.sampled_from(["open", "write", "write", "write", "write", "copy", "passed", "reopen"])
+                )
+                behind = data.draw(st.sampled_from([0, 0, 0, 1]))
+                if what == "open":
+                    epoch += data.draw(st.integers(0, 1))
+                    assert await store.engine.open("s", "", epoch) == sorted(known.values())
+                elif what in ("write", "copy"):
+                    owner = what == "write"
+                    drawn = [draw_change(known, owner) for _ in range(data.draw(st.integers(1, 4)))]
+                    changes = [each for each in drawn if each is not None]
+                    if owner and behind and changes:
+                        with pytest.raises(StaleFence):
+                            await store.engine.write("s", "", changes, epoch - 1)
+                        continue
+                    expected: list[Entry | None] = []
+                    for before, after in changes:
+                        row = known.get(after.position)
+                        if row == before and (row is not None or after.position >= passed):
+                            known[after.position] = after
+                        expected.append(known.get(after.position))
+                    assert await store.engine.write("s", "", changes, epoch if owner else None) == expected
+                    sweep(suspects=False)
+                elif what == "passed":
+                    position = data.draw(st.integers(0, 6))
+                    if behind:
+                        with pytest.raises(StaleFence):
+                            await store.engine.passed("s", "", epoch - 1, position)
+                        continue
+                    passed = max(passed, position)
+                    assert await store.engine.passed("s", "", epoch, position) == sweep(suspects=True)
+                else:
+                    await store.reopen()
+                assert await rows(store) == [known[position] for position in sorted(known)]
+                assert await store.engine.get("s", "", [*range(5)]) == known
+
+        self.with_store(story)
