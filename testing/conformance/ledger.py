@@ -319,9 +319,9 @@ class LedgerLaws(StoreLaws[Ledger]):
             position = data.draw(st.integers(0, 4))
             before = known.get(position)
             if data.draw(st.integers(0, 4)) == 0:  # stale
-                before = data.draw(
-                    st.none() | st.builds(Entry, st.just(position), places, st.integers(0, 3), fence=st.integers(0, 3))
-                )
+                small = st.integers(0, 3)
+                read = st.builds(lambda place, n, fence: Entry(position, place, n, fence=fence), places, small, small)
+                before = data.draw(st.none() | read)
             former = before or Entry(position, Place.SUSPECT)
             after = former._replace(
                 place=data.draw(places),
