@@ -54,6 +54,25 @@ async def opened(store: StoreBench[Ledger], *entries: Entry) -> list[Entry]:
     return [*entries]
 
 
+def draw_change(data: st.DataObject, known: dict[int, Entry], owner: bool) -> Change | None:
+    """A change that its writer may ask for, of the row as it is or as it might have been read once."""
+    position, places = data.draw(st.integers(0, 4)), st.sampled_from(list(Place))
+    before = known.get(position)
+    if data.draw(st.integers(0, 4)) == 0:
+        small = st.integers(0, 3)
+        read = st.builds(lambda place, n, fence: Entry(position, place, n, fence=fence), places, small, small)
+        before = data.draw(st.none() | read)
+    former = before or Entry(position, Place.SUSPECT)
+    after = former._replace(
+        place=data.draw(places),
+        n=former.n + data.draw(st.integers(0, 1)),
+        fence=former.fence + data.draw(st.integers(0, 2)),
+        due=data.draw(st.floats(0, 2e9)),
+        attempts=former.attempts + data.draw(st.integers(0, 1)),
+    )
+    return None if refusal(before, after, owner=owner) else (before, after)
+
+
 class LedgerLaws(StoreLaws[Ledger]):
     """Every write compares the row whole; owners write under their epoch; rows leave when over and passed."""
 
@@ -312,26 +331,6 @@ class LedgerLaws(StoreLaws[Ledger]):
     @MODEL
     @given(data=st.data())
     def test_any_story_is_the_story_of_a_dictionary(self, data: st.DataObject) -> None:
-        places = st.sampled_from(list(Place))
-
-        def draw_change(known: dict[int, Entry], owner: bool) -> Change | None:
-            """A change that its writer may ask for, of the row as it is or as it might have been read."""
-            position = data.draw(st.integers(0, 4))
-            before = known.get(position)
-            if data.draw(st.integers(0, 4)) == 0:  # stale
-                small = st.integers(0, 3)
-                read = st.builds(lambda place, n, fence: Entry(position, place, n, fence=fence), places, small, small)
-                before = data.draw(st.none() | read)
-            former = before or Entry(position, Place.SUSPECT)
-            after = former._replace(
-                place=data.draw(places),
-                n=former.n + data.draw(st.integers(0, 1)),
-                fence=former.fence + data.draw(st.integers(0, 2)),
-                due=data.draw(st.floats(0, 2e9)),
-                attempts=former.attempts + data.draw(st.integers(0, 1)),
-            )
-            return None if refusal(before, after, owner=owner) else (before, after)
-
         async def story(store: StoreBench[Ledger]) -> None:
             await store.engine.open("s", "", 1)
             epoch, passed = 1, 0
@@ -357,7 +356,7 @@ class LedgerLaws(StoreLaws[Ledger]):
                     assert await store.engine.open("s", "", epoch) == sorted(known.values())
                 elif what in ("write", "copy"):
                     owner = what == "write"
-                    drawn = [draw_change(known, owner) for _ in range(data.draw(st.integers(1, 4)))]
+                    drawn = [draw_change(data, known, owner) for _ in range(data.draw(st.integers(1, 4)))]
                     changes = [each for each in drawn if each is not None]
                     if owner and behind and changes:
                         with pytest.raises(StaleFence):
