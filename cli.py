@@ -146,11 +146,14 @@ def tailer_run(
     delay: DelayAddress = DEFAULT_DELAY,
     store: StoreAddress = DEFAULT_STORE,
     config: Config = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", metavar="HOST:PORT", help="Answer health checks here; default: nowhere.")
+    ] = None,
 ) -> None:
     """Run tailers in this process."""
     from .assembly.foreground import run_tailers
 
-    raise typer.Exit(run_tailers(files, scheduler, delay, store, config))
+    raise typer.Exit(run_tailers(files, scheduler, delay, store, config, listen))
 
 
 @store.command("serve")

@@ -68,13 +68,19 @@ def run_gateway(listen: str | None, store: str | None, config: Path | None) -> i
 
 
 def run_tailers(
-    files: Sequence[Path], scheduler: str | None, delay: str | None, store: str | None, config: Path | None
+    files: Sequence[Path],
+    scheduler: str | None,
+    delay: str | None,
+    store: str | None,
+    config: Path | None,
+    listen: str | None = None,
 ) -> int:
-    """Tailers over the stores served at `store`, with the delay service at `delay`."""
+    """Tailers over the stores served at `store`, with the delay service at `delay`; health checks at `listen`."""
     return _part(
         "tailers",
         parts.tailers,
         files=[str(path) for path in files],
+        listen=listen,
         scheduler=scheduler or DEFAULT_PORTS["scheduler"],
         delay=delay or DEFAULT_PORTS["delay"],
         store=store or DEFAULT_PORTS["store"],

@@ -15,6 +15,7 @@ from ..sdk.clock import SYSTEM_CLOCK
 from ..sdk.config import load
 from ..sdk.lifecycle import Group
 from ..sdk.model.overview import Overview
+from ..sdk.wire.health import TAILERS
 from ..stores.config import StoresConfig
 from ..stores.server import StoreServer
 from ..tailers.config import TailerConfig
@@ -73,6 +74,7 @@ class Node:
             scheduler,
             self._delay,
             directory.lease_sizes(heartbeat),
+            on_health=self._tell_health,
         )
         self._gateway = GatewayServer(
             gateway_config,
@@ -100,6 +102,10 @@ class Node:
         """What the gateway cannot count by itself."""
         depths = await self._delay.depth()
         return Overview(tailers=self._tailers.overviews(), delay={depth.stream: depth.items for depth in depths})
+
+    async def _tell_health(self, tailer: str, well: bool) -> None:
+        """The tailers have no server of their own: the gateway's answers for them."""
+        await self._gateway.set_health(f"{TAILERS}/{tailer}" if tailer else TAILERS, well)
 
     @property
     def address(self) -> str:

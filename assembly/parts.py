@@ -83,7 +83,7 @@ def gateway(arguments: dict[str, Any]) -> Part:
 
 
 def tailers(arguments: dict[str, Any]) -> Part:
-    """Tailers over served stores. Arguments: files, scheduler, delay, store, config, heartbeat."""
+    """Tailers over served stores. Arguments: files, scheduler, delay, store, config, heartbeat, listen."""
     from .separate import SeparateTailers
 
     return SeparateTailers(
@@ -93,6 +93,7 @@ def tailers(arguments: dict[str, Any]) -> Part:
         delay=arguments["delay"],
         store=arguments["store"],
         heartbeat=arguments.get("heartbeat"),
+        listen=arguments.get("listen"),
     )
 
 

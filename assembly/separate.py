@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import grpc
+
 from ..delay_service.config import DelayConfig
 from ..delay_service.mover import Mover
 from ..delay_service.service import DelayServer, DelayService
@@ -15,7 +17,9 @@ from ..gateway.quotas import QuotasConfig
 from ..gateway.server import GatewayServer
 from ..sdk.config import load
 from ..sdk.lifecycle import Group
+from ..sdk.wire.channel import serve
 from ..sdk.wire.delay import DelayClient
+from ..sdk.wire.health import TAILERS, Health
 from ..stores.config import StoresConfig
 from ..stores.remote import (
     RemoteCheckpoints,
@@ -119,7 +123,8 @@ class SeparateDelay(Group):
 
 
 class SeparateTailers:
-    """Tailers over served stores, with the delay service at its address. A Part."""
+    """Tailers over served stores, with the delay service at its address. A Part. With `listen` (host:port) it answers
+    health checks there; `address` is the actual one after start."""
 
     def __init__(
         self,
@@ -130,7 +135,12 @@ class SeparateTailers:
         delay: str,
         store: str,
         heartbeat: float | None = None,
+        listen: str | None = None,
     ) -> None:
+        self.address = ""
+        self._listen = listen
+        self._health = Health(TAILERS)
+        self._server: grpc.aio.Server | None = None
         self._configs = [load(path, TailerConfig) for path in files]
         self._sizes = directory.lease_sizes(heartbeat)
         self._scheduler = scheduler
@@ -154,9 +164,19 @@ class SeparateTailers:
             drops=stores.drops,
             delay_log=stores.delay_log,
         )
-        tailers = Tailers(self._configs, environment, self._scheduler, self._delay, self._sizes)
+        tailers = Tailers(
+            self._configs, environment, self._scheduler, self._delay, self._sizes, on_health=self._tell_health
+        )
         self._parts = Group([stores, tailers])
         await self._parts.start()
+        if self._listen:
+            self._server, self.address = await serve(self._listen, [self._health.register])
+
+    async def _tell_health(self, tailer: str, well: bool) -> None:
+        if tailer:
+            await self._health.set_also(f"{TAILERS}/{tailer}", well)
+        else:
+            await self._health.set(well)
 
     async def drain(self, timeout: float) -> None:
         if self._parts is not None:
@@ -165,5 +185,7 @@ class SeparateTailers:
     async def stop(self) -> None:
         if self._parts is not None:
             await self._parts.stop()
+        if self._server is not None:
+            await self._server.stop(None)
         if self._delay is not None:
             await self._delay.close()

@@ -99,6 +99,10 @@ class GatewayServer:
         self._server, self.address = await serve(self._config.listen, [wire.register(front), self._health.register])
         await self._health.set(True)
 
+    async def set_health(self, name: str, serving: bool) -> None:
+        """Also answers health checks for a part of this process that has no server of its own."""
+        await self._health.set_also(name, serving)
+
     async def drain(self, timeout: float) -> None:
         """Takes nothing new and answers what is inside, for at most `timeout` seconds."""
         await self._health.set(False)

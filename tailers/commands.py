@@ -47,7 +47,13 @@ def validate(
 
 
 @tailer.command("list")
-def tailer_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
+def tailer_list(
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit code 1 when one has work and gets nowhere, with the likely cause.")
+    ] = False,
+) -> None:
     """The tailers that run beside the gateway, with what they have done since they started."""
     from dataclasses import asdict
 
@@ -77,6 +83,11 @@ def tailer_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
         "detail",
     ]
     terminal.show(rows, columns, as_json, empty="no tailer runs")
+    unhealthy = [row for row in rows if not row["healthy"]]
+    for row in unhealthy if check else []:
+        terminal.complain(f"{row['name']}: nothing done for {row['idle']:.0f} s, lag {row['lag']}: {row['why']}")
+    if check and unhealthy:
+        raise typer.Exit(terminal.FAILED)
 
 
 @tailer.command()

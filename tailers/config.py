@@ -100,6 +100,7 @@ class TailerConfig(BaseModel):
     order       none: failed items are parked and never wait for each other. key: items of one key run one at a time,
                 in the order of their partition; one that failed is tried again before the next. partition: the same
                 for all items of a partition
+    stalled_after   with work and no completion for so long, the tailer is unhealthy
     on_outage   clog: when nearly all first attempts of a function fail, its items wait where they are until it works.
                 park: they run all the same, and what fails goes to the delay service
     results     keep what the functions return
@@ -117,6 +118,7 @@ class TailerConfig(BaseModel):
     retry: RetryConfig | None = None
     window: WindowConfig = Field(default_factory=lambda: WindowConfig.model_validate({}))
     order: Literal["none", "key", "partition"] = "none"
+    stalled_after: Seconds = Field(60.0, gt=0)
     on_outage: OnOutage = OnOutage.CLOG
     results: bool = False
 

@@ -122,6 +122,10 @@ class Holding:
                 for part in {entry.part for entry in again}:
                     await self._read_again(part, [entry for entry in again if entry.part is part])
 
+    def functions(self) -> set[str]:
+        """The functions of what is held."""
+        return {kind.function for part in self._partitions.values() for kind in part.held.counts()}
+
     def why(self) -> str:
         """The three commonest reasons why items are held, each with their number."""
         kinds: dict[str, int] = defaultdict(int)

@@ -27,7 +27,7 @@ from .config import TailerConfig
 from .parking import Parking
 from .registry import Environment
 from .rules.clog import OnOutage, settle_in_outage
-from .rules.settlement import Family, History, Settlement, settle
+from .rules.settlement import Action, Family, History, Settlement, settle
 from .session import Renewal, SchedulerSession
 
 #: Pauses between attempts to reach a source, seconds: the first, and the cap it doubles to.
@@ -63,6 +63,7 @@ class Counts:
     settled: int = 0
     parked: int = 0
     dead: int = 0
+    completed: int = 0  # items that got on: done, parked, dead, or an attempt that counted
 
 
 @dataclass(slots=True)
@@ -128,7 +129,8 @@ class Pump(ABC):
         self.lag = -1
         self._last_flight = 0
         self._wakes: list[asyncio.Event] = []
-        self._unreachable = ""  # why the source cannot be reached
+        self._store_failing = ""
+        self.source_unreachable = ""  # why the source cannot be reached
 
     async def run(self) -> None:
         """Opens the source and pumps until cancelled; raises what ends it."""
@@ -174,6 +176,22 @@ class Pump(ABC):
     @abstractmethod
     def held(self) -> int:
         """How many items are held."""
+
+    @property
+    def held_because(self) -> str:
+        """The commonest reasons why items are held, for people."""
+        return ""
+
+    @property
+    def store_failing(self) -> str:
+        """Why something cannot be written; empty when everything can."""
+        return self._store_failing
+
+    @property
+    def functions(self) -> set[str]:
+        """The functions of what it reads, as far as it knows; none: it may be any."""
+        only = self.only_function
+        return set() if only is None else {only}
 
     @property
     @abstractmethod
@@ -226,6 +244,7 @@ class Pump(ABC):
             returned.extend(out.cells if whole else [out.cells[index] for index in fresh])
             if not out.left:
                 del self.flights[number]
+            self.counts.completed += len(fresh)
             self.succeeded(out, fresh)
         for ref, ended in outcomes.ended.items():
             out = self.flights.get(ref >> INDEX_BITS)
@@ -236,6 +255,7 @@ class Pump(ABC):
             returned.append(out.cells[index])
             if not out.left:
                 del self.flights[ref >> INDEX_BITS]
+            self.counts.completed += ended.outcome == Outcome.SUCCESS
             if ended.outcome == Outcome.SUCCESS and ended.result is None:
                 self.succeeded(out, [index])
             else:
@@ -272,6 +292,8 @@ class Pump(ABC):
         settlement = settle(ended, family, self.policy(function, origin), history, random.random)
         if function in self.session.credit.clogs:
             settlement = settle_in_outage(settlement, ended, family, history)
+        over = settlement.action in (Action.DONE, Action.DEAD, Action.PARK)
+        self.counts.completed += over or settlement.failed >= history.attempt
         return settlement
 
     def new_wake(self) -> asyncio.Event:
@@ -295,12 +317,12 @@ class Pump(ABC):
                     await again()
                 answer = await call()
             except NotConnected as error:
-                self._unreachable = str(error) or "the source is not connected"
+                self.source_unreachable = str(error) or "the source is not connected"
                 reopen = True
                 await asyncio.sleep(pause * (0.5 + random.random()))
                 pause = min(LAST_PAUSE, pause * 2)
             else:
-                self._unreachable = ""
+                self.source_unreachable = ""
                 return answer
 
     @property
@@ -309,11 +331,16 @@ class Pump(ABC):
         return sum(out.left for out in self.flights.values())
 
     @property
+    def only_function(self) -> str | None:
+        """The function of everything it reads; None: each item names its own."""
+        function = self.config.source.get("function") if self.setup.kind.name == "due" else self.config.function
+        return function if isinstance(function, str) else None
+
+    @property
     def outages(self) -> list[Closed]:
         """The functions of this tailer that are clogged."""
-        config, clogs = self.config, self.session.credit.clogs
-        only = config.source.get("function") if self.setup.kind.name == "due" else config.function
-        return [closed for name, closed in clogs.items() if not isinstance(only, str) or name == only]
+        only = self.only_function
+        return [closed for name, closed in self.session.credit.clogs.items() if only in (None, name)]
 
     @property
     def state(self) -> tuple[str, str]:
@@ -321,10 +348,9 @@ class Pump(ABC):
         disconnected = self.session.unreachable and not self.session.connected
         outages = self.outages
         outage = "; ".join(sorted(closed.reason for closed in outages))
-        one = isinstance(self.config.function, str) or self.setup.kind.name == "due"
-        clogged = self.clogged or (outage if one else "")
+        clogged = self.clogged or (outage if self.only_function else "")
         states = [
-            ("disconnected", self._unreachable),
+            ("disconnected", self.source_unreachable),
             ("draining", self.draining),
             ("starting", self.starting),
             ("paused", self.paused),

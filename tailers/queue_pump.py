@@ -74,7 +74,6 @@ class QueuePump(Pump):
         self._claims: dict[asyncio.Task[Leased | None], tuple[frozenset[Cell], float]] = {}
         self._settling = False
         self._throttles: dict[str, int] = {}
-        self._store_failing = ""
         self._stranded: list[tuple[float, Out]] = []  # of lost sessions: returned at that time
         self._read_wake, self._settle_wake, self._strand_wake = self.new_wake(), self.new_wake(), self.new_wake()
 

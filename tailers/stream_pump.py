@@ -343,9 +343,8 @@ class StreamPump(Pump):
     @property
     def clogged(self) -> str:
         """Why nothing more is read although there may be more."""
-        failing = self._epoch.failing or self._departures.failing
-        if failing:
-            return failing
+        if self.store_failing:
+            return self.store_failing
         if self._room().items:
             return ""
         if self._only_cell and (why := self._why_no_credit()):
@@ -353,6 +352,18 @@ class StreamPump(Pump):
         if self.held and not self.window.room(self._span()).items:
             return f"{self.held} items are held: {self._holding.why()}"
         return ""
+
+    @property
+    def store_failing(self) -> str:
+        return self._epoch.failing or self._departures.failing
+
+    @property
+    def held_because(self) -> str:
+        return self._holding.why()
+
+    @property
+    def functions(self) -> set[str]:
+        return super().functions or self._holding.functions()
 
     def _why_no_credit(self) -> str:
         name = str(self.config.function)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
 
 from ..sdk.model.errors import ConfigError, Unavailable
 from ..sdk.model.lease import LeaseSizes
@@ -16,8 +18,15 @@ from .registry import Environment
 from .sources.due import PREFIX
 from .tailer import Tailer
 
+log = structlog.get_logger("tailrace.tailers")
+
 #: Seconds between looks for due streams of functions that never had one.
 LOOK_EVERY = 2.0
+#: Seconds between looks at whether each tailer gets on.
+WATCH_EVERY = 1.0
+
+#: Told when one tailer (its name), or all of them (an empty name), became healthy or ceased to be.
+OnHealth = Callable[[str, bool], Awaitable[None]]
 
 
 class Tailers:
@@ -34,6 +43,7 @@ class Tailers:
         sizes: LeaseSizes,
         *,
         due: bool = True,
+        on_health: OnHealth | None = None,
     ) -> None:
         names = [config.name for config in configs]
         if len(set(names)) != len(names):
@@ -51,6 +61,9 @@ class Tailers:
         self._sizes = sizes
         self._due = due
         self._tailers: dict[str, Tailer] = {}
+        self._on_health = on_health
+        self._health: dict[str, bool] = {}
+        self._watch: asyncio.Task[None] | None = None
         self._look: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -61,6 +74,7 @@ class Tailers:
         except BaseException:
             await self.stop()
             raise
+        self._watch = asyncio.create_task(self._keep_watch(), name="tailers-watch")
         if self._due:
             self._look = asyncio.create_task(self._find_due(), name="due-tailers")
 
@@ -72,6 +86,11 @@ class Tailers:
     async def stop(self) -> None:
         """Ends all of them."""
         await self._stop_looking()
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watch
         tailers, self._tailers = self._tailers, {}
         await asyncio.gather(*(tailer.stop() for tailer in tailers.values()))
 
@@ -99,6 +118,27 @@ class Tailers:
         tailer = Tailer(config, self._environment, self._scheduler, self, self._sizes, origin=self._configs.get)
         self._tailers[config.name] = tailer
         await tailer.start()
+
+    async def watch(self) -> None:
+        """Looks at every tailer once, and tells what changed."""
+        health = {name: tailer.look() for name, tailer in self._tailers.items()}
+        health[""] = all(health.values())
+        before, self._health = self._health, health
+        for name, well in health.items():
+            if before.get(name) is well:
+                continue
+            if name and not well:
+                verdict = self._tailers[name].verdict
+                log.warning("no progress", tailer=name, idle=round(verdict.idle), cause=verdict.cause, why=verdict.why)
+            elif name and name in before:
+                log.info("progress again", tailer=name)
+            if self._on_health is not None:
+                await self._on_health(name, well)
+
+    async def _keep_watch(self) -> None:
+        while True:
+            await self.watch()
+            await asyncio.sleep(WATCH_EVERY)
 
     async def _find_due(self) -> None:
         while True:

@@ -17,7 +17,9 @@ from .parking import Parking
 from .pump import Counts, Pump, Setup
 from .queue_pump import QueuePump
 from .registry import Environment, kind_of
+from .rules.watchdog import Verdict, Watchdog
 from .stream_pump import StreamPump
+from .vitals import facts_of
 
 #: Pauses before a pump that failed is started again, seconds: the first, and the cap it doubles to.
 FIRST_PAUSE = 0.5
@@ -52,6 +54,8 @@ class Tailer:
         self._task: asyncio.Task[None] | None = None
         self._paused = False
         self._failure = ""
+        self._watchdog = Watchdog(config.stalled_after)
+        self.verdict = Verdict()
 
     async def start(self) -> None:
         """Begins. Raises ConfigError, or what the kind's `build` raises, for a source that cannot be."""
@@ -83,9 +87,19 @@ class Tailer:
             self._pump = self._build()
             self._task = asyncio.create_task(self._run(), name=f"tailer-{self.config.name}")
 
+    def look(self) -> bool:
+        """Whether it is healthy; to be asked about once a second. See rules/watchdog.py."""
+        pump = self._pump
+        if pump is not None and not pump.draining:
+            over = self._task is None or self._task.done()
+            self.verdict = self._watchdog.look(
+                facts_of(pump, self._failure if over else ""), self._setup.clock.monotonic()
+            )
+        return self.verdict.healthy
+
     def overview(self) -> TailerOverview:
         """How it is, for people."""
-        pump, counts = self._pump, self._counts
+        pump, counts, verdict = self._pump, self._counts, self.verdict
         state, detail = ("failed", self._failure) if self._failure or pump is None else pump.state
         return TailerOverview(
             name=self.config.name,
@@ -100,6 +114,10 @@ class Tailer:
             lag=-1 if pump is None else pump.lag,
             detail=detail,
             since=0.0 if pump is None else min((closed.since for closed in pump.outages), default=0.0),
+            healthy=verdict.healthy,
+            idle=verdict.idle,
+            cause=verdict.cause.value,
+            why=verdict.why,
         )
 
     def _set_paused(self, paused: bool) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 @dataclass(slots=True)
 class TailerOverview:
     """One tailer. Counts are since it started; `lag` is how many items it is behind its source's end, -1: unknown;
-    `since`: wall clock seconds since when a function of it is clogged, 0: none is.
+    `since`: wall clock seconds since when a function of it is clogged, 0: none is; `idle`: seconds without a completion
+    although there was work. Once that is too long it is not `healthy`, for the likely `cause` (a code) `why`.
 
     state  starting | running | clogged | paused | draining | disconnected | failed
     """
@@ -25,6 +26,10 @@ class TailerOverview:
     lag: int = -1
     detail: str = ""
     since: float = 0.0
+    healthy: bool = True
+    idle: float = 0.0
+    cause: str = ""
+    why: str = ""
 
 
 @dataclass(slots=True)

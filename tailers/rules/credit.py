@@ -83,6 +83,10 @@ class Credit:
         """Whether the scheduler ever named the cell."""
         return cell in self._limits
 
+    def granted(self, function: str) -> bool:
+        """Whether items of a function are wanted at all: some worker runs it."""
+        return any(limit for cell, limit in self._limits.items() if cell.function == function)
+
     def fits(self, counts: Mapping[Cell, int]) -> bool:
         """Whether so many items of each cell may all be pushed."""
         limits, out = self._limits, self._out

@@ -1,0 +1,111 @@
+"""Progress: a tailer with work before it that gets nothing done for too long is unhealthy, whatever its parts say.
+
+It looks at what everything comes down to: how many items got on (done, parked, dead, or an attempt that counted). Held,
+thrown back and clogged ones did not. The cause is a guess: the first that fits, on the way from the source to the
+worker.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Cause(StrEnum):
+    """Why nothing gets on, most likely. Codes never change meaning."""
+
+    NONE = ""
+    FAILED = "failed"  # the tailer ended for a reason that trying again cannot mend
+    SOURCE = "source"  # the source cannot be reached
+    STORE = "store"  # a store or the delay service refuses what must be written
+    SCHEDULER = "scheduler"  # no scheduler can be reached
+    STARTING = "starting"  # the stream's former owner may still be at work
+    PAUSED = "paused"  # an operator paused this tailer
+    CLOGGED = "clogged"  # the function is broken
+    GATE = "gate"  # an operator's gate is closed
+    NO_WORKER = "no_worker"  # nobody runs the function
+    SLOW = "slow"  # items are out and none ends
+    HELD = "held"  # what was read is held
+    NO_CREDIT = "no_credit"  # the scheduler wants nothing
+
+
+class Facts(NamedTuple):
+    """What there is to see. Texts say why, empty: it is not so; `lag` -1: unknown; `oldest`: seconds that the oldest
+    item is out."""
+
+    completions: int
+    lag: int = 0
+    in_flight: int = 0
+    held: int = 0
+    oldest: float = 0.0
+    failed: str = ""
+    source: str = ""
+    store: str = ""
+    scheduler: str = ""
+    starting: str = ""
+    paused: bool = False
+    clogged: str = ""
+    gate: str = ""
+    no_worker: str = ""
+    held_because: str = ""
+
+
+class Verdict(NamedTuple):
+    """`idle`: seconds without a completion although there was work."""
+
+    healthy: bool = True
+    idle: float = 0.0
+    cause: Cause = Cause.NONE
+    why: str = ""
+
+
+class Watchdog:
+    """One tailer's. `bound`: seconds. Invariant: `_since` is when something last got on, or when there last was nothing
+    to do."""
+
+    def __init__(self, bound: float) -> None:
+        self._bound = bound
+        self._completions = -1
+        self._since = 0.0
+
+    def look(self, facts: Facts, now: float) -> Verdict:
+        """How it is at `now` (monotonic seconds). A tailer that failed for good is unhealthy at once."""
+        if facts.failed:
+            return Verdict(False, 0.0, Cause.FAILED, facts.failed)
+        busy = facts.lag > 0 or facts.in_flight > 0 or facts.held > 0
+        if facts.completions != self._completions or not busy:
+            # A source that cannot be reached may have work: nobody knows.
+            if facts.completions != self._completions or not (facts.source or facts.starting):
+                self._since = now
+            self._completions = facts.completions
+        idle = now - self._since
+        if idle < self._bound:
+            return Verdict(True, idle)
+        return Verdict(False, idle, *likely(facts))
+
+
+def likely(facts: Facts) -> tuple[Cause, str]:
+    """The likely cause, with a sentence for people."""
+    found = [
+        (Cause.SOURCE, facts.source),
+        (Cause.STARTING, facts.starting),
+        (Cause.PAUSED, "an operator paused this tailer" if facts.paused else ""),
+        (Cause.SCHEDULER, facts.scheduler),
+        (Cause.STORE, facts.store),
+        (Cause.CLOGGED, facts.clogged),
+        (Cause.GATE, facts.gate),
+        (Cause.NO_WORKER, facts.no_worker),
+        (Cause.SLOW, _slow(facts)),
+        (Cause.HELD, f"{facts.held} items are held: {facts.held_because}" if facts.held else ""),
+    ]
+    nothing = (Cause.NO_CREDIT, "the scheduler grants no credit: its workers are full, or it is starting")
+    return next(((cause, why) for cause, why in found if why), nothing)
+
+
+def _slow(facts: Facts) -> str:
+    if not facts.in_flight:
+        return ""
+    return (
+        f"{facts.in_flight} items are out, the oldest for {facts.oldest:.0f} s: "
+        "their function is slow, or every worker that runs it is busy"
+    )

@@ -1,0 +1,35 @@
+"""What the watchdog (rules/watchdog.py) sees of a tailer."""
+
+from __future__ import annotations
+
+from .pump import Pump
+from .rules.watchdog import Facts
+
+
+def facts_of(pump: Pump, failed: str) -> Facts:
+    """How a pump is now. `failed`: why its tailer ended for good, empty while it runs."""
+    session, credit = pump.session, pump.session.credit
+    names = pump.functions or set(session.functions)
+    unserved = sorted(name for name in names if not credit.granted(name))
+    no_worker = ""
+    if session.connected and len(unserved) == len(names):
+        no_worker = f"no worker runs {', '.join(unserved[:3])}" if unserved else "no worker runs any function"
+    gates = sorted({closed.reason for closed in credit.closed if closed.function in names})
+    pushed = min((out.pushed_at for out in pump.flights.values()), default=None)
+    return Facts(
+        completions=pump.counts.completed,
+        lag=pump.lag,
+        in_flight=pump.in_flight,
+        held=pump.held,
+        oldest=0.0 if pushed is None else max(0.0, pump.clock.wall() - pushed),
+        failed=failed,
+        source=pump.source_unreachable,
+        store=pump.store_failing,
+        scheduler=session.unreachable if not session.connected else "",
+        starting=pump.starting,
+        paused=pump.paused,
+        clogged="; ".join(closed.reason for closed in pump.outages),
+        gate="; ".join(gates[:3]),
+        no_worker=no_worker,
+        held_because=pump.held_because,
+    )
