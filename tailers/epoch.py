@@ -1,77 +1,174 @@
-"""A stream tailer's hold on its source: the epoch, how long it lasts, the fences that come from it.
+"""A stream tailer's hold on its source: taking its row, keeping it, and the fences from it (LEASES L10 to L12).
 
-The checkpoint store answers for it (step 1 has one process per data directory): what the tailer holds counts from when
-it sent the last request that was answered (L4), and an epoch whose lease lapsed while something was out is not resumed
-(L10).
+What it holds counts from when it sent the last renewal that was answered (L4). The row names every scheduler before
+anything is pushed to it, and each time a session opens its version rises, so that whoever takes over asks the right
+ones and learns when one of them was joined again. Embedded sources are owned whole: one row, of the partition "".
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import socket
+import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from ..sdk.clock import Clock
-from ..sdk.model.errors import TailraceError
+from ..sdk.model.errors import StaleFence, TailraceError
 from ..sdk.model.lease import LeaseSizes
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark
+from ..stores.ownership.ownership import Owner, Ownership
 from .durable import T, until_available
+from .rules.takeover import Seen, free_at, lapsed, observe
 
 FENCE_BITS = 32
+#: Looks at a row that somebody else has, in each heartbeat.
+LOOKS = 5
+
+WHOLE = ""
 
 
 class Epoch:
-    """Invariants: `held_for` never exceeds a source lease counted from a request that was answered; fences rise.
+    """Invariants: `held_for` never exceeds a source lease counted from a renewal that was answered; fences rise; a
+    scheduler that `may_push_to` says yes to is in the row.
 
+    number       of the epoch; 0 before it is taken
+    version      of the row as this owner wrote it last
+    left_behind  the former owner may have left something running, so what it handed out is suspect
     waiting_for  why nothing may be pushed yet; empty when it may
-    failing      why the checkpoint store cannot be reached; empty when it can
+    failing      why the store cannot be reached; empty when it can
     """
 
-    def __init__(self, checkpoints: Checkpoints, source: str, sizes: LeaseSizes, clock: Clock) -> None:
+    def __init__(
+        self,
+        ownership: Ownership,
+        checkpoints: Checkpoints,
+        source: str,
+        sizes: LeaseSizes,
+        clock: Clock,
+        refused: Callable[[], None],
+        listed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.number = 0
+        self.version = 0
+        self.left_behind = False
         self.waiting_for = ""
         self.failing = ""
+        self._ownership = ownership
         self._checkpoints = checkpoints
         self._source = source
         self._sizes = sizes
         self._clock = clock
-        self._number = 0
+        self._refused = refused
+        self._tell_listed = listed
+        self._wake = asyncio.Event()
+        self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         self._fence = 0
         self._held_until = 0.0
-        self._contacted = 0.0
+        self._schedulers: dict[str, float] = {}  # until when what was granted to it may be running; 0: it is in use
+        self._listed: tuple[str, ...] = ()
+        self._mark_epoch = 0
         self._quiet_at = 0.0  # nothing that anybody handed out before can be running after this
-        self._anything_out: Callable[[], bool] = lambda: False
 
-    async def take(self, anything_out: Callable[[], bool]) -> dict[str, Mark]:
-        """Starts a new epoch; waits for the previous owner's lease if it left something running. Returns the marks."""
-        self._anything_out = anything_out
-        sent = self._clock.monotonic()
-        opened = await self._asked(lambda: self._checkpoints.open(self._source, self._sizes.source))
-        self._number = opened.epoch
-        if not opened.clean and opened.epoch > 1:
-            wait = self._sizes.drift * opened.lease
-            self.quiet_after(sent + wait)
-            self.waiting_for = f"waiting {wait:.0f} s for the previous owner's lease"
-            await asyncio.sleep(wait)
-            self.waiting_for = ""
-            await self.renew()
+    async def take(self) -> dict[str, Mark]:
+        """Takes the source under a new epoch, after its owner's lease or when it is free. Returns the marks."""
+        seen: Seen | None = None
+        asked = 0.0
+        while True:
+            row = await until_available(lambda: self._ownership.read(self._source, WHOLE), self._fails)
+            now = self._clock.monotonic()
+            if row is not None and row.holder == self._holder:
+                break  # taken by a request whose answer was lost; the lease counts from the first one
+            seen = observe(seen, *((row.version, row.holder, row.lease) if row is not None else (0, "", 0.0)), now)
+            wait = free_at(seen, self._sizes.drift) - now
+            if wait > 0:
+                self.waiting_for = f"waiting {wait:.0f} s for the lease of the previous owner, {seen.holder}"
+                await asyncio.sleep(min(wait, self._sizes.heartbeat / LOOKS))
+                continue
+            self.left_behind = bool(seen.holder)
+            asked = self._clock.monotonic()
+            row = await until_available(partial(self._take, seen.version), self._fails)
+            if row is not None:
+                break
+        self.waiting_for = ""
+        self.number, self.version = row.epoch, row.version
+        self._held_until = asked + self._sizes.source
+        opened = await until_available(lambda: self._checkpoints.open(self._source, self._sizes.source), self._fails)
+        self._mark_epoch = opened.epoch
         return opened.marks
+
+    async def _take(self, version: int) -> Owner | None:
+        return await self._ownership.take(self._source, WHOLE, self._holder, self._sizes.source, version)
 
     async def commit(self, marks: Mapping[str, Mark]) -> None:
         """Moves the checkpoint; raises StaleFence when another owner took the source."""
-        await self._asked(lambda: self._checkpoints.commit(self._source, self._number, marks))
+        await self.guarded(lambda: self._checkpoints.commit(self._source, self._mark_epoch, marks))
+
+    async def guarded(self, write: Callable[[], Awaitable[T]]) -> T:
+        """A write under this epoch, tried until the store is reached; one that it refuses as stale is counted."""
+        try:
+            return await until_available(write, self._fails)
+        except StaleFence:
+            self._refused()
+            raise
 
     async def renew(self) -> None:
-        """Asks the store for anything, unless it answered within the last half heartbeat."""
-        if self._clock.monotonic() > self._contacted + self._sizes.heartbeat / 2:
-            await self._asked(lambda: self._checkpoints.load(self._source))
+        """Renews the row, with the schedulers that may run something. Raises StaleFence when another owner took it,
+        and TailraceError when the lease was over before the renewal was sent: such an epoch is not resumed (L10)."""
+        now = self._clock.monotonic()
+        self._schedulers = {name: until for name, until in self._schedulers.items() if not until or until > now}
+        names = tuple(sorted(self._schedulers))
+        sent = 0.0
 
-    async def release(self) -> None:
-        """Notes that nothing is running any more, if that is so."""
-        if self._number and self._clock.monotonic() >= self._quiet_at and not self._anything_out():
-            await self._checkpoints.release(self._source, self._number)
+        async def ask() -> Owner:
+            nonlocal sent
+            sent = self._clock.monotonic()
+            if lapsed(self._held_until, sent):
+                raise TailraceError(f"{self._source} was not renewed for a whole lease; starting a new epoch")
+            return await self._ownership.renew(self._source, WHOLE, self.number, names)
+
+        row = await self.guarded(ask)
+        self._held_until = max(self._held_until, sent + self._sizes.source)
+        self.version, self._listed = row.version, row.schedulers
+
+    async def run(self) -> None:
+        """Renews at every heartbeat, and at once when a session opened (L12)."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._sizes.heartbeat):
+                    await self._wake.wait()
+            woken = self._wake.is_set()
+            self._wake.clear()
+            await self.renew()
+            if woken:
+                self._tell_listed()
+
+    def joined(self, scheduler: str) -> None:
+        """A session with this scheduler opened, perhaps again: it is about to be listed."""
+        self._schedulers[scheduler] = 0.0
+        self._wake.set()
+
+    def left(self, scheduler: str, until: float) -> None:
+        """The session with this scheduler is gone for good; what it was granted may be running until then."""
+        if scheduler in self._schedulers:
+            self._schedulers[scheduler] = max(until, self._clock.monotonic() + 1e-3)
+        self.quiet_after(until)
+
+    def may_push_to(self, scheduler: str) -> bool:
+        """Whether the row names it."""
+        return scheduler in self._listed
+
+    async def release(self, busy_for: float) -> None:
+        """Leaves the row empty when nothing of this epoch can be running any more: unless something is for so many
+        seconds more, or was left behind that is not over."""
+        if self.number and not busy_for and self._clock.monotonic() >= self._quiet_at:
+            await self._ownership.release(self._source, WHOLE, self.number)
 
     def next_fence(self, above: int = 0) -> int:
         """Higher than every fence before it, whoever gave it, and than `above` (what a parked item had, L19)."""
-        self._fence = max(self._fence, above, self._number << FENCE_BITS) + 1
+        self._fence = max(self._fence, above, self.number << FENCE_BITS) + 1
         return self._fence
 
     def held_for(self) -> float:
@@ -81,21 +178,6 @@ class Epoch:
     def quiet_after(self, time: float) -> None:
         """Something may be running until then although nothing is out."""
         self._quiet_at = max(self._quiet_at, time)
-
-    async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
-        sent = 0.0
-
-        async def now() -> T:
-            nonlocal sent
-            sent = self._clock.monotonic()
-            return await ask()
-
-        answer = await until_available(now, self._fails)
-        if self._held_until and sent > self._held_until and self._anything_out():
-            raise TailraceError("the checkpoint store could not be reached for a whole lease; starting a new epoch")
-        self._contacted = max(self._contacted, sent)
-        self._held_until = max(self._held_until, sent + self._sizes.source)
-        return answer
 
     def _fails(self, why: str) -> None:
         self.failing = why

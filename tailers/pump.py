@@ -64,6 +64,11 @@ class Counts:
     parked: int = 0
     dead: int = 0
     completed: int = 0  # items that got on: done, parked, dead, or an attempt that counted
+    stale_writes: int = 0  # refused by a store because another owner had taken the source
+
+    def refused(self) -> None:
+        """A stale write was refused."""
+        self.stale_writes += 1
 
 
 @dataclass(slots=True)
@@ -215,6 +220,9 @@ class Pump(ABC):
 
     @abstractmethod
     def renewal(self) -> Renewal: ...
+
+    def session_opened(self) -> None:  # noqa: B027 - most need not know
+        """A connection to a scheduler is up, perhaps to another one than before."""
 
     @abstractmethod
     def credit_changed(self) -> None: ...

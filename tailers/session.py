@@ -40,6 +40,7 @@ class Owner(Protocol):
     held_for         seconds that it still holds the source of this flight
     renewal          the same of everything that is out and not settled
     outcomes_came    a batch of ends; credit has not been returned yet
+    session_opened   a connection is up; `scheduler` says to whom
     credit_changed   limits, gates or functions are new
     session_lost     these flights were pushed in a session that is gone for good; they may be handed out again
                      after `wait` seconds, those in `unsent` at once
@@ -50,6 +51,8 @@ class Owner(Protocol):
     def renewal(self) -> Renewal: ...
 
     def outcomes_came(self, outcomes: Outcomes) -> None: ...
+
+    def session_opened(self) -> None: ...
 
     def credit_changed(self) -> None: ...
 
@@ -115,6 +118,11 @@ class SchedulerSession:
         """Whether a connection is up."""
         return self._dialer.connected.is_set()
 
+    @property
+    def scheduler(self) -> str:
+        """The id of the scheduler that this session is with; empty before the first connection."""
+        return self._dialer.peer
+
     def push(self, flight: Flight) -> None:
         """Hands out a flight. Its credit must have been taken."""
         self._unsent.append(flight)
@@ -148,6 +156,7 @@ class SchedulerSession:
             self._request = 0
             self._owed = False
             self._say_draining = self._draining
+        self._owner.session_opened()
         self._owner.credit_changed()
 
     def compose(self) -> pb.TailerFrame | None:

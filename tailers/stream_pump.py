@@ -61,7 +61,10 @@ class StreamPump(Pump):
         self._departures = Departures(
             setup.config.name, setup.environment, setup.parking, setup.clock, counts, self._departed
         )
-        self._epoch = Epoch(setup.environment.checkpoints, setup.config.name, setup.sizes, setup.clock)
+        stores = setup.environment
+        self._epoch = Epoch(
+            stores.ownership, stores.checkpoints, setup.config.name, setup.sizes, setup.clock, counts.refused, self.wake
+        )
         self._read_wake = self.new_wake()
         self._holding = Holding(self, source, self._partitions, self.session, self.window, setup.clock, self.new_wake())
         self._ordering = Ordering(setup.config, self._partitions, self._holding, setup.clock)
@@ -74,7 +77,7 @@ class StreamPump(Pump):
 
     async def open(self) -> None:
         """Takes the source, waiting for its previous owner's lease if need be, and opens it."""
-        marks = await self._epoch.take(lambda: self.busy)
+        marks = await self._epoch.take()
         self._partitions.update((name, Partition(name, mark)) for name, mark in marks.items())
         await self.connecting(self._open_source, self._reopen)
 
@@ -86,16 +89,16 @@ class StreamPump(Pump):
         await self._open_source()
 
     async def close(self) -> None:
-        """Leaves the stream clean when nothing is running, so that the next owner need not wait."""
+        """Leaves the row empty when nothing can be running any more, so that the next owner need not wait."""
         await self.source.close()
-        with contextlib.suppress(TailraceError):
-            if not self.busy:
+        with contextlib.suppress(TailraceError, TimeoutError):
+            async with asyncio.timeout(self.sizes.heartbeat):
                 await self._checkpoint.commit()
-                await self._epoch.release()
+                await self._epoch.release(self.session.wait_before_again() if self.flights else 0.0)
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         """The loops that run side by side."""
-        loops = [self._read(), self._holding.run(), self._checkpoint.run(), self._heartbeat()]
+        loops = [self._read(), self._holding.run(), self._checkpoint.run(), self._epoch.run(), self._measure()]
         return [*loops, *self._departures.steps()]
 
     # Read.
@@ -164,7 +167,7 @@ class StreamPump(Pump):
             mapped = self._mapping.map(batch)
         credit = self.session.credit
         counts = Counter(mapped.cells)
-        idle = self.paused or self.draining  # read before it was told so
+        idle = self.paused or self.draining or not self._listed  # read before that was so
         if not credit.closed and not mapped.due and not idle and credit.fits(counts):
             self._push(part, batch, mapped, counts)
             return
@@ -221,7 +224,7 @@ class StreamPump(Pump):
     @property
     def active(self) -> bool:
         """Whether items are read and offered now, as far as there is credit."""
-        return self.session.connected and not self.paused and not self.draining
+        return self.session.connected and not self.paused and not self.draining and self._listed
 
     async def reread(self, part: Partition, positions: list[int]) -> StreamBatch:
         """Items that were read before, those of them that the source still has."""
@@ -279,13 +282,10 @@ class StreamPump(Pump):
             self.window.give(1, size)
         self.wake()
 
-    # What the source's lease stands on.
-
-    async def _heartbeat(self) -> None:
-        """Renews what the tailer holds, and measures how far behind it is."""
+    async def _measure(self) -> None:
+        """Measures how far behind the source's end the tailer is."""
         while True:
             await asyncio.sleep(self.sizes.heartbeat)
-            await self._epoch.renew()
             with contextlib.suppress(TailraceError):
                 ends = await self.source.ends()
                 positions = {name: part.frontier.position for name, part in self._partitions.items()}
@@ -301,6 +301,14 @@ class StreamPump(Pump):
         """Every flight that has items out."""
         return Renewal(self.held_for(0), list(self.flights))
 
+    def session_opened(self) -> None:
+        """Nothing is pushed to a scheduler before the row names it."""
+        self._epoch.joined(self.session.scheduler)
+
+    @property
+    def _listed(self) -> bool:
+        return self._epoch.may_push_to(self.session.scheduler)
+
     def credit_changed(self) -> None:
         """Limits, gates or functions are new; a function's own priority may give its items another cell."""
         priorities = {name: int(spec.priority) for name, spec in self.session.functions.items()}
@@ -314,7 +322,7 @@ class StreamPump(Pump):
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
         """What was out is handed out again when nothing of it can be running any more."""
         now = self.clock.monotonic()
-        self._epoch.quiet_after(now + wait)
+        self._epoch.left(self.session.scheduler, now + wait)
         flights, self.flights = self.flights, {}
         for number, out in flights.items():
             part, batch, mapped = out.place

@@ -118,6 +118,7 @@ class Tailer:
             idle=verdict.idle,
             cause=verdict.cause.value,
             why=verdict.why,
+            stale_writes=counts.stale_writes,
         )
 
     def _set_paused(self, paused: bool) -> None:
@@ -152,12 +153,12 @@ class Tailer:
             else:
                 return
             self._failure = str(error) or type(error).__name__
-            if isinstance(error, StaleFence | UserError):
-                if isinstance(error, StaleFence):
-                    self._failure = (
-                        f'another tailer named "{self.config.name}" has taken this source; '
-                        "give one of them another name, or resume this one to take it back"
-                    )
+            if isinstance(error, StaleFence):
+                log.warning("another owner took the source; standing by", tailer=self.config.name, reason=self._failure)
+                await asyncio.sleep(FIRST_PAUSE)
+                self._pump = self._build()
+                continue
+            if isinstance(error, UserError):
                 log.error("tailer stopped", tailer=self.config.name, reason=self._failure)
                 return
             log.error("tailer failed, starting again", tailer=self.config.name, reason=self._failure, exc_info=error)

@@ -30,6 +30,7 @@ class TailerOverview:
     idle: float = 0.0
     cause: str = ""
     why: str = ""
+    stale_writes: int = 0  # refused by a store because another owner had taken the source
 
 
 @dataclass(slots=True)

@@ -169,6 +169,7 @@ class Dialer:
         self._link = Link()
         self._task: asyncio.Task[None] | None = None
         self.session = uuid.uuid4().hex
+        self.peer = ""  # the other process's id, as its last welcome said
         self.connected = asyncio.Event()
         self._known = False  # the other side has welcomed this session
 
@@ -265,6 +266,7 @@ class Dialer:
         if not resumed:
             self._link = Link()
         self._known = True
+        self.peer = reply.welcome.scheduler
         self._link.acknowledged(reply.link.ack)
         self._endpoint.opened(resumed)
         return self._link.unacknowledged()

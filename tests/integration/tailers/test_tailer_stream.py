@@ -32,7 +32,7 @@ async def test_everything_is_pushed_once_and_the_checkpoint_follows(stores, sche
     await tailer.drain(5)
     await tailer.stop()
     assert await position(stores) == 3000
-    assert (await stores.checkpoints.open("t", 1)).clean
+    assert (await stores.ownership.read("t", "")).holder == ""
 
 
 async def test_a_restart_after_a_drain_goes_on_at_once_and_repeats_nothing(stores, scheduler, start, eventually):

@@ -1,0 +1,164 @@
+"""Who may read a stream: the ownership row of a tailer, against rivals that live, die, and leave."""
+
+from dataclasses import replace
+
+import pytest
+
+from tailrace.sdk.model.errors import Unavailable
+from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.workload import Ended
+from tailrace.stores.log.log import Record
+from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.epoch import LOOKS
+from tailrace.tailers.tailer import Tailer
+
+LOG = {"kind": "log", "stream": "s"}
+SUCCESS = Ended(Outcome.SUCCESS)
+SIZES = LeaseSizes.of_heartbeat(0.1)
+
+
+async def fill(stores, count, start=0):
+    await stores.log.append("s", 0, [Record(b"%d" % n) for n in range(start, start + count)])
+
+
+async def settled(eventually, tailer, count):
+    await eventually(lambda: tailer.overview().settled == count)
+
+
+class Watched:
+    """An ownership store that notes what is asked of it, and can be away."""
+
+    def __init__(self, store):
+        self.store = store
+        self.log = []
+        self.away = False
+
+    async def _ask(self, name, *arguments):
+        if self.away:
+            raise Unavailable("the store is away")
+        self.log.append((name, *arguments))
+        return await getattr(self.store, name)(*arguments)
+
+    def __getattr__(self, name):
+        return lambda *arguments: self._ask(name, *arguments)
+
+
+@pytest.fixture
+async def start_watched(environment, scheduler, parking):
+    """Starts a tailer whose ownership store is watched."""
+    watched = Watched(environment.ownership)
+    config = TailerConfig.model_validate({"name": "t", "source": LOG, "function": "f"})
+    tailer = Tailer(config, replace(environment, ownership=watched), scheduler.address, parking, SIZES)
+
+    async def start():
+        await tailer.start()
+        return tailer, watched
+
+    yield start
+    await tailer.stop()
+
+
+async def test_an_owner_that_died_is_waited_for_and_its_epoch_ends(stores, scheduler, start, eventually):
+    ghost = await stores.ownership.take("t", "", "ghost", SIZES.source, 0)
+    scheduler.allow("f")
+    await fill(stores, 3)
+    tailer = await start(source=LOG, function="f")
+    await eventually(lambda: "previous owner, ghost" in tailer.overview().detail)
+    assert tailer.overview().state == "starting" and not scheduler.flights
+    await settled(eventually, tailer, 3)
+    row = await stores.ownership.read("t", "")
+    assert row.epoch > ghost.epoch and row.holder != "ghost"
+    assert scheduler.flights[0].fence >> 32 == row.epoch
+
+
+async def test_an_owner_that_lives_is_never_taken_from_and_one_that_leaves_is_followed_at_once(
+    stores, scheduler, start_watched, eventually
+):
+    """Given an owner that renews for longer than two leases, then another one only looks; when the owner leaves, the
+    other takes over without waiting for a lease."""
+    ghost = await stores.ownership.take("t", "", "ghost", SIZES.source, 0)
+    scheduler.allow("f")
+    await fill(stores, 3)
+    tailer, watched = await start_watched()
+    looks = 2 * LOOKS * SIZES.source / SIZES.heartbeat
+    while len(watched.log) < looks:
+        seen = len(watched.log)
+        await eventually(lambda seen=seen: len(watched.log) > seen + LOOKS)
+        await stores.ownership.renew("t", "", ghost.epoch, [])
+    assert {name for name, *_ in watched.log} == {"read"} and not scheduler.flights
+    await stores.ownership.release("t", "", ghost.epoch)
+    looks = len(watched.log)
+    await settled(eventually, tailer, 3)
+    assert [name for name, *_ in watched.log[looks:]].index("take") <= LOOKS
+
+
+async def test_the_row_names_a_scheduler_before_the_first_push_to_it(stores, scheduler, start_watched, eventually):
+    tailer, watched = await start_watched()
+    scheduler.decide = lambda flight, index: watched.log.append(("push",)) or SUCCESS
+    scheduler.allow("f")
+    await fill(stores, 1)
+    await settled(eventually, tailer, 1)
+    pushed = watched.log.index(("push",))
+    assert any(name == "renew" and names == ("fake",) for name, *_, names in watched.log[:pushed])
+
+
+async def test_the_version_rises_when_a_session_opens_again(stores, scheduler, start_watched, eventually):
+    tailer, watched = await start_watched()
+    scheduler.allow("f")
+    await eventually(lambda: tailer.overview().state == "running")
+    asked = sum(entry[0] == "renew" for entry in watched.log)
+    before = (await stores.ownership.read("t", "")).version
+    await scheduler.stop()
+    await scheduler.start(scheduler.address)
+    await eventually(lambda: sum(entry[0] == "renew" for entry in watched.log) > asked)
+    assert (await stores.ownership.read("t", "")).version > before
+
+
+async def test_a_stale_owner_is_refused_and_stands_by(stores, scheduler, start, eventually):
+    scheduler.allow("f")
+    await fill(stores, 3)
+    tailer = await start(source=LOG, function="f")
+    await settled(eventually, tailer, 3)
+    taken = None
+    while taken is None:  # between two of its renewals
+        row = await stores.ownership.read("t", "")
+        taken = await stores.ownership.take("t", "", "rival", SIZES.source, row.version)
+    await eventually(lambda: tailer.overview().stale_writes == 1)
+    await eventually(lambda: "previous owner, rival" in tailer.overview().detail)
+    await stores.ownership.release("t", "", taken.epoch)
+    await fill(stores, 2, start=3)
+    await settled(eventually, tailer, 5)
+    assert scheduler.ids == [f"t/0/{n}" for n in range(5)]
+
+
+async def test_an_epoch_that_was_not_renewed_for_a_lease_is_not_resumed(stores, scheduler, start_watched, eventually):
+    scheduler.decide = lambda flight, index: None
+    scheduler.allow("f")
+    await fill(stores, 1)
+    tailer, watched = await start_watched()
+    await eventually(lambda: len(scheduler.ids) == 1)
+    first = await stores.ownership.read("t", "")
+    watched.away = True
+    pump = tailer._pump
+    await eventually(lambda: pump.held_for(0) == 0)
+    watched.away = False
+    scheduler.decide = lambda flight, index: SUCCESS
+    await settled(eventually, tailer, 1)
+    assert (await stores.ownership.read("t", "")).epoch > first.epoch
+    assert [flight.fence >> 32 for flight in scheduler.flights][-1] > first.epoch
+
+
+async def test_a_clean_stop_leaves_the_row_empty_and_one_with_work_out_does_not(stores, scheduler, start, eventually):
+    scheduler.allow("f")
+    await fill(stores, 1)
+    tailer = await start(source=LOG, function="f")
+    await settled(eventually, tailer, 1)
+    await tailer.stop()
+    assert (await stores.ownership.read("t", "")).holder == ""
+    scheduler.decide = lambda flight, index: None
+    await fill(stores, 1, start=1)
+    tailer = await start(source=LOG, function="f")
+    await eventually(lambda: len(scheduler.ids) == 2)
+    await tailer.stop()
+    assert (await stores.ownership.read("t", "")).holder != ""
