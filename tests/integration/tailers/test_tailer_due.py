@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from tailrace.sdk.model.dead_letter import LetterFilter
 from tailrace.sdk.model.errors import ConfigError
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
@@ -52,7 +53,7 @@ async def test_a_retry_is_another_source(stores, scheduler, parking, tailers, ev
     assert second.first_seen == first.first_seen
     await deliver(stores, second)
     await eventually(lambda: overview(tailers, "due.f").dead == 1)
-    [letter] = await stores.dead_letters.list("", 10)
+    [letter] = await stores.dead_letters.list(LetterFilter(), 10)
     assert (letter.id, letter.attempts, letter.tailer) == ("first/0/0", 3, "first")
     assert [flight.attempts[0] for flight in scheduler.flights] == [1, 2, 3]
     assert [flight.extras[0].headers for flight in scheduler.flights] == [(("trace", "1"),)] * 3

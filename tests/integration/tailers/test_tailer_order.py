@@ -3,6 +3,7 @@
 import random
 from collections import defaultdict
 
+from tailrace.sdk.model.dead_letter import LetterFilter
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
@@ -93,7 +94,7 @@ async def test_after_its_last_attempt_an_item_is_dead_and_its_key_goes_on(stores
     tailer = await start(retry=AT_ONCE | {"max_attempts": 3}, **KEYED)
     await eventually(lambda: (tailer.overview().settled, tailer.overview().dead) == (1, 1))
     assert watcher.attempts == {0: [1, 2, 3], 1: [1]}
-    [letter] = await stores.dead_letters.list("", 10)
+    [letter] = await stores.dead_letters.list(LetterFilter(), 10)
     assert (letter.id, letter.attempts) == ("t/0/0", 3)
 
 

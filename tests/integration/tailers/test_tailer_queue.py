@@ -3,6 +3,7 @@
 import asyncio
 
 from tailrace.sdk.model.claim import State
+from tailrace.sdk.model.dead_letter import LetterFilter
 from tailrace.sdk.model.errors import StoreFull
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended, Kind
@@ -63,7 +64,7 @@ async def test_each_outcome_has_its_state(stores, scheduler, start, eventually):
     statuses = await stores.queue.status(ids)
     assert [status.attempts for status in statuses] == [0, 1, 1, 0, 0, 0, 0, 0, 0]
     assert await stores.results.get(ids[7]) == b"7"
-    [letter] = await stores.dead_letters.list("", 10)
+    [letter] = await stores.dead_letters.list(LetterFilter(), 10)
     assert (letter.id, letter.reason) == (ids[2], "broken")
 
 

@@ -1,5 +1,6 @@
 """A stream tailer against real embedded stores and a scheduler that does as it is told."""
 
+from tailrace.sdk.model.dead_letter import LetterFilter
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
@@ -68,7 +69,7 @@ async def test_failures_are_parked_or_buried_before_the_frontier_passes(stores, 
     await settled(eventually, tailer, 100)
     assert {(item.attempt, item.throttles) for item in parking.items} == {(2, 0), (1, 1)}
     assert len(parking.items) == 20
-    letters = await stores.dead_letters.list("", 100)
+    letters = await stores.dead_letters.list(LetterFilter(), 100)
     assert len(letters) == 10 and {letter.reason for letter in letters} == {"broken"}
     await tailer.drain(5)
     await tailer.stop()
@@ -116,7 +117,7 @@ async def test_lost_items_are_handed_out_again_and_crashes_end_as_dead_letters(s
     assert [(crashes, alone) for _, _, crashes, alone in ones] == [(0, False), (1, True), (2, True)]
     assert [fence for _, fence, _, _ in ones] == sorted({fence for _, fence, _, _ in ones})
     assert sum(one[0] == b"2" for one in seen) == 2
-    [letter] = await stores.dead_letters.list("", 10)
+    [letter] = await stores.dead_letters.list(LetterFilter(), 10)
     assert letter.crashes == 3 and letter.attempts == 0 and "3 of 3" in letter.reason
 
 
@@ -220,7 +221,7 @@ async def test_a_delay_that_cannot_be_parked_is_a_dead_letter(stores, scheduler,
     await fill(stores, 1)
     tailer = await start(source=LOG, function="f")
     await settled(eventually, tailer, 1)
-    [letter] = await stores.dead_letters.list("", 10)
+    [letter] = await stores.dead_letters.list(LetterFilter(), 10)
     assert "cannot be parked" in letter.reason
 
 
