@@ -66,9 +66,9 @@ class TailerEnd:
             core.granted(tailer, frame.grant.request, frame.grant.lease, frame.grant.flights)
         for push in frame.pushes:
             flight = read_items(push.items, self._kinds, push.flight, push.fence)
-            if push.HasField("owned"):
-                flight.owned = owned_from_wire(push.owned)
             size = len(flight.ids)
+            if push.HasField("owned"):
+                flight.owned = owned_from_wire(push.owned, size)
             named = size if flight.owned is None else len(flight.owned.positions)
             columns = {len(flight.kinds), len(flight.payloads), len(flight.attempts), named}
             if columns != {size} or size > FLIGHT_ITEMS:

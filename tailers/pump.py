@@ -227,6 +227,9 @@ class Pump(ABC):
     @abstractmethod
     def credit_changed(self) -> None: ...
 
+    def barred(self) -> None:  # noqa: B027 - only who owns by rows hears it
+        """Somebody asked about the row under which this pump pushes."""
+
     @abstractmethod
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None: ...
 

@@ -7,6 +7,7 @@ it remembers, because items of a lost session are handed out again only when tha
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
@@ -17,7 +18,7 @@ from ..sdk.model.function_spec import FunctionSpec
 from ..sdk.model.lease import LeaseSizes, grant_to_scheduler, wait_for_scheduler
 from ..sdk.model.workload import Flight, Outcomes
 from ..sdk.wire.channel import dial
-from ..sdk.wire.convert import KindWriter, function_from_wire, read_outcomes, write_items
+from ..sdk.wire.convert import KindWriter, function_from_wire, owned_to_wire, read_outcomes, write_items
 from ..sdk.wire.session import Dialer
 from ..sdk.wire.v1 import scheduler_pb2 as pb
 from ..sdk.wire.v1.scheduler_pb2_grpc import SchedulerStub
@@ -25,6 +26,23 @@ from .rules.credit import Credit
 
 #: Payload bytes after which a frame takes no further flight: a fraction of the largest gRPC message.
 FRAME_BYTES = 1 << 20
+
+
+class Inheritance(NamedTuple):
+    """A flight of a former owner that was adopted: its number in this session, its fence, and what is left of it:
+    positions in a part of the source, by index."""
+
+    flight: int
+    fence: int
+    part: str
+    positions: dict[int, int]
+
+
+class Adopted(NamedTuple):
+    """The answer of a scheduler that was asked to adopt. `refused` says why not; empty: it did."""
+
+    refused: str
+    flights: Sequence[Inheritance] = ()
 
 
 class Renewal(NamedTuple):
@@ -42,6 +60,7 @@ class Owner(Protocol):
     outcomes_came    a batch of ends; credit has not been returned yet
     session_opened   a connection is up; `scheduler` says to whom
     credit_changed   limits, gates or functions are new
+    barred           somebody asked about the row under which this was pushed: it must be shown as it stands now
     session_lost     these flights were pushed in a session that is gone for good; they may be handed out again
                      after `wait` seconds, those in `unsent` at once
     """
@@ -55,6 +74,8 @@ class Owner(Protocol):
     def session_opened(self) -> None: ...
 
     def credit_changed(self) -> None: ...
+
+    def barred(self) -> None: ...
 
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None: ...
 
@@ -88,6 +109,9 @@ class SchedulerSession:
         self._request = 0  # the scheduler's last lease request
         self._owed = False  # it has not been answered
         self._granted_until = 0.0  # by this host's clock, drift included
+        self._rows: list[pb.Listed] = []
+        self._asks: list[pb.Adopt] = []
+        self._asked: dict[tuple[str, str, int], asyncio.Future[Adopted]] = {}
         self._channel = dial(address)
         stub = SchedulerStub(self._channel)  # type: ignore[no-untyped-call]
         self._dialer = Dialer(
@@ -133,6 +157,24 @@ class SchedulerSession:
         assert self._unsent[-1].number == number, "only what was pushed in this very step can be withdrawn"
         self._unsent.pop()
 
+    def show(self, source: str, partition: str, epoch: int, version: int) -> None:
+        """Shows the row as it was written last, before anything that is pushed from now on. It names this scheduler,
+        and every other one at which something that was adopted may be running."""
+        self._rows.append(pb.Listed(source=source, partition=partition, epoch=epoch, version=version))
+        self._dialer.notify()
+
+    async def adopt(self, source: str, partition: str, epoch: int, version: int) -> Adopted:
+        """Asks to adopt what the owner of a row has running, as the row was read. Once confirmed, the row may be taken
+        with that version, if all schedulers that it lists (at least one) confirmed; flights are this session's when
+        the new row is shown, and must be named in its renewals from then on. Waits for as long as nobody answers."""
+        key = (source, partition, version)
+        future = self._asked.get(key)
+        if future is None:
+            future = self._asked[key] = asyncio.get_running_loop().create_future()
+            self._asks.append(pb.Adopt(source=source, partition=partition, epoch=epoch, version=version))
+            self._dialer.notify()
+        return await asyncio.shield(future)
+
     def cancel(self, refs: Iterable[int]) -> None:
         """These are to be cancelled by whoever has them."""
         self._cancel.extend(refs)
@@ -160,9 +202,14 @@ class SchedulerSession:
         self._owner.credit_changed()
 
     def compose(self) -> pb.TailerFrame | None:
-        if not (self._unsent or self._owed or self._cancel or self._say_draining):
+        rows = self._rows or self._asks
+        if not (self._unsent or self._owed or self._cancel or self._say_draining or rows):
             return None
         frame = pb.TailerFrame(cancel=self._cancel, draining=self._say_draining)
+        if rows:
+            frame.listed.extend(self._rows)
+            frame.adopt.extend(self._asks)
+            self._rows, self._asks = [], []
         self._cancel = []
         self._say_draining = False
         if self._owed:
@@ -175,6 +222,8 @@ class SchedulerSession:
             columns = (flight.kinds, flight.ids, flight.payloads, flight.attempts)
             write_items(push.items, self._kinds, columns, flight.extras)
             push.items.wants_result = flight.wants_result
+            if flight.owned is not None:
+                push.owned.CopyFrom(owned_to_wire(flight.owned))
             size += sum(map(len, flight.payloads))
         return frame
 
@@ -185,6 +234,10 @@ class SchedulerSession:
             self._dialer.notify()
         if frame.HasField("credit"):  # first: a failure that clogs its function is settled as one of a clogged function
             self._take_credit(frame.credit)
+        for answer in frame.adoptions:
+            self._adopted(answer)
+        if frame.barred:
+            self._owner.barred()
         if frame.HasField("outcomes"):
             self._owner.outcomes_came(read_outcomes(frame.outcomes))
         if frame.HasField("credit"):
@@ -197,6 +250,10 @@ class SchedulerSession:
         unsent = [flight.number for flight in self._unsent]
         self._unsent.clear()
         self._cancel.clear()
+        self._rows, self._asks = [], []
+        for future in self._asked.values():
+            future.set_result(Adopted("the session with the scheduler was lost"))
+        self._asked.clear()
         self._owed = False
         self.credit.reset()
         wait, self._granted_until = self.wait_before_again(), 0.0
@@ -216,6 +273,20 @@ class SchedulerSession:
         frame.grant.lease = self._granting(renewal.seconds) if renewal.flights else 0.0
         frame.grant.flights.extend(renewal.flights)
         self._owed = False
+
+    def _adopted(self, answer: pb.Adoption) -> None:
+        """What was adopted runs on under its former owner's grants, which this tailer waits out like its own."""
+        flights = [
+            Inheritance(
+                flight.flight, flight.fence, flight.part, dict(zip(flight.index, flight.positions, strict=True))
+            )
+            for flight in answer.flights
+        ]
+        until = self._clock.monotonic() + wait_for_scheduler(self._sizes, answer.lease)
+        self._granted_until = max(self._granted_until, until)
+        future = self._asked.pop((answer.source, answer.partition, answer.version), None)
+        if future is not None:
+            future.set_result(Adopted(answer.reason if not answer.confirmed else "", flights))
 
     def _granting(self, held: float) -> float:
         """A lease to grant now, remembered: the scheduler's clock for it started before this moment."""

@@ -119,13 +119,19 @@ def read_items(items: pb.Items, kinds: KindReader, number: int, fence: int) -> F
 
 
 def owned_to_wire(owned: Owned) -> pb.Owned:
-    """A row of ownership as a message."""
-    return pb.Owned(**owned._asdict())
+    """A row of ownership as a message. Positions rise; a run without gaps travels as its first."""
+    source, partition, epoch, part, positions = owned
+    run = len(positions) > 1 and positions[-1] - positions[0] == len(positions) - 1
+    return pb.Owned(
+        source=source, partition=partition, epoch=epoch, part=part, positions=positions[:1] if run else positions
+    )
 
 
-def owned_from_wire(message: pb.Owned) -> Owned:
-    """The inverse of `owned_to_wire`."""
-    return Owned(message.source, message.partition, message.epoch, message.part, list(message.positions))
+def owned_from_wire(message: pb.Owned, items: int) -> Owned:
+    """The inverse of `owned_to_wire`, for a flight of so many items."""
+    positions: Sequence[int] = message.positions
+    positions = range(positions[0], positions[0] + items) if len(positions) == 1 else list(positions)
+    return Owned(message.source, message.partition, message.epoch, message.part, positions)
 
 
 def _extra_from_wire(extra: pb.Extra) -> Extra:

@@ -1,0 +1,95 @@
+"""What a tailer does with adopted items: whichever comes first, record or outcome, waits for the other."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.workload import Ended, Outcomes, ref
+from tailrace.sdk.source import StreamBatch
+from tailrace.stores.checkpoints.checkpoints import Mark
+from tailrace.tailers.inherited import Inherited, Record
+from tailrace.tailers.partition import Partition
+from tailrace.tailers.session import Inheritance
+
+PART = Partition("0", Mark(0))
+FLIGHT = 1 << 48
+
+
+def batch(*positions: int) -> StreamBatch:
+    size = len(positions)
+    return StreamBatch("0", list(positions), [0.0] * size, [""] * size, [()] * size, [b"%d" % n for n in positions])
+
+
+class Told:
+    """An inheritance that notes what it says."""
+
+    def __init__(self, *positions: int, fence: int = 7) -> None:
+        self.settled: list[tuple[int, bytes, int, int]] = []
+        self.again: list[tuple[int, float]] = []
+        self.inherited = Inherited(self._settle, self._again)
+        self.inherited.accept([Inheritance(FLIGHT, fence, "0", dict(enumerate(positions)))])
+
+    def _settle(self, record: Record, ended: Ended) -> None:
+        assert record.part is PART
+        self.settled.append((record.batch.positions[0], record.batch.payloads[0], record.fence, ended.outcome))
+
+    def _again(self, record: Record, not_before: float) -> None:
+        self.again.append((record.batch.positions[0], not_before))
+
+
+def test_what_was_adopted_is_not_pushed() -> None:
+    told = Told(3, 5)
+    assert told.inherited.took(PART, batch(2, 3, 4, 5)).positions == [2, 4]
+    assert told.inherited.flights == [FLIGHT]
+
+
+def test_an_outcome_settles_it_with_its_record_and_the_fence_it_ran_under() -> None:
+    told = Told(3)
+    told.inherited.took(PART, batch(3))
+    told.inherited.came(Outcomes([ref(FLIGHT, 0)]))
+    assert told.settled == [(3, b"3", 7, Outcome.SUCCESS)]
+    assert not told.inherited.running and not told.inherited.flights
+
+
+def test_an_outcome_that_comes_before_the_record_waits_for_it() -> None:
+    told = Told(3)
+    told.inherited.came(Outcomes([], {ref(FLIGHT, 0): Ended(Outcome.RETRY)}))
+    assert not told.settled
+    assert told.inherited.took(PART, batch(3)).positions == []
+    assert told.settled == [(3, b"3", 7, Outcome.RETRY)]
+
+
+def test_a_lost_session_hands_out_again_after_the_wait_read_or_not() -> None:
+    told = Told(3, 5)
+    told.inherited.took(PART, batch(3))
+    told.inherited.lost(42.0)
+    assert told.again == [(3, 42.0)]
+    assert told.inherited.took(PART, batch(4, 5)).positions == [4]
+    assert told.again == [(3, 42.0), (5, 42.0)] and not told.inherited.flights
+
+
+def test_a_second_answer_replaces_the_first() -> None:
+    told = Told(3)
+    told.inherited.accept([])
+    assert told.inherited.took(PART, batch(3)).positions == [3]
+
+
+@given(
+    adopted=st.sets(st.integers(0, 9)),
+    events=st.permutations([("read", n) for n in range(10)] + [("end", n) for n in range(10)]),
+)
+def test_in_any_order_each_adopted_item_settles_once_and_every_other_is_pushed_once(
+    adopted: set[int], events: list[tuple[str, int]]
+) -> None:
+    told = Told(*sorted(adopted))
+    number = {position: ref(FLIGHT, index) for index, position in enumerate(sorted(adopted))}
+    pushed = []
+    for what, position in events:
+        if what == "read":
+            pushed += told.inherited.took(PART, batch(position)).positions
+        elif position in adopted:
+            told.inherited.came(Outcomes([number[position], number[position]]))
+    assert sorted(pushed) == sorted(set(range(10)) - adopted)
+    assert sorted(position for position, *_ in told.settled) == sorted(adopted)
