@@ -279,8 +279,10 @@ class SqliteFile:
         return over
 
     def _answer(self, answers: list[tuple[_Write, Any, Exception | None]]) -> None:
-        """Resolves all futures in one visit to the event loop."""
+        """Resolves all futures in one visit to the event loop: those of standing writes first, since what was leased
+        is on its way to its function, while a submitter only hears that its item is safe."""
         loop = self._loop
+        answers.sort(key=lambda answer: answer[0].deadline is None)
         if answers and loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(_resolve, answers)

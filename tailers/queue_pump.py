@@ -72,6 +72,7 @@ class QueuePump(Pump):
         self._letters: list[DeadLetter] = []
         self._results: dict[str, bytes] = {}
         self._claims: dict[asyncio.Task[Leased | None], tuple[frozenset[Cell], float]] = {}
+        self._claim_failed: BaseException | None = None
         self._settling = False
         self._throttles: dict[str, int] = {}
         self._stranded: list[tuple[float, Out]] = []  # of lost sessions: returned at that time
@@ -87,9 +88,10 @@ class QueuePump(Pump):
 
     async def close(self) -> None:
         """Disconnects. What is still claimed comes back when its lease ends."""
-        for task in self._claims:
+        claims = [*self._claims]
+        for task in claims:
             task.cancel()
-        await asyncio.gather(*self._claims, return_exceptions=True)
+        await asyncio.gather(*claims, return_exceptions=True)
         await self.source.close()
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
@@ -99,20 +101,12 @@ class QueuePump(Pump):
     # Read: claims by credit.
 
     async def _lease(self) -> None:
-        wake = self._read_wake
         while True:
-            wake.clear()
-            if not self._claim() or len(self._claims) >= CLAIMS:
-                waiting = asyncio.create_task(wake.wait())
-                try:
-                    await asyncio.wait([waiting, *self._claims], return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    waiting.cancel()
-            for task in [task for task in self._claims if task.done()]:
-                _, sent = self._claims.pop(task)
-                leased = task.result()
-                if leased is not None and leased.ids:
-                    self._push_claim(leased, sent)
+            self._read_wake.clear()
+            if not self._claim():
+                await self._read_wake.wait()
+            if self._claim_failed is not None:
+                raise self._claim_failed
 
     def _claim(self) -> bool:
         """Starts a claim for cells that have room and are not asked for already; whether it did."""
@@ -124,8 +118,9 @@ class QueuePump(Pump):
             total = min(total, (self.window.items - self.window.used_items) >> 1)
         if total <= 0:
             return False
+        rooms = credit.rooms()
         asked = frozenset[Cell]().union(*(cells for cells, _ in self._claims.values()))
-        cells = {cell: count for cell, count in credit.rooms().items() if cell not in asked}
+        cells = {cell: rooms[cell] for cell in rooms.keys() - asked} if asked else dict(rooms)
         if not cells:
             return False
         demand = Demand(cells, credit.closed, total, room.bytes)
@@ -133,7 +128,19 @@ class QueuePump(Pump):
         ask = partial(self.source.lease, demand, self.sizes.source, LEASE_WAIT)
         task = asyncio.create_task(unless_refused(partial(self.connecting, ask, self._reopen), self._fails, LEASE_WAIT))
         self._claims[task] = (frozenset(cells), sent)
+        task.add_done_callback(self._claimed)
         return True
+
+    def _claimed(self, task: asyncio.Task[Leased | None]) -> None:
+        """A claim is over: what it found is pushed at once, without another turn of the event loop."""
+        _, sent = self._claims.pop(task)
+        self._read_wake.set()
+        if task.cancelled():
+            return
+        if (failed := task.exception()) is not None:
+            self._claim_failed = failed
+        elif (leased := task.result()) is not None and leased.ids:
+            self._push_claim(leased, sent)
 
     def _push_claim(self, leased: Leased, sent: float) -> None:
         of = {kind: Cell(kind.function, kind.priority) for kind in set(leased.kinds)}

@@ -18,7 +18,8 @@ _REMEMBERED = 65_536
 
 class Credit:
     """Invariants: `out` is the sum of `_out`, the items pushed and not yet returned, and is never negative; `clogs` and
-    `closed` have no cell in common; `_probing` counts what was pushed of a function since it is clogged."""
+    `closed` have no cell in common; `_probing` counts what was pushed of a function since it is clogged; `_rooms` is
+    what limits leave of every cell that is not in `_stale`."""
 
     def __init__(self) -> None:
         self._limits: dict[Cell, int] = {}
@@ -29,10 +30,14 @@ class Credit:
         self.clogs: dict[str, Closed] = {}
         self._probing: dict[str, int] = {}
         self._is_closed: dict[Kind, str] = {}
+        self._rooms: dict[Cell, int] = {}
+        self._stale: set[Cell] = set()
 
     def limit(self, cells: Iterable[tuple[Cell, int]], total: int) -> None:
         """New limits of some cells, and of all together (0: unchanged)."""
+        cells = dict(cells)
         self._limits.update(cells)
+        self._stale.update(cells)
         if total:
             self.total = total
 
@@ -71,12 +76,18 @@ class Credit:
             return room
         return 0 if room < self._limits.get(cell, 0) >> 4 and self._out.get(cell) else room
 
-    def rooms(self) -> dict[Cell, int]:
-        """Every cell that has room."""
-        out = self._out
-        rooms = {cell: limit - out.get(cell, 0) for cell, limit in self._limits.items() if limit > out.get(cell, 0)}
+    def rooms(self) -> Mapping[Cell, int]:
+        """Every cell that has room; a view that later calls change. Only cells that changed are computed again."""
+        limits, out, rooms = self._limits, self._out, self._rooms
+        for cell in self._stale:
+            room = limits.get(cell, 0) - out.get(cell, 0)
+            if room > 0:
+                rooms[cell] = room
+            else:
+                rooms.pop(cell, None)
+        self._stale.clear()
         if self.clogs:
-            rooms = {cell: room for cell in rooms if (room := self.room(cell))}
+            return {cell: room for cell in rooms if (room := self.room(cell))}
         return rooms
 
     def known(self, cell: Cell) -> bool:
@@ -106,6 +117,7 @@ class Credit:
             out[cell] = out.get(cell, 0) + count
             if self.clogs and cell.function in self.clogs:
                 self._probing[cell.function] += count
+        self._stale.update(counts)
         self.out += sum(counts.values())
 
     def give(self, counts: Mapping[Cell, int]) -> None:
@@ -117,6 +129,7 @@ class Credit:
             out[cell] = left
             if self.clogs and cell.function in self.clogs:
                 self._probing[cell.function] = max(0, self._probing[cell.function] - count)
+        self._stale.update(counts)
         self.out -= sum(counts.values())
 
     def why_closed(self, kind: Kind) -> str:
