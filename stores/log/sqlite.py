@@ -15,6 +15,7 @@ from ...sdk.model.errors import InvalidRequest
 from ..sqlite import SqliteFile
 from .batch import Batch, decode, rows, take
 from .log import Bounds, Record, Records
+from .recent import Recent
 
 #: Batches that one step of a trim deletes and one sweep looks at: a bound on how long it holds the writer.
 SWEEP = 1000
@@ -71,6 +72,7 @@ class SqliteLog:
         self._ids: dict[str, int] = {}
         self._partitions: dict[str, dict[int, _Partition]] = {}
         self._cached: OrderedDict[_Partition, Batch] = OrderedDict()
+        self._recent = Recent()
         self._appended = asyncio.Event()
 
     async def open(self) -> None:
@@ -143,6 +145,9 @@ class SqliteLog:
 
         def committed(first: int) -> None:
             state.end = max(state.end, first + len(records))
+            for count, _, columns in batches:
+                self._recent.add(state, first, now, columns)
+                first += count
             self._appended.set()
             self._appended = asyncio.Event()
 
@@ -159,6 +164,8 @@ class SqliteLog:
             cached = self._cached.get(state)
             if cached is not None and cached.first <= position < cached.end:
                 batches = [cached]
+            elif (recent := self._recent.find(state, position)) is not None:
+                batches = [recent]
             else:
                 batches = await self._fetch(stream, partition, position, limit - len(found.positions), max_bytes - size)
             more = False
