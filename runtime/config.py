@@ -17,6 +17,7 @@ class WorkerConfig(BaseModel):
     threads           `def` runs at once in one executor: more threads only fight over the interpreter lock
     isolated          processes of each `isolation="process"` pool, and for suspects; default: one per processor
     max_runs          runs after which an isolated process is replaced, so that leaks stay small
+    load_limit        seconds in which a process must have loaded its modules, else it is ended and started again
     grace             seconds that running functions get when the worker drains
     timeout_grace     seconds between a timeout's cancellation and the end of the process that ignores it
     loop_block_limit  seconds a function may block its event loop before its process is ended
@@ -31,6 +32,7 @@ class WorkerConfig(BaseModel):
     threads: int = Field(32, ge=1, le=1_000)
     isolated: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
     max_runs: int = Field(100, ge=1)
+    load_limit: Seconds = Field(120.0, gt=0, le=3_600)
     grace: Seconds = Field(30.0, ge=0, le=86_400)
     timeout_grace: Seconds = Field(5.0, gt=0, le=600)
     loop_block_limit: Seconds = Field(30.0, gt=0, le=86_400)

@@ -57,6 +57,7 @@ class Pool:
         size: int,
         reports: Reports,
         *,
+        load_limit: float,
         max_runs: int = 0,
         fresh: bool = False,
         process: type[ExecutorProcess] = ExecutorProcess,
@@ -72,6 +73,7 @@ class Pool:
         self.failure = ""  # why the last process could not load its functions
         self._size = size
         self._reports = reports
+        self._load_limit = load_limit
         self._max_runs = max_runs
         self._fresh = fresh
         self._process = process
@@ -130,6 +132,21 @@ class Pool:
             executor.close()
             self._deaths += 1
             self._loop.call_later(restart_pause(self._deaths + 1), self._spawn, 0.0)
+        else:
+            self._loop.call_later(self._load_limit, self._end_unready, executor)
+
+    def _end_unready(self, executor: ExecutorProcess) -> None:
+        """Its time to load is over: a worker that waits for it hears why, one that runs gets another process."""
+        if executor.ready or executor.dead.is_set():
+            return
+        modules = ", ".join(self.setup.modules)
+        self.failure = (
+            f"pool {self.name!r}: {modules} did not load within {self._load_limit:g} s: see what the import waits for, "
+            "or raise load_limit in the worker's configuration"
+        )
+        LOG.error("%s", self.failure)
+        executor.kill("it did not load")
+        self._changed.set()
 
     def _died(self, executor: ExecutorProcess, death: Death) -> None:
         self.executors.remove(executor)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, Ended, Flight
@@ -62,24 +63,21 @@ class Supervisor:
         for name, function in self._loaded.functions.items():
             by_pool.setdefault(function.spec.pool, []).append(name)
             isolated[function.spec.pool] = function.spec.isolation == "process"
-        config, process = self._config, self._process
+        config = self._config
+        pool = partial(Pool, reports=self._reports, load_limit=config.load_limit, process=self._process)
         for name, functions in by_pool.items():
             alone = self._setup(functions, 1, 1)
             if isolated[name]:
-                self._pools[name] = Pool(
-                    name, alone, config.isolated, self._reports, max_runs=config.max_runs, process=process
-                )
+                self._pools[name] = pool(name, alone, config.isolated, max_runs=config.max_runs)
             else:
                 # A pool of `def` functions only has no use for more slots than threads.
                 plain = not any(self._loaded.functions[function].is_async for function in functions)
                 setup = self._setup(functions, config.threads if plain else config.slots, config.threads)
-                self._pools[name] = Pool(name, setup, config.executors, self._reports, process=process)
-            self._quarantine[name] = Pool(
-                f"{name} (alone)", alone, config.isolated, self._reports, fresh=True, process=process
-            )
+                self._pools[name] = pool(name, setup, config.executors)
+            self._quarantine[name] = pool(f"{name} (alone)", alone, config.isolated, fresh=True)
         async with asyncio.TaskGroup() as group:
-            for pool in self._pools.values():
-                group.create_task(pool.start())
+            for each in self._pools.values():
+                group.create_task(each.start())
 
     async def stop(self, why: str = "its worker was shut down") -> None:
         """Ends every executor and waits until all are reaped; what was in them is reported first."""

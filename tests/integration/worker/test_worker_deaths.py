@@ -290,3 +290,17 @@ async def test_functions_that_cannot_be_loaded_in_an_executor_fail_the_start(tmp
     with pytest.raises(UserError, match="exited with code 9 while it loaded"):
         await worker.start()
     await worker.stop()
+
+
+async def test_functions_that_never_finish_loading_fail_the_start(tmp_path: Path) -> None:
+    """Given a module whose import hangs in the executor, When the worker starts, Then it says so after the limit."""
+    source = tmp_path / "hangs_here.py"
+    source.write_text(
+        "import os, threading\nfrom tailrace.sdk.function import function\n"
+        f"if os.getpid() != {os.getpid()}: threading.Event().wait()\n"
+        "@function\nasync def work(): ...\n"
+    )
+    worker = Worker(WorkerConfig(executors=1, load_limit=1.0), [str(source)], ["127.0.0.1:1"], None, LeaseSizes())
+    with pytest.raises(UserError, match=r"did not load within 1 s.*load_limit"):
+        await worker.start()
+    await worker.stop()
