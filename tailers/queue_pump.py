@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..sdk.model.claim import Leased, Settle, State
-from ..sdk.model.dead_letter import DeadLetter
+from ..sdk.model.claim import Leased, State
 from ..sdk.model.demand import Cell, Demand
 from ..sdk.model.errors import TailraceError, Unavailable
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
 from ..sdk.source import QueueSource
-from .durable import unless_refused, until_available
+from .durable import unless_refused
 from .pump import Counts, Out, Pump, Setup
-from .rules.settlement import Action, Family, History, Settlement
+from .rules.settlement import Family, History
 from .session import Renewal
+from .settling import Settling
 
 #: A claim waits this long for the first due item.
 LEASE_WAIT = 1.0
@@ -32,15 +32,6 @@ LEASE_WAIT = 1.0
 CLAIMS = 2
 #: Renewals under way at once.
 RENEWALS = 32
-#: Throttle counts remembered, by id; the oldest go first.
-_REMEMBERED = 100_000
-
-_ENDS = {
-    Outcome.SUCCESS: State.SUCCESS,
-    Outcome.DROPPED: State.DROPPED,
-    Outcome.EXPIRED: State.EXPIRED,
-    Outcome.CANCELLED: State.CANCELLED,
-}
 
 
 @dataclass(slots=True)
@@ -52,31 +43,17 @@ class Claim:
     gone: set[int] = field(default_factory=set)
 
 
-@dataclass(slots=True)
-class Settling:
-    """What is to be written of one fence, and the window that it frees."""
-
-    succeeded: list[str] = field(default_factory=list)
-    others: list[Settle] = field(default_factory=list)
-    items: int = 0
-    size: int = 0
-
-
 class QueuePump(Pump):
     """Invariant: `window` counts every claimed item until its settlement is durable."""
 
     def __init__(self, setup: Setup, counts: Counts, source: QueueSource) -> None:
         super().__init__(setup, counts)
         self.source = source
-        self._pending: dict[int, Settling] = {}
-        self._letters: list[DeadLetter] = []
-        self._results: dict[str, bytes] = {}
         self._claims: dict[asyncio.Task[Leased | None], tuple[frozenset[Cell], float]] = {}
         self._claim_failed: BaseException | None = None
-        self._settling = False
-        self._throttles: dict[str, int] = {}
         self._stranded: list[tuple[float, Out]] = []  # of lost sessions: returned at that time
-        self._read_wake, self._settle_wake, self._strand_wake = self.new_wake(), self.new_wake(), self.new_wake()
+        self._read_wake, self._strand_wake = self.new_wake(), self.new_wake()
+        self._settling = Settling(setup, source, self._settled, self._fails)
 
     async def open(self) -> None:
         """Connects."""
@@ -96,7 +73,7 @@ class QueuePump(Pump):
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         """The loops that run side by side."""
-        return [self._lease(), self._settle(), self._heartbeat(), self._strand()]
+        return [self._lease(), self._settling.run(), self._heartbeat(), self._strand()]
 
     # Read: claims by credit.
 
@@ -169,120 +146,35 @@ class QueuePump(Pump):
         """Acknowledged in one write per fence."""
         ours = self._ours(out, indexes)
         ids = out.flight.ids
-        settling = self._pending_of(out.flight.fence)
-        settling.succeeded.extend(ids if len(ours) == len(ids) else [ids[index] for index in ours])
-        settling.items += len(indexes)
-        settling.size += out.release(indexes)
-        if self._throttles:
-            for index in ours:
-                self._throttles.pop(ids[index], None)
+        done = ids if len(ours) == len(ids) else [ids[index] for index in ours]
+        self._settling.succeed(out.flight.fence, done, len(indexes), out.release(indexes))
 
     def ended(self, out: Out, index: int, ended: Ended) -> None:
         """One item that did not plainly succeed, or has a result."""
         flight = out.flight
-        id_ = flight.ids[index]
-        settling = self._pending_of(flight.fence)
-        settling.items += 1
-        settling.size += len(flight.payloads[index])
+        id_, size = flight.ids[index], len(flight.payloads[index])
         if not self._ours(out, [index]):
-            out.release((index,))
-            return
-        if ended.outcome == Outcome.SUCCESS:
-            settling.succeeded.append(id_)
-            if ended.result is not None:
-                self._results[id_] = ended.result
-            return
-        extra = flight.extras.get(index)
-        history = History(
-            flight.attempts[index],
-            extra.crashes if extra is not None else 0,
-            self._throttles.pop(id_, 0),
-            max(0.0, self.clock.wall() - out.pushed_at),
-        )
-        settlement = self.settlement(flight.kinds[index].function, ended, Family.QUEUE, history)
-        if settlement.action is Action.DEAD:
-            self._letters.append(self._letter(out, index, settlement, ended))
-        settling.others.append(self._settle_of(out, index, settlement, ended))
+            self._settling.succeed(flight.fence, [], 1, size)
+        elif ended.outcome == Outcome.SUCCESS:
+            self._settling.succeed(flight.fence, [id_], 1, size, ended.result)
+        else:
+            extra = flight.extras.get(index)
+            history = History(
+                flight.attempts[index],
+                extra.crashes if extra is not None else 0,
+                self._settling.throttles_of(id_),
+                max(0.0, self.clock.wall() - out.pushed_at),
+            )
+            settlement = self.settlement(flight.kinds[index].function, ended, Family.QUEUE, history)
+            self._settling.end(out, index, settlement, ended)
         out.release((index,))
 
-    def _settle_of(self, out: Out, index: int, settlement: Settlement, ended: Ended) -> Settle:
-        flight = out.flight
-        due = self.clock.wall() + settlement.delay
-        match settlement.action:
-            case Action.DONE:
-                state = _ENDS[Outcome(ended.outcome)]
-            case Action.DEAD:
-                state = State.FATAL_FAILURE
-            case _:
-                state = State.RETRIABLE_FAILURE if settlement.failed else State.NEW
-        if settlement.throttles and settlement.action is Action.RETURN:
-            if len(self._throttles) >= _REMEMBERED:
-                del self._throttles[next(iter(self._throttles))]
-            self._throttles[flight.ids[index]] = settlement.throttles
-        return Settle(
-            flight.ids[index],
-            flight.fence,
-            state,
-            due,
-            settlement.failed,
-            settlement.crashes,
-            settlement.reason,
-            ended.progress,
-            settlement.throttles,
-        )
-
-    def _letter(self, out: Out, index: int, settlement: Settlement, ended: Ended) -> DeadLetter:
-        flight = out.flight
-        extra = flight.extras.get(index)
-        return DeadLetter(
-            id=flight.ids[index],
-            tailer=self.config.name,
-            kind=flight.kinds[index],
-            payload=flight.payloads[index],
-            outcome=Outcome(ended.outcome).name.lower(),
-            reason=settlement.reason,
-            attempts=settlement.failed,
-            crashes=settlement.crashes,
-            first_seen=out.pushed_at,
-            died_at=self.clock.wall(),
-            key=extra.key if extra is not None else "",
-            headers=extra.headers if extra is not None else (),
-            progress=ended.progress,
-        )
-
-    async def _settle(self) -> None:
-        """Results and dead letters are durable before the queue hears that their items are over (law 3)."""
-        environment = self.setup.environment
-        while True:
-            await self._settle_wake.wait()
-            self._settle_wake.clear()
-            while self._pending:
-                self._settling = True
-                pending, self._pending = self._pending, {}
-                letters, self._letters = self._letters, []
-                results, self._results = self._results, {}
-                if results:
-                    await until_available(partial(environment.results.put, results), self._fails)
-                if letters:
-                    await until_available(partial(environment.dead_letters.add, letters), self._fails)
-                await asyncio.gather(*(self._write(fence, settling) for fence, settling in pending.items()))
-                for settling in pending.values():
-                    self.window.give(settling.items, settling.size)
-                    self.counts.settled += settling.items
-                self.counts.dead += len(letters)
-                self._settling = False
-                self.wake()
-
-    async def _write(self, fence: int, settling: Settling) -> None:
-        if settling.succeeded or settling.others:
-            write = partial(self.source.settle, fence, settling.succeeded, settling.others)
-            await until_available(write, self._fails)
-
-    def _pending_of(self, fence: int) -> Settling:
-        settling = self._pending.get(fence)
-        if settling is None:
-            settling = self._pending[fence] = Settling()
-        return settling
+    def _settled(self, items: int, size: int, dead: int) -> None:
+        """Settlements are durable."""
+        self.window.give(items, size)
+        self.counts.settled += items
+        self.counts.dead += dead
+        self.wake()
 
     def _ours(self, out: Out, indexes: list[int]) -> list[int]:
         gone = out.place.gone
@@ -341,7 +233,6 @@ class QueuePump(Pump):
         for index in out.still_open():
             out.close([index])
             self.ended(out, index, Ended(Outcome.LOST, "the scheduler's session was lost"))
-        self._settle_wake.set()
 
     def _return_all(self, out: Out) -> None:
         """Claimed while draining: cancelled before it could start would still spend a message; it is not pushed."""
@@ -351,7 +242,6 @@ class QueuePump(Pump):
         for index in out.still_open():
             out.close([index])
             self.ended(out, index, Ended(Outcome.HELD, "draining"))
-        self._settle_wake.set()
 
     # What the session asks.
 
@@ -383,7 +273,7 @@ class QueuePump(Pump):
     @property
     def busy(self) -> bool:
         """Whether something is out, or on its way into a store."""
-        return bool(self.flights or self._claims or self._pending or self._settling or self._stranded)
+        return bool(self.flights or self._claims or self._settling.busy or self._stranded)
 
     @property
     def held(self) -> int:

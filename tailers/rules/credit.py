@@ -35,9 +35,9 @@ class Credit:
 
     def limit(self, cells: Iterable[tuple[Cell, int]], total: int) -> None:
         """New limits of some cells, and of all together (0: unchanged)."""
-        cells = dict(cells)
-        self._limits.update(cells)
-        self._stale.update(cells)
+        for cell, limit in cells:
+            self._limits[cell] = limit
+            self._stale.add(cell)
         if total:
             self.total = total
 

@@ -1,0 +1,174 @@
+"""How a queue tailer's items end in their queue: settlements gathered by claim, written one batch at a time.
+
+While one batch is written the next one gathers, so writes grow under load and a lone item is settled at once. Results
+and dead letters are durable before the queue hears that their items are over (law 3).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from ..sdk.clock import Clock
+from ..sdk.model.claim import Settle, State
+from ..sdk.model.dead_letter import DeadLetter
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import Ended
+from ..sdk.source import QueueSource
+from .durable import until_available
+from .pump import Out, Setup
+from .rules.settlement import Action, Settlement
+
+#: Throttle counts remembered, by id; the oldest go first.
+_REMEMBERED = 100_000
+
+_ENDS = {
+    Outcome.SUCCESS: State.SUCCESS,
+    Outcome.DROPPED: State.DROPPED,
+    Outcome.EXPIRED: State.EXPIRED,
+    Outcome.CANCELLED: State.CANCELLED,
+}
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What is to be written of one fence, and the window that it frees."""
+
+    succeeded: list[str] = field(default_factory=list)
+    others: list[Settle] = field(default_factory=list)
+    items: int = 0
+    size: int = 0
+
+
+class Settling:
+    """The settlements of one queue tailer. `settled` hears (items, bytes, dead letters) of each durable batch,
+    `failing` why a store refuses ("" when it does not). Set `wake` after adding.
+
+    Invariant: an item that ended is in `_pending`, in the batch being written, or settled.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        source: QueueSource,
+        settled: Callable[[int, int, int], None],
+        failing: Callable[[str], None],
+    ) -> None:
+        self.wake = asyncio.Event()
+        self._tailer = setup.config.name
+        self._environment = setup.environment
+        self._clock: Clock = setup.clock
+        self._source = source
+        self._settled = settled
+        self._failing = failing
+        self._pending: dict[int, _Batch] = {}
+        self._letters: list[DeadLetter] = []
+        self._results: dict[str, bytes] = {}
+        self._throttles: dict[str, int] = {}
+        self._writing = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is on its way into a store."""
+        return self._writing or bool(self._pending)
+
+    def succeed(self, fence: int, ids: Sequence[str], items: int, size: int, result: bytes | None = None) -> None:
+        """Items that need only be acknowledged; `items` and `size` count also those that are not ours any more."""
+        batch = self._batch(fence)
+        batch.succeeded.extend(ids)
+        batch.items += items
+        batch.size += size
+        if result is not None:
+            self._results[ids[0]] = result
+        if self._throttles:
+            for each in ids:
+                self._throttles.pop(each, None)
+        self.wake.set()
+
+    def throttles_of(self, id_: str) -> int:
+        """How often in a row an item was throttled so far; forgotten here, since it ended."""
+        return self._throttles.pop(id_, 0)
+
+    def end(self, out: Out, index: int, settlement: Settlement, ended: Ended) -> None:
+        """An item that did not plainly succeed."""
+        flight = out.flight
+        batch = self._batch(flight.fence)
+        batch.items += 1
+        batch.size += len(flight.payloads[index])
+        if settlement.action is Action.DEAD:
+            self._letters.append(self._letter(out, index, settlement, ended))
+        match settlement.action:
+            case Action.DONE:
+                state = _ENDS[Outcome(ended.outcome)]
+            case Action.DEAD:
+                state = State.FATAL_FAILURE
+            case _:
+                state = State.RETRIABLE_FAILURE if settlement.failed else State.NEW
+        if settlement.throttles and settlement.action is Action.RETURN:
+            if len(self._throttles) >= _REMEMBERED:
+                del self._throttles[next(iter(self._throttles))]
+            self._throttles[flight.ids[index]] = settlement.throttles
+        batch.others.append(
+            Settle(
+                flight.ids[index],
+                flight.fence,
+                state,
+                self._clock.wall() + settlement.delay,
+                settlement.failed,
+                settlement.crashes,
+                settlement.reason,
+                ended.progress,
+                settlement.throttles,
+            )
+        )
+        self.wake.set()
+
+    async def run(self) -> None:
+        """Writes for ever. Raises what a store raises, other than that it is unavailable."""
+        while True:
+            await self.wake.wait()
+            self.wake.clear()
+            while self._pending:
+                self._writing = True
+                pending, self._pending = self._pending, {}
+                letters, self._letters = self._letters, []
+                results, self._results = self._results, {}
+                if results:
+                    await until_available(partial(self._environment.results.put, results), self._failing)
+                if letters:
+                    await until_available(partial(self._environment.dead_letters.add, letters), self._failing)
+                await asyncio.gather(*(self._write(fence, batch) for fence, batch in pending.items()))
+                self._writing = False
+                batches = pending.values()
+                self._settled(sum(batch.items for batch in batches), sum(batch.size for batch in batches), len(letters))
+
+    async def _write(self, fence: int, batch: _Batch) -> None:
+        if batch.succeeded or batch.others:
+            await until_available(partial(self._source.settle, fence, batch.succeeded, batch.others), self._failing)
+
+    def _batch(self, fence: int) -> _Batch:
+        batch = self._pending.get(fence)
+        if batch is None:
+            batch = self._pending[fence] = _Batch()
+        return batch
+
+    def _letter(self, out: Out, index: int, settlement: Settlement, ended: Ended) -> DeadLetter:
+        flight = out.flight
+        extra = flight.extras.get(index)
+        return DeadLetter(
+            id=flight.ids[index],
+            tailer=self._tailer,
+            kind=flight.kinds[index],
+            payload=flight.payloads[index],
+            outcome=Outcome(ended.outcome).name.lower(),
+            reason=settlement.reason,
+            attempts=settlement.failed,
+            crashes=settlement.crashes,
+            first_seen=out.pushed_at,
+            died_at=self._clock.wall(),
+            key=extra.key if extra is not None else "",
+            headers=extra.headers if extra is not None else (),
+            progress=ended.progress,
+        )
