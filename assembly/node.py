@@ -90,7 +90,7 @@ class Node:
         self._parts = Group(
             [
                 stores,
-                Mover(stores.delay_log, stores.checkpoints, delay_config),
+                Mover(stores.delay_log, stores.checkpoints, stores.ownership, delay_config),
                 self._delay_server,
                 self._store_server,
                 self._gateway,

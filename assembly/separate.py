@@ -114,7 +114,7 @@ class SeparateDelay(Group):
         config = merged(directory.read("delay.yaml", DelayConfig), listen=listen)
         stores = RemoteStores(store)
         self._server = DelayServer(DelayService(stores.delay_log, config), config)
-        super().__init__([stores, Mover(stores.delay_log, stores.checkpoints, config), self._server])
+        super().__init__([stores, Mover(stores.delay_log, stores.checkpoints, stores.ownership, config), self._server])
 
     @property
     def address(self) -> str:

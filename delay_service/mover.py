@@ -16,6 +16,7 @@ from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.errors import StaleFence, Unavailable
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark
 from ..stores.log.log import Log, Record, Records
+from ..stores.ownership.ownership import Ownership
 from .config import DelayConfig
 from .records import UNREADABLE, Ticket, due_stream, rung_stream, rung_wait, ticket_of
 from .rules.head import Head
@@ -23,6 +24,9 @@ from .rules.ladder import Ladder
 
 #: The mover's name in the checkpoints; not a name that a tailer can have.
 SOURCE = "@delay"
+#: What its ownership row says; nobody waits for its lease.
+HOLDER = "mover"
+LEASE = 1.0
 #: Shortest sleep on a head, seconds: what becomes due within it moves together.
 SHORTEST_SLEEP = 0.002
 #: Longest wait for an append to an empty rung, seconds (it is woken by the append itself).
@@ -91,9 +95,17 @@ class Mover:
     `why` says why a rung cannot move now; empty: all can.
     """
 
-    def __init__(self, log: Log, checkpoints: Checkpoints, config: DelayConfig, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        log: Log,
+        checkpoints: Checkpoints,
+        ownership: Ownership,
+        config: DelayConfig,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self._log = log
         self._checkpoints = checkpoints
+        self._ownership = ownership
         self._config = config
         self._clock = clock
         self._epoch = 0
@@ -116,21 +128,28 @@ class Mover:
     async def open(self) -> list[Rung]:
         """Takes over the rungs, those of the configuration and any others that hold items. Moves nothing yet."""
         self._draining.clear()
-        opened = await self._checkpoints.open(SOURCE, 0.0)
-        self._epoch = opened.epoch
+        self._epoch = await self._take()
+        marks = await self._checkpoints.open(SOURCE, self._epoch)
         waits = {rung_stream(wait): wait for wait in self._config.rungs}
         for stream in await self._log.streams():
             wait = rung_wait(stream)
             if wait is not None:
                 waits.setdefault(stream, wait)
         ladder = self._config.ladder()
-        marks = opened.marks
         self._rungs = []
         for stream, wait in waits.items():
             await self._log.create(stream, 1)
             position = marks[stream].position if stream in marks else 0
             self._rungs.append(Rung(stream, wait, position, self._log, self._config, ladder, self._clock))
         return self._rungs
+
+    async def _take(self) -> int:
+        """Takes the ownership at once, whoever has it: a move may be repeated, so nobody waits for a former mover."""
+        while True:
+            row = await self._ownership.read(SOURCE, "")
+            taken = await self._ownership.take(SOURCE, "", HOLDER, LEASE, row.version if row else 0)
+            if taken is not None:
+                return taken.epoch
 
     async def step(self, rung: Rung) -> float | None:
         """One move of one rung: append, commit, trim. Returns as `Rung.move` does."""

@@ -58,7 +58,6 @@ class RemoteCheckpoints(StoreClient):
 
     open = remote(Checkpoints.open)
     commit = remote(Checkpoints.commit)
-    release = remote(Checkpoints.release)
     load = remote(Checkpoints.load)
 
 

@@ -1,47 +1,34 @@
-"""The checkpoints' protocol: how far each stream is done, and under which epoch.
-
-Step 1 keeps here the little of ownership that fences and restarts need (an epoch, and whether the last owner left
-nothing running); the ownership rows of DESIGN section 4 come with step 2.
-"""
+"""The checkpoints' protocol: how far each stream is done. Epochs come from the ownership store and fence the writes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 
 class Mark(NamedTuple):
-    """`position`: everything below it is settled. `ahead`: what is settled above it, as `frontier.py` encodes it."""
+    """How far a partition is.
+
+    position    everything below it is settled
+    ahead       what is settled above it, as `frontier.py` encodes it
+    handed_out  the end of what was ever handed out: at a takeover, what is unsettled below it is suspect (L14)
+    """
 
     position: int
     ahead: bytes = b""
-
-
-@dataclass(slots=True)
-class Opened:
-    """A source as its new owner finds it. `clean`: the previous owner left nothing running, so there is no need to
-    wait; `lease`: else wait for a source lease of so many seconds, stretched by the drift."""
-
-    epoch: int
-    clean: bool
-    lease: float
-    marks: dict[str, Mark]
+    handed_out: int = 0
 
 
 class Checkpoints(Protocol):
     """Durable when a method returns."""
 
-    async def open(self, source: str, lease: float) -> Opened:
-        """Starts a new epoch of the source: writes of older ones are refused from now on. `lease` is noted for
-        whoever comes next."""
+    async def open(self, source: str, epoch: int) -> dict[str, Mark]:
+        """Notes the epoch, so that writes of older ones are refused from now on, then reads the marks by partition
+        (L11). Harmless when repeated; raises StaleFence when a newer epoch was noted."""
 
     async def commit(self, source: str, epoch: int, marks: Mapping[str, Mark]) -> None:
-        """Moves marks forward, by partition; one that would go back is left as it is. Raises StaleFence when the
-        epoch is not the newest."""
-
-    async def release(self, source: str, epoch: int) -> None:
-        """Notes that nothing of this epoch is running any more. Raises StaleFence likewise."""
+        """Moves marks forward, by partition. A position that would go back is left as it is, with its `ahead`; so is
+        a `handed_out` that would (L13). Raises StaleFence when the epoch is not the one noted."""
 
     async def load(self, source: str) -> dict[str, Mark]:
         """The marks, without taking the source."""

@@ -1,4 +1,8 @@
-"""Checkpoints in SQLite: a row per source with its epoch, a row per partition with its mark."""
+"""Checkpoints in SQLite: a row per source with its epoch, a row per partition with its mark.
+
+What was handed out is in a table of its own, and `clean` and `lease` are written without a meaning, so that a file of
+version 0.1 needs no change.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Mapping
 
 from ...sdk.model.errors import StaleFence
 from ..sqlite import SqliteFile
-from .checkpoints import Mark, Opened
+from .checkpoints import Mark
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS checkpoint_sources (
@@ -23,6 +27,12 @@ CREATE TABLE IF NOT EXISTS checkpoint_marks (
     ahead BLOB NOT NULL,
     PRIMARY KEY (source, partition)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS checkpoint_handed_out (
+    source TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    handed_out INTEGER NOT NULL,
+    PRIMARY KEY (source, partition)
+) STRICT, WITHOUT ROWID;
 """
 
 
@@ -32,24 +42,22 @@ class SqliteCheckpoints:
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
 
-    async def open(self, source: str, lease: float) -> Opened:
-        def take(connection: sqlite3.Connection) -> Opened:
-            row = connection.execute(
-                "SELECT epoch, clean, lease FROM checkpoint_sources WHERE source = ?", (source,)
-            ).fetchone()
-            epoch, clean, former = row or (0, 1, 0.0)
-            connection.execute(
-                "INSERT INTO checkpoint_sources VALUES (?, ?, 0, ?)"
-                " ON CONFLICT (source) DO UPDATE SET epoch = excluded.epoch, clean = 0, lease = excluded.lease",
-                (source, epoch + 1, lease),
-            )
-            return Opened(epoch + 1, bool(clean), former, _marks(connection, source))
+    async def open(self, source: str, epoch: int) -> dict[str, Mark]:
+        def note(connection: sqlite3.Connection) -> dict[str, Mark]:
+            newest = _epoch(connection, source)
+            if newest is not None and newest > epoch:
+                raise _stale(source, epoch, newest)
+            if newest != epoch:
+                connection.execute("INSERT OR REPLACE INTO checkpoint_sources VALUES (?, ?, 0, 0)", (source, epoch))
+            return _marks(connection, source)
 
-        return await self._file.write(take)
+        return await self._file.write(note)
 
     async def commit(self, source: str, epoch: int, marks: Mapping[str, Mark]) -> None:
         def move(connection: sqlite3.Connection) -> None:
-            _check_epoch(connection, source, epoch)
+            newest = _epoch(connection, source)
+            if newest != epoch:
+                raise _stale(source, epoch, newest)
             for partition, mark in marks.items():
                 connection.execute(
                     "INSERT INTO checkpoint_marks VALUES (?, ?, ?, ?)"
@@ -57,15 +65,15 @@ class SqliteCheckpoints:
                     " ahead = excluded.ahead WHERE excluded.position >= position",
                     (source, partition, mark.position, mark.ahead),
                 )
+                if mark.handed_out:
+                    connection.execute(
+                        "INSERT INTO checkpoint_handed_out VALUES (?, ?, ?)"
+                        " ON CONFLICT (source, partition) DO UPDATE SET handed_out = excluded.handed_out"
+                        " WHERE excluded.handed_out > handed_out",
+                        (source, partition, mark.handed_out),
+                    )
 
         await self._file.write(move)
-
-    async def release(self, source: str, epoch: int) -> None:
-        def note(connection: sqlite3.Connection) -> None:
-            _check_epoch(connection, source, epoch)
-            connection.execute("UPDATE checkpoint_sources SET clean = 1 WHERE source = ?", (source,))
-
-        await self._file.write(note)
 
     async def load(self, source: str) -> dict[str, Mark]:
         return await self._file.read(lambda connection: _marks(connection, source))
@@ -73,13 +81,17 @@ class SqliteCheckpoints:
 
 def _marks(connection: sqlite3.Connection, source: str) -> dict[str, Mark]:
     rows = connection.execute(
-        "SELECT partition, position, ahead FROM checkpoint_marks WHERE source = ?", (source,)
+        "SELECT partition, position, ahead, coalesce(handed_out, 0) FROM checkpoint_marks"
+        " LEFT JOIN checkpoint_handed_out USING (source, partition) WHERE source = ?",
+        (source,),
     ).fetchall()
-    return {partition: Mark(position, ahead) for partition, position, ahead in rows}
+    return {partition: Mark(position, ahead, handed_out) for partition, position, ahead, handed_out in rows}
 
 
-def _check_epoch(connection: sqlite3.Connection, source: str, epoch: int) -> None:
+def _epoch(connection: sqlite3.Connection, source: str) -> int | None:
     row = connection.execute("SELECT epoch FROM checkpoint_sources WHERE source = ?", (source,)).fetchone()
-    if row is None or row[0] != epoch:
-        newest = row[0] if row else "none"
-        raise StaleFence(f"source {source!r}: epoch {epoch} is over (the newest is {newest}); nothing was written")
+    return None if row is None else int(row[0])
+
+
+def _stale(source: str, epoch: int, newest: int | None) -> StaleFence:
+    return StaleFence(f"source {source!r}: epoch {epoch} is over (the newest is {newest}); nothing was written")

@@ -1,4 +1,4 @@
-"""The laws that every checkpoint store obeys."""
+"""The laws that every checkpoint store obeys (L11, L13)."""
 
 from __future__ import annotations
 
@@ -10,117 +10,120 @@ from ...sdk.model.errors import StaleFence
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from .bench import MODEL, StoreBench, StoreLaws
 
-LEASE = 36.0
-
 partitions = st.sampled_from(["0", "1", "ü"])
-marks = st.builds(Mark, st.integers(0, 30), st.binary(max_size=8))
+marks = st.builds(Mark, st.integers(0, 30), st.binary(max_size=8), st.integers(0, 30))
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("open"), st.none()),
+        # How far above the newest epoch one opens.
+        st.tuples(st.just("open"), st.integers(-2, 2)),
         # How far behind the newest epoch a writer is, and what it writes.
         st.tuples(st.just("commit"), st.tuples(st.integers(0, 2), st.dictionaries(partitions, marks, max_size=3))),
-        st.tuples(st.just("release"), st.integers(0, 2)),
         st.tuples(st.just("reopen"), st.none()),
     ),
     max_size=25,
 )
 
 
+def further(old: Mark, new: Mark) -> Mark:
+    """What a mark is after a write."""
+    kept = new if new.position >= old.position else old
+    return kept._replace(handed_out=max(old.handed_out, new.handed_out))
+
+
 class CheckpointLaws(StoreLaws[Checkpoints]):
     """Epochs only rise, marks never go back, and only the newest epoch writes."""
 
-    async def test_a_new_source_starts_clean_and_without_marks(self, store: StoreBench[Checkpoints]) -> None:
-        opened = await store.engine.open("s", LEASE)
-        assert opened.clean
-        assert opened.marks == {}
-        assert opened.epoch >= 1
+    async def test_a_new_source_has_no_marks(self, store: StoreBench[Checkpoints]) -> None:
+        assert await store.engine.load("s") == {}
+        assert await store.engine.open("s", 1) == {}
 
-    async def test_every_opening_is_a_new_epoch_even_after_a_restart(self, store: StoreBench[Checkpoints]) -> None:
-        epochs = []
-        for _ in range(3):
-            epochs.append((await store.engine.open("s", LEASE)).epoch)
-            await store.reopen()
-        assert epochs == sorted(set(epochs))
-
-    async def test_an_owner_that_left_without_a_word_left_something_running(
+    async def test_after_an_opening_the_former_owner_writes_nothing_even_after_a_restart(
         self, store: StoreBench[Checkpoints]
     ) -> None:
-        # Given an owner that did not release
-        await store.engine.open("s", 12.5)
+        # Given an owner, and its successor that opened but wrote nothing yet
+        await store.engine.open("s", 4)
+        await store.engine.commit("s", 4, {"0": Mark(1)})
+        assert await store.engine.open("s", 7) == {"0": Mark(1)}
         await store.reopen()
-        # When another comes, then it learns for how long to wait
-        opened = await store.engine.open("s", LEASE)
-        assert not opened.clean
-        assert opened.lease == 12.5
+        # When the former one's late writes arrive
+        with pytest.raises(StaleFence, match="'s'"):
+            await store.engine.commit("s", 4, {"0": Mark(9, b"", 9)})
+        with pytest.raises(StaleFence, match="'s'"):
+            await store.engine.open("s", 4)
+        # Then nothing moved, and the successor writes
+        assert await store.engine.load("s") == {"0": Mark(1)}
+        await store.engine.commit("s", 7, {"0": Mark(2)})
+        assert await store.engine.load("s") == {"0": Mark(2)}
 
-    async def test_a_released_source_is_clean_for_the_next_owner_only(self, store: StoreBench[Checkpoints]) -> None:
-        first = await store.engine.open("s", LEASE)
-        await store.engine.release("s", first.epoch)
-        await store.reopen()
-        assert (await store.engine.open("s", LEASE)).clean
-        assert not (await store.engine.open("s", LEASE)).clean
+    async def test_opening_twice_under_one_epoch_is_harmless(self, store: StoreBench[Checkpoints]) -> None:
+        await store.engine.open("s", 3)
+        await store.engine.commit("s", 3, {"0": Mark(1)})
+        assert await store.engine.open("s", 3) == {"0": Mark(1)}
+        await store.engine.commit("s", 3, {"0": Mark(2)})
 
     async def test_marks_survive_and_the_next_owner_finds_them(self, store: StoreBench[Checkpoints]) -> None:
-        epoch = (await store.engine.open("s", LEASE)).epoch
-        given_marks = {"0": Mark(5, b"\x00\xff"), "a/ü": Mark(0), "2": Mark(1 << 62, b"x" * 5000)}
-        await store.engine.commit("s", epoch, given_marks)
+        await store.engine.open("s", 1)
+        given_marks = {"0": Mark(5, b"\x00\xff", 9), "a/ü": Mark(0), "2": Mark(1 << 62, b"x" * 5000, 1 << 62)}
+        await store.engine.commit("s", 1, given_marks)
         await store.reopen()
         assert await store.engine.load("s") == given_marks
-        assert (await store.engine.open("s", LEASE)).marks == given_marks
+        assert await store.engine.open("s", 2) == given_marks
 
     async def test_a_mark_never_goes_back(self, store: StoreBench[Checkpoints]) -> None:
-        epoch = (await store.engine.open("s", LEASE)).epoch
-        await store.engine.commit("s", epoch, {"0": Mark(5, b"five"), "1": Mark(5)})
+        await store.engine.open("s", 1)
+        await store.engine.commit("s", 1, {"0": Mark(5, b"five", 7), "1": Mark(5)})
         # When one write would move one mark back and another on
-        await store.engine.commit("s", epoch, {"0": Mark(4, b"four"), "1": Mark(6)})
+        await store.engine.commit("s", 1, {"0": Mark(4, b"four", 6), "1": Mark(6)})
         # Then the one stays and the other moves
-        assert await store.engine.load("s") == {"0": Mark(5, b"five"), "1": Mark(6)}
+        assert await store.engine.load("s") == {"0": Mark(5, b"five", 7), "1": Mark(6)}
+
+    async def test_what_was_handed_out_never_shrinks_and_grows_by_itself(self, store: StoreBench[Checkpoints]) -> None:
+        await store.engine.open("s", 1)
+        await store.engine.commit("s", 1, {"0": Mark(5, b"", 50)})
+        # A write that came late still says what was handed out; a later one that says less forgets nothing.
+        await store.engine.commit("s", 1, {"0": Mark(4, b"late", 60)})
+        await store.engine.commit("s", 1, {"0": Mark(6, b"", 10)})
+        await store.engine.commit("s", 1, {"0": Mark(7)})
+        assert await store.engine.load("s") == {"0": Mark(7, b"", 60)}
 
     async def test_what_is_settled_ahead_may_change_while_the_position_stays(
         self, store: StoreBench[Checkpoints]
     ) -> None:
-        epoch = (await store.engine.open("s", LEASE)).epoch
-        await store.engine.commit("s", epoch, {"0": Mark(5, b"a")})
-        await store.engine.commit("s", epoch, {"0": Mark(5, b"ab")})
+        await store.engine.open("s", 1)
+        await store.engine.commit("s", 1, {"0": Mark(5, b"a")})
+        await store.engine.commit("s", 1, {"0": Mark(5, b"ab")})
         assert await store.engine.load("s") == {"0": Mark(5, b"ab")}
-
-    async def test_a_former_epoch_writes_nothing(self, store: StoreBench[Checkpoints]) -> None:
-        old = await store.engine.open("s", LEASE)
-        new = await store.engine.open("s", LEASE)
-        with pytest.raises(StaleFence, match="'s'"):
-            await store.engine.commit("s", old.epoch, {"0": Mark(9)})
-        with pytest.raises(StaleFence):
-            await store.engine.release("s", old.epoch)
-        assert await store.engine.load("s") == {}
-        await store.engine.commit("s", new.epoch, {"0": Mark(1)})
-        assert not (await store.engine.open("s", LEASE)).clean
 
     async def test_a_source_never_opened_is_not_written(self, store: StoreBench[Checkpoints]) -> None:
         with pytest.raises(StaleFence):
             await store.engine.commit("unknown", 1, {"0": Mark(1)})
-        assert await store.engine.load("unknown") == {}
+        await store.engine.open("s", 1)
+        with pytest.raises(StaleFence):
+            await store.engine.commit("s", 2, {"0": Mark(1)})
+        assert await store.engine.load("unknown") == await store.engine.load("s") == {}
 
     async def test_sources_do_not_mix(self, store: StoreBench[Checkpoints]) -> None:
-        first = await store.engine.open("s", LEASE)
-        second = await store.engine.open("t", LEASE)
-        await store.engine.commit("s", first.epoch, {"0": Mark(5)})
-        await store.engine.release("t", second.epoch)
+        await store.engine.open("s", 1)
+        await store.engine.open("t", 9)
+        await store.engine.commit("s", 1, {"0": Mark(5, b"", 8)})
         assert await store.engine.load("t") == {}
-        assert not (await store.engine.open("s", LEASE)).clean
 
     @MODEL
     @given(steps=steps)
     def test_in_any_story_marks_only_rise_and_only_for_the_newest(self, steps: list[tuple[str, object]]) -> None:
         async def story(store: StoreBench[Checkpoints]) -> None:
-            epoch = (await store.engine.open("s", LEASE)).epoch
-            clean = False
+            epoch = 10
+            await store.engine.open("s", epoch)
             known: dict[str, Mark] = {}
             for what, value in steps:
                 if what == "open":
-                    opened = await store.engine.open("s", LEASE)
-                    assert opened.epoch > epoch
-                    assert (opened.clean, opened.marks) == (clean, known)
-                    epoch, clean = opened.epoch, False
+                    assert isinstance(value, int)
+                    if value < 0:
+                        with pytest.raises(StaleFence):
+                            await store.engine.open("s", epoch + value)
+                    else:
+                        epoch += value
+                        assert await store.engine.open("s", epoch) == known
                 elif what == "commit":
                     assert isinstance(value, tuple)
                     behind, written = value
@@ -129,15 +132,7 @@ class CheckpointLaws(StoreLaws[Checkpoints]):
                             await store.engine.commit("s", epoch - behind, written)
                     else:
                         await store.engine.commit("s", epoch, written)
-                        known |= {p: m for p, m in written.items() if m.position >= known.get(p, Mark(0)).position}
-                elif what == "release":
-                    assert isinstance(value, int)
-                    if value:
-                        with pytest.raises(StaleFence):
-                            await store.engine.release("s", epoch - value)
-                    else:
-                        await store.engine.release("s", epoch)
-                        clean = True
+                        known |= {name: further(known.get(name, Mark(0)), mark) for name, mark in written.items()}
                 else:
                     await store.reopen()
                 assert await store.engine.load("s") == known

@@ -22,6 +22,8 @@ from tailrace.stores.checkpoints.sqlite import SqliteCheckpoints
 from tailrace.stores.log import sqlite as log_sqlite
 from tailrace.stores.log.log import Record
 from tailrace.stores.log.sqlite import SqliteLog
+from tailrace.stores.ownership import sqlite as ownership_sqlite
+from tailrace.stores.ownership.sqlite import SqliteOwnership
 from tailrace.stores.sqlite import SqliteFile
 
 NOW = 1_700_000_000.0
@@ -50,10 +52,11 @@ class FakeClock:
 class Bench:
     """A log, checkpoints, a service and a mover whose rungs are stepped by hand."""
 
-    def __init__(self, log: SqliteLog, checkpoints: SqliteCheckpoints, clock: FakeClock, config: DelayConfig) -> None:
-        self.log, self.checkpoints, self.clock, self.config = log, checkpoints, clock, config
+    def __init__(self, log: SqliteLog, state: SqliteFile, clock: FakeClock, config: DelayConfig) -> None:
+        self.log, self.clock, self.config = log, clock, config
+        self.checkpoints, self.ownership = SqliteCheckpoints(state), SqliteOwnership(state, clock)
         self.service = DelayService(log, config, clock)
-        self.mover = Mover(log, checkpoints, config, clock)
+        self.mover = Mover(log, self.checkpoints, self.ownership, config, clock)
         self.arrived: list[tuple[str, float]] = []
         self._read = 0
 
@@ -85,18 +88,19 @@ def parked(id: str, delay: float, payload: bytes = b"x", function: str = "f") ->
 @asynccontextmanager
 async def opened(folder: Path, clock: FakeClock, config: DelayConfig) -> AsyncIterator[Bench]:
     log_file = SqliteFile(folder / "log.sqlite", log_sqlite.SCHEMA, name="log")
-    marks = SqliteFile(folder / "checkpoints.sqlite", checkpoints_sqlite.SCHEMA, name="checkpoints")
+    schema = checkpoints_sqlite.SCHEMA + ownership_sqlite.SCHEMA
+    state = SqliteFile(folder / "state.sqlite", schema, name="state")
     await log_file.open()
-    await marks.open()
+    await state.open()
     try:
         log = SqliteLog(log_file, clock)
         await log.open()
-        bench = Bench(log, SqliteCheckpoints(marks), clock, config)
+        bench = Bench(log, state, clock, config)
         await bench.mover.open()
         yield bench
     finally:
         await log_file.close()
-        await marks.close()
+        await state.close()
 
 
 @pytest.fixture
@@ -257,7 +261,7 @@ async def test_a_foreign_record_stops_nothing_and_is_kept(bench: Bench) -> None:
 
 async def test_a_later_mover_ends_the_earlier_ones_moves(bench: Bench) -> None:
     await bench.service.park([parked("a", 1.0)])
-    later = Mover(bench.log, bench.checkpoints, bench.config, bench.clock)
+    later = Mover(bench.log, bench.checkpoints, bench.ownership, bench.config, bench.clock)
     await later.open()
     bench.clock.pass_(1.5)
     with pytest.raises(StaleFence):
@@ -283,7 +287,7 @@ async def test_a_running_mover_outlives_a_full_disk_and_idles(bench: Bench, tmp_
     log = RefusingLog(file)
     await log.open()
     config = DelayConfig(rungs=(0.02, 0.1), max_delay=60.0)
-    service, mover = DelayService(log, config), Mover(log, bench.checkpoints, config)
+    service, mover = DelayService(log, config), Mover(log, bench.checkpoints, bench.ownership, config)
     await mover.start()
     try:
         # When its first appends are refused
