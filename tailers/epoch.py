@@ -69,7 +69,6 @@ class Epoch:
         self._held_until = 0.0
         self._schedulers: dict[str, float] = {}  # until when what was granted to it may be running; 0: it is in use
         self._listed: tuple[str, ...] = ()
-        self._mark_epoch = 0
         self._quiet_at = 0.0  # nothing that anybody handed out before can be running after this
 
     async def take(self) -> dict[str, Mark]:
@@ -95,16 +94,14 @@ class Epoch:
         self.waiting_for = ""
         self.number, self.version = row.epoch, row.version
         self._held_until = asked + self._sizes.source
-        opened = await until_available(lambda: self._checkpoints.open(self._source, self._sizes.source), self._fails)
-        self._mark_epoch = opened.epoch
-        return opened.marks
+        return await self.guarded(lambda: self._checkpoints.open(self._source, self.number))
 
     async def _take(self, version: int) -> Owner | None:
         return await self._ownership.take(self._source, WHOLE, self._holder, self._sizes.source, version)
 
     async def commit(self, marks: Mapping[str, Mark]) -> None:
         """Moves the checkpoint; raises StaleFence when another owner took the source."""
-        await self.guarded(lambda: self._checkpoints.commit(self._source, self._mark_epoch, marks))
+        await self.guarded(lambda: self._checkpoints.commit(self._source, self.number, marks))
 
     async def guarded(self, write: Callable[[], Awaitable[T]]) -> T:
         """A write under this epoch, tried until the store is reached; one that it refuses as stale is counted."""
