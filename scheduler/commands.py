@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,11 +45,13 @@ async def _explain(id: str, scheduler: str, gateway: str | None) -> dict[str, An
 
     client = SchedulerClient(scheduler)
     unreachable = ""
+    clogged: dict[str, str] = {}
     try:
         reply = await client.explain(id)
         if reply.known:
             facts = {"id": id, "state": reply.state, "reason": reply.reason, "detail": reply.detail}
             return facts | {"worker": reply.worker, "ahead": reply.ahead}
+        clogged = {each.function: each.reason for each in (await client.inspect()).clogged}
     except Unavailable as error:
         unreachable = str(error)
     finally:
@@ -61,12 +64,14 @@ async def _explain(id: str, scheduler: str, gateway: str | None) -> dict[str, An
                 or "no scheduler has it now; what rests in a source of its own is known only while in flight"
             )
             return {"id": id, "state": "unknown", "reason": "unknown", "detail": detail}
-        reason, detail = resting(status, await asked.limits(), time.time())
+        reason, detail = resting(status, await asked.limits(), time.time(), clogged)
     return {"id": id, "state": status.state, "reason": reason, "detail": unreachable or detail}
 
 
-def resting(status: WorkloadStatus, limits: Snapshot, now: float) -> tuple[str, str]:
-    """Why a workload that no scheduler has is where it is: a reason code, and a sentence."""
+def resting(  # noqa: PLR0911 - one return per reason
+    status: WorkloadStatus, limits: Snapshot, now: float, clogged: Mapping[str, str]
+) -> tuple[str, str]:
+    """Why a workload that no scheduler has is where it is: a reason code, and a sentence. `clogged`: function → why."""
     name = status.function
     if status.ended:
         return "ended", status.reason or f"it ended as {status.state}"
@@ -77,6 +82,8 @@ def resting(status: WorkloadStatus, limits: Snapshot, now: float) -> tuple[str, 
         if gate.function == name and gate.collection in ("", status.kind.collection):
             why = f": {gate.why}" if gate.why else ""
             return gate.action, f"a gate ({gate.action}) is set by {gate.who or 'an operator'}{why}"
+    if name in clogged:
+        return "outage", clogged[name]
     if all(function.name != name for function in limits.functions):
         return "unknown_function", f"no worker has ever registered {name!r}"
     if status.state in ("claimed", "processing"):
