@@ -1,0 +1,109 @@
+"""What became of every position of a stream, or of every workload of a queue: the classes, and whether they sum up.
+
+The audit can fail because it has two witnesses that do not copy from each other: the frontier says which positions are
+settled, and what settles them says how (`tailers/rules/audit.py`); what left for a store must be there or must have
+ended there. (Chaperone, Uber's audit of its streams, counts in windows at every hop; here there is one hop, so single
+positions can be named.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Fate(IntEnum):
+    """How a position ended. The numbers are in checkpoints and never change meaning; 0 is a position that has not."""
+
+    SUCCEEDED = 1
+    DELAYED = 2  # durably in the delay service; what became of it there is the ledger's to say
+    DEAD = 3
+    DROPPED = 4  # by an operator's gate
+    EXPIRED = 5
+    CANCELLED = 6
+    FILTERED = 7
+    ABSENT = 8  # nothing was ever to be had there: compacted, a marker, a file that was gone
+    LOST = 9  # lost to retention: the source forgot it before it ran
+
+    @property
+    def label(self) -> str:
+        """The name users see."""
+        return _LABELS.get(self, self.name.lower())
+
+
+_LABELS = {Fate.LOST: "lost to retention"}
+#: The classes of what has not ended.
+HELD, IN_FLIGHT, UNREAD = "held", "in flight", "unread"
+#: Below a checkpoint, in a part of the stream: those that ended in ways that only the whole can tell apart.
+SETTLED = "settled"
+#: Positions that an answer names of each kind of fault.
+NAMED = 100
+
+
+@dataclass(slots=True)
+class Audit:
+    """Of one range of positions of one partition, `first` to before `end`; of a queue: 0 to how many were taken in.
+
+    counts    by class; their sum is to be the range's length
+    missing   positions that are in no class: the first NAMED, `missing_count` says how many
+    doubled   positions that ended twice, or are in two places; likewise
+    faults    what does not agree, for people
+    """
+
+    tailer: str
+    partition: str
+    first: int
+    end: int
+    counts: dict[str, int] = field(default_factory=dict)
+    missing: list[int] = field(default_factory=list)
+    doubled: list[int] = field(default_factory=list)
+    missing_count: int = 0
+    doubled_count: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        """How many positions there are."""
+        return self.end - self.first
+
+    @property
+    def sum(self) -> int:
+        """How many of them are in a class."""
+        return sum(self.counts.values())
+
+    @property
+    def good(self) -> bool:
+        """Whether every position is in exactly one class, and all witnesses agree."""
+        return self.sum == self.length and not (self.missing_count or self.doubled_count or self.faults)
+
+    def verdict(self) -> list[str]:
+        """What does not agree; empty when all does."""
+        said = list(self.faults)
+        if self.missing_count:
+            said.append(f"{self.missing_count} in no class: {ranges(self.missing, self.missing_count)}")
+        if self.doubled_count:
+            said.append(f"{self.doubled_count} counted twice: {ranges(self.doubled, self.doubled_count)}")
+        if not said and self.sum != self.length:
+            said.append(f"the classes sum up to {self.sum} of {self.length}")
+        return said
+
+
+def ranges(positions: Sequence[int], count: int) -> str:
+    """Rising positions for people: `3, 7–9, …`. `count`: how many there are in all."""
+    parts: list[list[int]] = []
+    for position in positions:
+        if parts and parts[-1][1] == position - 1:
+            parts[-1][1] = position
+        else:
+            parts.append([position, position])
+    said = [str(first) if first == last else f"{first}–{last}" for first, last in parts]
+    return ", ".join(said + ["…"] * (count > len(positions)))
+
+
+def queue_audit(tailer: str, taken: int, states: Mapping[str, int], forgotten: int) -> Audit:
+    """Of a queue: what was ever taken in must be in one state, or have ended and been forgotten by the retention."""
+    counts = {name: count for name, count in states.items() if count}
+    if forgotten:
+        counts["ended and forgotten"] = forgotten
+    return Audit(tailer, "", 0, taken, counts)

@@ -1,0 +1,160 @@
+"""How every position of one partition ended: THE book, kept beside the frontier and never read from it.
+
+The frontier has one bit a position and knows that something is settled; the book has one byte and knows how. What
+settles a position says it to both. When the frontier has passed a stretch, the book counts it: a byte that is still 0
+is a position that was passed without having ended (lost), and a byte that was written twice is one that ended twice.
+So a healthy stream writes nine numbers with its checkpoint, and nothing per item.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+
+from ...sdk.model.audit import NAMED, Fate
+
+_FATES = tuple(Fate)
+_NONE = 0
+_OPEN = b"\x00"
+
+
+class Book:
+    """Positions from `start` on.
+
+    start     where the book begins
+    position  everything below it is counted in `tally`, by fate
+    missing   passed without a fate; `doubled`: ended twice. The first NAMED of them, and how many.
+
+    Invariant: `sum(tally) + missing_count == position - start`. `_fates` covers [position, position + len), one byte
+    each: 0 or a Fate; nothing from `_end` on was read in this life.
+    """
+
+    __slots__ = ("_end", "_fates", "doubled", "doubled_count", "missing", "missing_count", "position", "start", "tally")
+
+    def __init__(self, position: int, saved: bytes = b"", ahead: bytes = b"") -> None:
+        """From what `encode` gave with the checkpoint at `position`. Without it the book begins here: what the
+        checkpoint says is settled above (`ahead`, a byte of 0 or 1 each) then counts as succeeded."""
+        self.start = self.position = self._end = position
+        self.tally = [0] * (max(_FATES) + 1)
+        self.missing: list[int] = []
+        self.doubled: list[int] = []
+        self.missing_count = self.doubled_count = 0
+        self._fates = bytearray(ahead.rstrip(_OPEN))
+        if saved:
+            self._load(saved)
+
+    def read(self, positions: Sequence[int], absent: Sequence[int] = (), gap: Fate = Fate.ABSENT) -> None:
+        """Takes note of positions just read, rising: `absent` ones hold nothing, and those between that did not come
+        are `gap`. What was read before, or ended in an earlier life, stays as it is."""
+        count = len(positions)
+        if not absent and count and positions[0] == self._end == positions[-1] - count + 1:
+            self._end += count
+            return
+        stop = max(positions[-1] if count else -1, max(absent, default=-1)) + 1
+        if stop <= self._end:
+            return
+        first = self._end
+        self._cover(stop)
+        fates, base = self._fates, self.position
+        fresh = bytearray([gap]) * (stop - first)
+        for position in positions:
+            if position >= first:
+                fresh[position - first] = _NONE
+        for position in absent:
+            if position >= first:
+                fresh[position - first] = Fate.ABSENT
+        known = fates[first - base : stop - base]
+        if known.count(_NONE) != len(known):
+            for index, fate in enumerate(known):
+                if fate:
+                    fresh[index] = fate
+        fates[first - base : stop - base] = fresh
+        self._end = stop
+
+    def settle(self, positions: Sequence[int], fate: Fate) -> None:
+        """These ended so; positions rise."""
+        count = len(positions)
+        if not count:
+            return
+        base = self.position
+        first, last = positions[0] - base, positions[-1] - base
+        self._cover(positions[-1] + 1)
+        fates = self._fates
+        if first >= 0 and last - first == count - 1 and fates.count(_NONE, first, last + 1) == count:
+            fates[first : last + 1] = bytes((fate,)) * count
+            return
+        for position in positions:
+            place = position - base
+            if place < 0 or fates[place]:
+                self._double(position)
+            else:
+                fates[place] = fate
+
+    def passed(self, position: int) -> None:
+        """The frontier says that everything below `position` is settled."""
+        count = position - self.position
+        if count <= 0:
+            return
+        self._cover(position)
+        gone = self._fates[:count]
+        counted = gone.count(Fate.SUCCEEDED)
+        self.tally[Fate.SUCCEEDED] += counted
+        if counted != count:
+            for fate in _FATES[1:]:
+                self.tally[fate] += gone.count(fate)
+            self._miss(gone)
+        del self._fates[:count]
+        self.position = position
+        self._end = max(self._end, position)
+
+    def open(self) -> list[int]:
+        """The positions read in this life that have not ended, rising."""
+        size = self._end - self.position
+        return [self.position + index for index, fate in enumerate(self._fates[:size]) if not fate] + list(
+            range(self.position + min(size, len(self._fates)), self._end)
+        )
+
+    def ahead(self) -> dict[Fate, int]:
+        """How many ended in each way above `position`."""
+        return {fate: count for fate in _FATES if (count := self._fates.count(fate))}
+
+    @property
+    def end(self) -> int:
+        """The next position that was never read."""
+        return self._end
+
+    def encode(self) -> bytes:
+        """The book, for the checkpoint at `position`."""
+        head = [self.start, self.tally[1:], self.missing_count, self.missing, self.doubled_count, self.doubled]
+        text = json.dumps(head, separators=(",", ":")).encode()
+        ahead = bytes(self._fates).rstrip(_OPEN)
+        return text + b"\n" + zlib.compress(ahead, 1) if ahead else text
+
+    def _load(self, saved: bytes) -> None:
+        text, _, ahead = saved.partition(b"\n")
+        start, tally, missing_count, missing, doubled_count, doubled = json.loads(text)
+        self.start = start
+        self.tally = [0, *tally]
+        self.missing_count, self.missing = missing_count, missing
+        self.doubled_count, self.doubled = doubled_count, doubled
+        self._fates = bytearray(zlib.decompress(ahead)) if ahead else bytearray()
+
+    def _cover(self, end: int) -> None:
+        """Has a byte for every position below `end`."""
+        short = end - self.position - len(self._fates)
+        if short > 0:
+            self._fates.extend(bytes(short))
+
+    def _miss(self, gone: bytearray) -> None:
+        index = gone.find(_NONE)
+        while index >= 0:
+            self.missing_count += 1
+            if len(self.missing) < NAMED:
+                self.missing.append(self.position + index)
+            index = gone.find(_NONE, index + 1)
+
+    def _double(self, position: int) -> None:
+        self.doubled_count += 1
+        if len(self.doubled) < NAMED:
+            self.doubled.append(position)
