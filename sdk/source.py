@@ -25,12 +25,14 @@ class Capabilities:
     renews           a lease can be prolonged (functions may run longer than one lease)
     stable_identity  an item keeps its id across redelivery
     delays           an item can be returned with a delay
+    holes            a position may never have held anything (compaction, markers); else it was lost to retention
     """
 
     rereads: bool = True
     renews: bool = True
     stable_identity: bool = True
     delays: bool = True
+    holes: bool = False
 
 
 @dataclass(slots=True)

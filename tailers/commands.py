@@ -79,6 +79,7 @@ def tailer_list(
         "in_flight",
         "held",
         "lag",
+        "unaccounted",
         "since",
         "detail",
     ]

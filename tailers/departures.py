@@ -3,10 +3,12 @@ the frontier pass them (law 3)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..sdk.clock import Clock
+from ..sdk.model.audit import Fate
 from ..sdk.model.dead_letter import DeadLetter
 from ..sdk.model.errors import UserError
 from ..sdk.model.outcome import Outcome
@@ -33,10 +35,9 @@ class Departing(NamedTuple):
     fence: int
     ended: Ended
 
-    @property
-    def tag(self) -> Tag:
+    def tag(self, fate: Fate) -> Tag:
         """What is settled when it is in its store."""
-        return Tag(self.partition, self.batch.positions[self.place], len(self.batch.payloads[self.place]))
+        return Tag(self.partition, self.batch.positions[self.place], len(self.batch.payloads[self.place]), fate)
 
     def history(self, now: float) -> History:
         """What happened to it before this end: in this epoch, else when it was parked. `now`: wall clock seconds."""
@@ -56,6 +57,7 @@ class Tag(NamedTuple):
     partition: Partition
     position: int
     size: int
+    fate: Fate
 
 
 class Departures:
@@ -90,6 +92,10 @@ class Departures:
         """Why a store refuses; empty when none does."""
         return self._parks.why or self._dead.why or self._results.why
 
+    def tags(self) -> Iterator[Tag]:
+        """Everything that is on its way into a store."""
+        return chain(self._parks.tags(), self._dead.tags(), self._results.tags())
+
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         """The loops that write."""
         return [self._parks.run(), self._dead.run(), self._results.run()]
@@ -116,7 +122,7 @@ class Departures:
             expires_at=extra.expires_at,
             progress=ended.progress or extra.progress,
         )
-        self._parks.add(parked, len(parked.payload), item.tag)
+        self._parks.add(parked, len(parked.payload), item.tag(Fate.DELAYED))
 
     def bury(self, item: Departing, settlement: Settlement) -> None:
         """To the dead letters, with the reason."""
@@ -138,11 +144,11 @@ class Departures:
             headers=mapped.headers[index],
             progress=ended.progress or extra.progress,
         )
-        self._dead.add(letter, len(letter.payload), item.tag)
+        self._dead.add(letter, len(letter.payload), item.tag(Fate.DEAD))
 
     def store(self, item: Departing, result: bytes) -> None:
         """A success whose return value is kept."""
-        self._results.add((item.mapped.ids[item.place], result), len(result), item.tag)
+        self._results.add((item.mapped.ids[item.place], result), len(result), item.tag(Fate.SUCCEEDED))
 
     async def _write_parks(self, items: list[Parked]) -> None:
         """What the delay service refuses for good (a delay beyond its bound) is a dead letter."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -63,11 +63,17 @@ class DurableWriter(Generic[T, Tag]):
         self._done = done
         self._items: deque[tuple[T, int, Tag]] = deque()
         self._wake = asyncio.Event()
-        self._writing = 0
+        self._writing: list[Tag] = []
         self.why = ""
 
     def __len__(self) -> int:
-        return len(self._items) + self._writing
+        return len(self._items) + len(self._writing)
+
+    def tags(self) -> Iterator[Tag]:
+        """The tags of everything that is not durable yet."""
+        yield from self._writing
+        for _, _, tag in self._items:
+            yield tag
 
     def add(self, item: T, size: int, tag: Tag) -> None:
         """Takes an item of so many bytes."""
@@ -81,9 +87,9 @@ class DurableWriter(Generic[T, Tag]):
             self._wake.clear()
             while self._items:
                 batch, tags = self._next()
-                self._writing = len(batch)
+                self._writing = tags
                 await until_available(partial(self._write, batch), self._failing)
-                self._writing = 0
+                self._writing = []
                 self._done(tags)
 
     def _next(self) -> tuple[list[T], list[Tag]]:

@@ -79,6 +79,7 @@ class Holding:
         self._clock = clock
         self._wake = wake
         self._again: list[Again] = []
+        self._reading: defaultdict[str, set[int]] = defaultdict(set)  # by partition, until they are here
         self._kept_items = 0
         self._kept_bytes = 0
 
@@ -119,12 +120,19 @@ class Holding:
             self._offer()
             while self._again:
                 again, self._again = self._again, []
+                for entry in again:
+                    self._reading[entry.part.name].update(entry.positions)
                 for part in {entry.part for entry in again}:
                     await self._read_again(part, [entry for entry in again if entry.part is part])
 
     def functions(self) -> set[str]:
         """The functions of what is held."""
         return {kind.function for part in self._partitions.values() for kind in part.held.counts()}
+
+    def positions(self, part: Partition) -> list[int]:
+        """Where the items of a partition are that are held, wait behind others, or are being read again."""
+        again = [position for entry in self._again if entry.part is part for position in entry.positions]
+        return [*part.held_positions(), *again, *self._reading[part.name]]
 
     def why(self) -> str:
         """The three commonest reasons why items are held, each with their number."""
@@ -176,6 +184,7 @@ class Holding:
             for entry, count in Counter(entries[position] for position in positions).items():
                 entry.credit.give({entry.cell: count})
             self.reading_again -= len(positions)
+            self._reading[part.name].difference_update(positions)
             gone = set(positions).difference(batch.positions)
             if gone:
                 self._owner.gone(part, sorted(gone))

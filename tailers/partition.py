@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from ..sdk.model.audit import Fate
 from ..sdk.model.workload import Headers, Kind
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
-from .rules.frontier import Frontier
+from .rules.audit import Book
+from .rules.frontier import Frontier, decode
 from .rules.held import Held
 from .rules.order import Order
 from .rules.settlement import History
@@ -26,21 +28,30 @@ class Kept(NamedTuple):
 class Partition:
     """Invariants: every position in [frontier.position, frontier.end) that is not settled is in exactly one place: in
     flight, in `held`, taken from it to be read again, waiting in a line of `order` (None: nothing waits for another),
-    or on its way into a store. `kept` and `troubles` name only such positions."""
+    or on its way into a store. `kept` and `troubles` name only such positions. `book` hears what `frontier` hears."""
 
-    __slots__ = ("_committed", "frontier", "held", "kept", "name", "order", "troubles")
+    __slots__ = ("_committed", "book", "frontier", "held", "kept", "name", "order", "troubles")
 
     def __init__(self, name: str, mark: Mark) -> None:
         self.name = name
         self.frontier = Frontier(mark.position, mark.ahead)
+        self.book = Book(mark.position, mark.book, b"" if mark.book else decode(mark.ahead))
         self.held = Held()
         self.kept: dict[int, Kept] = {}
         self.troubles: dict[int, History] = {}
         self.order: Order | None = None
         self._committed = mark
 
-    def settle(self, positions: Sequence[int]) -> None:
-        """These are done or durably elsewhere."""
+    def read(self, batch: StreamBatch, gap: Fate) -> list[int] | None:
+        """Takes note of what was just read; positions that did not come are `gap`. Returns the indexes that are to be
+        run, None for all."""
+        run = self.frontier.read(batch.positions, batch.absent)
+        self.book.read(batch.positions, batch.absent, gap)
+        return run
+
+    def settle(self, positions: Sequence[int], fate: Fate) -> None:
+        """These are done or durably elsewhere: how, is `fate`."""
+        self.book.settle(positions, fate)
         count = len(positions)
         if count > 1 and positions[-1] - positions[0] == count - 1:
             self.frontier.settle_range(positions[0], positions[-1])
@@ -56,7 +67,8 @@ class Partition:
     def mark(self) -> Mark | None:
         """What a checkpoint should say now; None when it says so already."""
         self.frontier.advance()
-        mark = Mark(self.frontier.position, self.frontier.encode())
+        self.book.passed(self.frontier.position)
+        mark = Mark(self.frontier.position, self.frontier.encode(), book=self.book.encode())
         return None if mark == self._committed else mark
 
     def committed(self, mark: Mark) -> None:
@@ -71,6 +83,10 @@ class Partition:
     def waiting(self) -> int:
         """How many items are held, and how many wait behind those of their key."""
         return len(self.held) + (0 if self.order is None else self.order.waiting)
+
+    def held_positions(self) -> list[int]:
+        """The positions of what is held, and of what waits behind others of its key."""
+        return [*self.held.positions(), *(() if self.order is None else self.order.positions())]
 
     def stuck(self, positions: Sequence[int]) -> None:
         """What waits behind these, if anything, waits long."""

@@ -199,6 +199,11 @@ class Pump(ABC):
         return set() if only is None else {only}
 
     @property
+    def unaccounted(self) -> int:
+        """How many items the running audit misses or counts twice."""
+        return 0
+
+    @property
     @abstractmethod
     def clogged(self) -> str:
         """Why nothing more is read although there may be more; empty when that is not so."""

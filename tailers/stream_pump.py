@@ -14,6 +14,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
 from ..sdk.model.demand import Cell
 from ..sdk.model.errors import TailraceError
 from ..sdk.model.outcome import Outcome
@@ -31,9 +32,16 @@ from .partition import Partition, chosen
 from .pump import Counts, Out, Pump, Setup
 from .rules.clog import may_read
 from .rules.settlement import Action, History
+from .rules.stock import take_stock
 from .rules.window import FULL, Room
 from .session import Renewal
 
+_FATES = {
+    Outcome.SUCCESS: Fate.SUCCEEDED,
+    Outcome.DROPPED: Fate.DROPPED,
+    Outcome.EXPIRED: Fate.EXPIRED,
+    Outcome.CANCELLED: Fate.CANCELLED,
+}
 #: A read waits this long for the first item; it ends at once when one comes.
 READ_WAIT = 5.0
 
@@ -145,7 +153,7 @@ class StreamPump(Pump):
         part = self._partitions.get(batch.partition)
         if part is None:
             part = self._partitions[batch.partition] = Partition(batch.partition, Mark(0))
-        run = part.frontier.read(batch.positions, batch.absent)
+        run = part.read(batch, Fate.ABSENT if self.source.capabilities.holes else Fate.LOST)
         if run is not None or batch.absent:
             batch = chosen(batch, run) if run is not None else batch
             self._commit_wake.set()
@@ -232,7 +240,7 @@ class StreamPump(Pump):
 
     def gone(self, part: Partition, positions: list[int]) -> None:
         """The source has these no more: the frontier passes them."""
-        part.settle(positions)
+        part.settle(positions, Fate.LOST)
         self.wake()
 
     # Settle.
@@ -243,7 +251,7 @@ class StreamPump(Pump):
         positions = batch.positions
         if len(indexes) != len(positions):
             positions = [positions[index] for index in indexes]
-        part.settle(positions)
+        part.settle(positions, Fate.SUCCEEDED)
         self.window.give(len(indexes), out.release(indexes))
         self.counts.settled += len(indexes)
 
@@ -270,15 +278,15 @@ class StreamPump(Pump):
                 not_before = self.clock.monotonic() + settlement.delay if settlement.delay else 0.0
                 self._holding.hold(part, kind, batch, index, not_before)
             case Action.DONE:
-                part.settle((position,))
+                part.settle((position,), _FATES[Outcome(ended.outcome)])
                 self.window.give(1, len(batch.payloads[index]))
                 self.counts.settled += 1
         out.release((index,))
 
     def _departed(self, tags: list[Tag]) -> None:
         """Items that are durably elsewhere: now, and only now, the frontier may pass them."""
-        for part, position, size in tags:
-            part.settle((position,))
+        for part, position, size, fate in tags:
+            part.settle((position,), fate)
             self.window.give(1, size)
         self.wake()
 
@@ -332,6 +340,30 @@ class StreamPump(Pump):
         self.wake()
 
     # What people see.
+
+    def audits(self, partition: str = "", span: tuple[int, int] | None = None) -> list[Audit]:
+        """What became of every position of each partition, or of a range of one."""
+        found = []
+        for name in sorted(self._partitions):
+            if not partition or name == partition:
+                part = self._partitions[name]
+                part.mark()
+                places = {IN_FLIGHT: self._in_flight(part), HELD: self._holding.positions(part)}
+                found.append(take_stock(self.config.name, name, part.book, places, span))
+        return found
+
+    def _in_flight(self, part: Partition) -> list[int]:
+        """The positions of what is out, or on its way into a store."""
+        out = [flight for flight in self.flights.values() if flight.place.partition is part]
+        going = [flight.place.batch.positions[index] for flight in out for index in flight.still_open()]
+        return [*going, *(tag.position for tag in self._departures.tags() if tag.partition is part)]
+
+    @property
+    def unaccounted(self) -> int:
+        """How many positions are in no class or in two: 0 unless something is wrong."""
+        faults = sum(part.book.missing_count + part.book.doubled_count for part in self._partitions.values())
+        open_ones = sum(part.frontier.unsettled for part in self._partitions.values())
+        return faults + abs(open_ones - self.in_flight - self.held - len(self._departures))
 
     @property
     def starting(self) -> str:

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import structlog
 
-from ..sdk.model.errors import StaleFence, UserError
+from ..sdk.model.audit import Audit
+from ..sdk.model.errors import InvalidRequest, NotConnected, StaleFence, UserError
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
 from .config import TailerConfig
@@ -113,6 +114,7 @@ class Tailer:
             held=0 if pump is None else pump.held,
             lag=-1 if pump is None else pump.lag,
             detail=detail,
+            unaccounted=0 if pump is None else pump.unaccounted,
             since=0.0 if pump is None else min((closed.since for closed in pump.outages), default=0.0),
             healthy=verdict.healthy,
             idle=verdict.idle,
@@ -120,6 +122,16 @@ class Tailer:
             why=verdict.why,
             stale_writes=counts.stale_writes,
         )
+
+    def audits(self, partition: str = "", span: tuple[int, int] | None = None) -> list[Audit]:
+        """What became of every position of each partition, or of a range of one. Raises InvalidRequest for a range that
+        is none or a source that has no positions, NotConnected while there is nothing to say."""
+        pump = self._pump
+        if pump is None:
+            raise NotConnected(f"the tailer {self.config.name!r} does not run: {self._failure or 'it is stopped'}")
+        if not isinstance(pump, StreamPump):
+            raise InvalidRequest(f"the tailer {self.config.name!r} reads a queue, which has no positions")
+        return pump.audits(partition, span)
 
     def _set_paused(self, paused: bool) -> None:
         self._paused = paused

@@ -12,11 +12,13 @@ class Mark(NamedTuple):
     position    everything below it is settled
     ahead       what is settled above it, as `frontier.py` encodes it
     handed_out  the end of what was ever handed out: at a takeover, what is unsettled below it is suspect (L14)
+    book        how it all ended, as `audit.py` encodes it; it stays with `position` and `ahead`
     """
 
     position: int
     ahead: bytes = b""
     handed_out: int = 0
+    book: bytes = b""
 
 
 class Checkpoints(Protocol):

@@ -1,6 +1,6 @@
 """Checkpoints in SQLite: a row per source with its epoch, a row per partition with its mark.
 
-What was handed out is in a table of its own, and `clean` and `lease` are written without a meaning, so that a file of
+What was handed out and the books are in tables of their own, and `clean` and `lease` are written without a meaning, so that a file of
 version 0.1 needs no change.
 """
 
@@ -31,6 +31,12 @@ CREATE TABLE IF NOT EXISTS checkpoint_handed_out (
     source TEXT NOT NULL,
     partition TEXT NOT NULL,
     handed_out INTEGER NOT NULL,
+    PRIMARY KEY (source, partition)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS checkpoint_books (
+    source TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    book BLOB NOT NULL,
     PRIMARY KEY (source, partition)
 ) STRICT, WITHOUT ROWID;
 """
@@ -65,6 +71,11 @@ class SqliteCheckpoints:
                     " ahead = excluded.ahead WHERE excluded.position >= position",
                     (source, partition, mark.position, mark.ahead),
                 )
+                connection.execute(
+                    "INSERT OR REPLACE INTO checkpoint_books SELECT source, partition, ? FROM checkpoint_marks"
+                    " WHERE source = ? AND partition = ? AND position = ?",
+                    (mark.book, source, partition, mark.position),
+                )
                 if mark.handed_out:
                     connection.execute(
                         "INSERT INTO checkpoint_handed_out VALUES (?, ?, ?)"
@@ -81,11 +92,12 @@ class SqliteCheckpoints:
 
 def _marks(connection: sqlite3.Connection, source: str) -> dict[str, Mark]:
     rows = connection.execute(
-        "SELECT partition, position, ahead, coalesce(handed_out, 0) FROM checkpoint_marks"
-        " LEFT JOIN checkpoint_handed_out USING (source, partition) WHERE source = ?",
+        "SELECT partition, position, ahead, coalesce(handed_out, 0), coalesce(book, x'') FROM checkpoint_marks"
+        " LEFT JOIN checkpoint_handed_out USING (source, partition)"
+        " LEFT JOIN checkpoint_books USING (source, partition) WHERE source = ?",
         (source,),
     ).fetchall()
-    return {partition: Mark(position, ahead, handed_out) for partition, position, ahead, handed_out in rows}
+    return {partition: Mark(*mark) for partition, *mark in rows}
 
 
 def _epoch(connection: sqlite3.Connection, source: str) -> int | None:

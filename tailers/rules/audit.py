@@ -115,9 +115,14 @@ class Book:
             range(self.position + min(size, len(self._fates)), self._end)
         )
 
+    def ended(self, first: int, end: int) -> dict[Fate, int]:
+        """How many of the positions in a range that was not passed ended in each way."""
+        start, stop = max(0, first - self.position), max(0, end - self.position)
+        return {fate: count for fate in _FATES if (count := self._fates.count(fate, start, stop))}
+
     def ahead(self) -> dict[Fate, int]:
-        """How many ended in each way above `position`."""
-        return {fate: count for fate in _FATES if (count := self._fates.count(fate))}
+        """The same for everything above `position`."""
+        return self.ended(self.position, self.position + len(self._fates))
 
     @property
     def end(self) -> int:

@@ -102,6 +102,14 @@ class Held:
         self._later = [(time, position, new_kind(kind)) for time, position, kind in self._later]
         heapq.heapify(self._later)
 
+    def positions(self) -> Iterator[int]:
+        """All of them, in no order."""
+        for kinds in self._ready.values():
+            for waiting in kinds.values():
+                yield from waiting
+        for _, position, _ in self._later:
+            yield position
+
     def counts(self) -> dict[Kind, int]:
         """How many wait of each kind, for people."""
         counts = {kind: len(waiting) for kinds in self._ready.values() for kind, waiting in kinds.items()}

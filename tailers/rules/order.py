@@ -9,7 +9,7 @@ is done or dead. Other keys pass. With `order: partition` a partition has one ke
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ...sdk.model.workload import Kind
@@ -116,6 +116,12 @@ class Order:
                 assert line is not None
                 position, kind = line[index]
                 line[index] = Waiting(position, new_kind(kind))
+
+    def positions(self) -> Iterator[int]:
+        """Those of all that wait."""
+        for line in self._lines.values():
+            for each in line or ():
+                yield each.position
 
     def longest(self) -> tuple[str, int, int] | None:
         """The key behind whose head most items wait, that head's position, and their number; None when none wait."""

@@ -11,7 +11,7 @@ from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from .bench import MODEL, StoreBench, StoreLaws
 
 partitions = st.sampled_from(["0", "1", "ü"])
-marks = st.builds(Mark, st.integers(0, 30), st.binary(max_size=8), st.integers(0, 30))
+marks = st.builds(Mark, st.integers(0, 30), st.binary(max_size=8), st.integers(0, 30), st.binary(max_size=8))
 steps = st.lists(
     st.one_of(
         # How far above the newest epoch one opens.
@@ -63,7 +63,7 @@ class CheckpointLaws(StoreLaws[Checkpoints]):
 
     async def test_marks_survive_and_the_next_owner_finds_them(self, store: StoreBench[Checkpoints]) -> None:
         await store.engine.open("s", 1)
-        given_marks = {"0": Mark(5, b"\x00\xff", 9), "a/ü": Mark(0), "2": Mark(1 << 62, b"x" * 5000, 1 << 62)}
+        given_marks = {"0": Mark(5, b"\x00\xff", 9), "a/ü": Mark(0, book=b"\x00book"), "2": Mark(1 << 62, b"x" * 5000, 1 << 62)}
         await store.engine.commit("s", 1, given_marks)
         await store.reopen()
         assert await store.engine.load("s") == given_marks

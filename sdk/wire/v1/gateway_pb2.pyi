@@ -404,7 +404,7 @@ class OverviewRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class TailerOverview(_message.Message):
-    __slots__ = ("name", "kind", "state", "read", "settled", "parked", "dead", "in_flight", "held", "lag", "detail", "since", "healthy", "idle", "cause", "why", "stale_writes")
+    __slots__ = ("name", "kind", "state", "read", "settled", "parked", "dead", "in_flight", "held", "lag", "detail", "since", "healthy", "idle", "cause", "why", "stale_writes", "unaccounted")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -422,6 +422,7 @@ class TailerOverview(_message.Message):
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
     STALE_WRITES_FIELD_NUMBER: _ClassVar[int]
+    UNACCOUNTED_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: str
     state: str
@@ -439,7 +440,8 @@ class TailerOverview(_message.Message):
     cause: str
     why: str
     stale_writes: int
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[str] = ..., read: _Optional[int] = ..., settled: _Optional[int] = ..., parked: _Optional[int] = ..., dead: _Optional[int] = ..., in_flight: _Optional[int] = ..., held: _Optional[int] = ..., lag: _Optional[int] = ..., detail: _Optional[str] = ..., since: _Optional[float] = ..., healthy: _Optional[bool] = ..., idle: _Optional[float] = ..., cause: _Optional[str] = ..., why: _Optional[str] = ..., stale_writes: _Optional[int] = ...) -> None: ...
+    unaccounted: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[str] = ..., read: _Optional[int] = ..., settled: _Optional[int] = ..., parked: _Optional[int] = ..., dead: _Optional[int] = ..., in_flight: _Optional[int] = ..., held: _Optional[int] = ..., lag: _Optional[int] = ..., detail: _Optional[str] = ..., since: _Optional[float] = ..., healthy: _Optional[bool] = ..., idle: _Optional[float] = ..., cause: _Optional[str] = ..., why: _Optional[str] = ..., stale_writes: _Optional[int] = ..., unaccounted: _Optional[int] = ...) -> None: ...
 
 class CountByName(_message.Message):
     __slots__ = ("name", "count")

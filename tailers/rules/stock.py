@@ -1,0 +1,83 @@
+"""Stocktaking: every position of a range is in exactly one class. THE rule by which an audit of a stream sums up.
+
+Below the frontier the book has counted how everything ended. Above it every position is taken in hand: it ended, or it
+is in exactly one of the places where an item may be (in flight, held), or it was not read yet. An item in no place is
+lost although nothing has passed it yet; one in two places may run twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...sdk.model.audit import HELD, IN_FLIGHT, NAMED, SETTLED, UNREAD, Audit, Fate
+from ...sdk.model.errors import InvalidRequest
+from .audit import Book
+
+
+def take_stock(
+    tailer: str, partition: str, book: Book, places: Mapping[str, Iterable[int]], span: tuple[int, int] | None = None
+) -> Audit:
+    """The audit of the positions in `span` (first, end); None: of everything from the book's start to the last one
+    read. `places` names the positions that have not ended by where they are: HELD, IN_FLIGHT.
+
+    Raises InvalidRequest for a range that begins before the book.
+    """
+    first, end = span or (book.start, book.end)
+    if first < book.start or end < first:
+        raise InvalidRequest(
+            f"{tailer}, partition {partition!r}: the range {first}:{end} is not one: it must begin at {book.start}, "
+            "where the audit began, or later, and end after that"
+        )
+    audit = Audit(tailer, partition, first, end)
+    _below(audit, book)
+    _above(audit, book, places)
+    audit.counts = {label: count for label, count in audit.counts.items() if count}
+    return audit
+
+
+def _below(audit: Audit, book: Book) -> None:
+    """What the frontier has passed."""
+    stop = min(audit.end, book.position)
+    if audit.first == book.start and stop == book.position:
+        audit.counts = {fate.label: book.tally[fate] for fate in Fate}
+        audit.missing, audit.missing_count = [*book.missing], book.missing_count
+        audit.doubled, audit.doubled_count = [*book.doubled], book.doubled_count
+        return
+    missing = [position for position in book.missing if audit.first <= position < stop]
+    audit.missing, audit.missing_count = missing, len(missing)
+    audit.doubled = [position for position in book.doubled if audit.first <= position < audit.end]
+    audit.doubled_count = len(audit.doubled)
+    if book.missing_count > len(book.missing) or book.doubled_count > len(book.doubled):
+        audit.faults.append(
+            f"the whole has {book.missing_count} positions in no class and {book.doubled_count} counted twice, more "
+            "than are named"
+        )
+    plain = sum(book.tally) == book.tally[Fate.SUCCEEDED]
+    label = Fate.SUCCEEDED.label if plain else SETTLED
+    audit.counts = {label: max(0, stop - audit.first) - len(missing)}
+
+
+def _above(audit: Audit, book: Book, places: Mapping[str, Iterable[int]]) -> None:
+    """What it has not passed: position by position."""
+    first = max(audit.first, book.position)
+    if first >= audit.end:
+        return
+    counts = audit.counts
+    for fate, count in book.ended(first, audit.end).items():
+        counts[fate.label] = counts.get(fate.label, 0) + count
+    counts[UNREAD] = max(0, audit.end - max(first, book.end))
+    left = {position for position in book.open() if first <= position < audit.end}
+    twice: list[int] = []
+    for place in (IN_FLIGHT, HELD):
+        count = 0
+        for position in places.get(place, ()):
+            if position in left:
+                left.remove(position)
+                count += 1
+            elif first <= position < audit.end:
+                twice.append(position)  # it is in another place too, or has ended
+        counts[place] = count
+    audit.doubled_count += len(twice)
+    audit.doubled = [*audit.doubled, *sorted(twice)][:NAMED]
+    audit.missing_count += len(left)
+    audit.missing = [*audit.missing, *sorted(left)][:NAMED]
