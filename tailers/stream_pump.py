@@ -14,7 +14,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
+from ..sdk.model.audit import Audit, Fate
 from ..sdk.model.demand import Cell
 from ..sdk.model.errors import TailraceError
 from ..sdk.model.outcome import Outcome
@@ -22,6 +22,7 @@ from ..sdk.model.priority import DEFAULT_PRIORITY, Priority
 from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Extra, Flight, Kind
 from ..sdk.source import StreamBatch, StreamSource
 from ..stores.checkpoints.checkpoints import Mark
+from .accounts import Accounts
 from .checkpoint import Checkpoint
 from .departures import Departing, Departures, Tag
 from .epoch import Epoch
@@ -32,7 +33,6 @@ from .partition import Partition, chosen
 from .pump import Counts, Out, Pump, Setup
 from .rules.clog import may_read
 from .rules.settlement import Action, History
-from .rules.stock import take_stock
 from .rules.window import FULL, Room
 from .session import Renewal
 
@@ -76,6 +76,7 @@ class StreamPump(Pump):
         self._read_wake = self.new_wake()
         self._holding = Holding(self, source, self._partitions, self.session, self.window, setup.clock, self.new_wake())
         self._ordering = Ordering(setup.config, self._partitions, self._holding, setup.clock)
+        self._accounts = Accounts(setup.config.name, self._partitions, self._holding, self._departures)
         self._commit_wake = self.new_wake()
         self._checkpoint = Checkpoint(
             source, self._epoch, self._partitions, setup.clock, self._commit_wake, self._read_wake.set
@@ -341,29 +342,14 @@ class StreamPump(Pump):
 
     # What people see.
 
-    def audits(self, partition: str = "", span: tuple[int, int] | None = None) -> list[Audit]:
+    def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
         """What became of every position of each partition, or of a range of one."""
-        found = []
-        for name in sorted(self._partitions):
-            if not partition or name == partition:
-                part = self._partitions[name]
-                part.mark()
-                places = {IN_FLIGHT: self._in_flight(part), HELD: self._holding.positions(part)}
-                found.append(take_stock(self.config.name, name, part.book, places, span))
-        return found
-
-    def _in_flight(self, part: Partition) -> list[int]:
-        """The positions of what is out, or on its way into a store."""
-        out = [flight for flight in self.flights.values() if flight.place.partition is part]
-        going = [flight.place.batch.positions[index] for flight in out for index in flight.still_open()]
-        return [*going, *(tag.position for tag in self._departures.tags() if tag.partition is part)]
+        return self._accounts.audits(self.flights, partition, span)
 
     @property
     def unaccounted(self) -> int:
         """How many positions are in no class or in two: 0 unless something is wrong."""
-        faults = sum(part.book.missing_count + part.book.doubled_count for part in self._partitions.values())
-        open_ones = sum(part.frontier.unsettled for part in self._partitions.values())
-        return faults + abs(open_ones - self.in_flight - self.held - len(self._departures))
+        return self._accounts.unaccounted(self.in_flight)
 
     @property
     def starting(self) -> str:

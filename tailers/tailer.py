@@ -123,7 +123,7 @@ class Tailer:
             stale_writes=counts.stale_writes,
         )
 
-    def audits(self, partition: str = "", span: tuple[int, int] | None = None) -> list[Audit]:
+    def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
         """What became of every position of each partition, or of a range of one. Raises InvalidRequest for a range that
         is none or a source that has no positions, NotConnected while there is nothing to say."""
         pump = self._pump

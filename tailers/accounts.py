@@ -1,0 +1,50 @@
+"""What became of every position of a running stream tailer: its books, and where everything is that has not ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..sdk.model.audit import HELD, IN_FLIGHT, Audit
+from .departures import Departures
+from .holding import Holding
+from .partition import Partition
+from .pump import Out
+from .rules.stock import take_stock
+
+
+class Accounts:
+    """Reads what others keep, and changes nothing."""
+
+    def __init__(
+        self, tailer: str, partitions: Mapping[str, Partition], holding: Holding, departures: Departures
+    ) -> None:
+        self._tailer = tailer
+        self._partitions = partitions
+        self._holding = holding
+        self._departures = departures
+
+    def audits(
+        self, flights: Mapping[int, Out], partition: str | None = None, span: tuple[int, int] | None = None
+    ) -> list[Audit]:
+        """Of each partition, or of a range of one. `flights` are those that are out."""
+        found = []
+        for name in sorted(self._partitions if partition is None else {partition}.intersection(self._partitions)):
+            part = self._partitions[name]
+            part.mark()
+            places = {IN_FLIGHT: self._in_flight(part, flights), HELD: self._holding.positions(part)}
+            found.append(take_stock(self._tailer, name, part.book, places, span))
+        return found
+
+    def unaccounted(self, in_flight: int) -> int:
+        """How many positions are in no class or in two: 0 unless something is wrong. Quick enough to be asked often."""
+        faults = open_ones = 0
+        for part in self._partitions.values():
+            faults += part.book.missing_count + part.book.doubled_count
+            open_ones += part.frontier.unsettled
+        return faults + abs(open_ones - in_flight - len(self._holding) - len(self._departures))
+
+    def _in_flight(self, part: Partition, flights: Mapping[int, Out]) -> list[int]:
+        """The positions of what is out, or on its way into a store."""
+        out = [flight for flight in flights.values() if flight.place.partition is part]
+        going = [flight.place.batch.positions[index] for flight in out for index in flight.still_open()]
+        return [*going, *(tag.position for tag in self._departures.tags() if tag.partition is part)]
