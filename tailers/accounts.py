@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..sdk.model.audit import HELD, IN_FLIGHT, Audit
+from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
+from ..sdk.model.outcome import Outcome
 from .departures import Departures
 from .holding import Holding
 from .partition import Partition
 from .pump import Out
 from .rules.stock import take_stock
+
+#: What items end as that are over without having failed.
+FATES = {
+    Outcome.SUCCESS: Fate.SUCCEEDED,
+    Outcome.DROPPED: Fate.DROPPED,
+    Outcome.EXPIRED: Fate.EXPIRED,
+    Outcome.CANCELLED: Fate.CANCELLED,
+}
 
 
 class Accounts:

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..sdk.clock import Clock
+from ..sdk.model.audit import Audit
 from ..sdk.model.demand import Cell, Closed
-from ..sdk.model.errors import NotConnected
+from ..sdk.model.errors import InvalidRequest, NotConnected
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.retry import DEFAULT_RETRY, Retry
@@ -197,6 +198,11 @@ class Pump(ABC):
         """The functions of what it reads, as far as it knows; none: it may be any."""
         only = self.only_function
         return set() if only is None else {only}
+
+    def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
+        """What became of every position of each partition, or of a range of one. Raises InvalidRequest for a range that
+        is none, and for a source that has no positions."""
+        raise InvalidRequest(f"the tailer {self.config.name!r} reads a queue, which has no positions")
 
     @property
     def unaccounted(self) -> int:

@@ -22,7 +22,7 @@ from ..sdk.model.priority import DEFAULT_PRIORITY, Priority
 from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Extra, Flight, Kind
 from ..sdk.source import StreamBatch, StreamSource
 from ..stores.checkpoints.checkpoints import Mark
-from .accounts import Accounts
+from .accounts import FATES, Accounts
 from .checkpoint import Checkpoint
 from .departures import Departing, Departures, Tag
 from .epoch import Epoch
@@ -36,12 +36,6 @@ from .rules.settlement import Action, History
 from .rules.window import FULL, Room
 from .session import Renewal
 
-_FATES = {
-    Outcome.SUCCESS: Fate.SUCCEEDED,
-    Outcome.DROPPED: Fate.DROPPED,
-    Outcome.EXPIRED: Fate.EXPIRED,
-    Outcome.CANCELLED: Fate.CANCELLED,
-}
 #: A read waits this long for the first item; it ends at once when one comes.
 READ_WAIT = 5.0
 
@@ -279,7 +273,7 @@ class StreamPump(Pump):
                 not_before = self.clock.monotonic() + settlement.delay if settlement.delay else 0.0
                 self._holding.hold(part, kind, batch, index, not_before)
             case Action.DONE:
-                part.settle((position,), _FATES[Outcome(ended.outcome)])
+                part.settle((position,), FATES[Outcome(ended.outcome)])
                 self.window.give(1, len(batch.payloads[index]))
                 self.counts.settled += 1
         out.release((index,))
@@ -343,12 +337,10 @@ class StreamPump(Pump):
     # What people see.
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
-        """What became of every position of each partition, or of a range of one."""
         return self._accounts.audits(self.flights, partition, span)
 
     @property
     def unaccounted(self) -> int:
-        """How many positions are in no class or in two: 0 unless something is wrong."""
         return self._accounts.unaccounted(self.in_flight)
 
     @property

@@ -10,7 +10,7 @@ from dataclasses import replace
 import structlog
 
 from ..sdk.model.audit import Audit
-from ..sdk.model.errors import InvalidRequest, NotConnected, StaleFence, UserError
+from ..sdk.model.errors import NotConnected, StaleFence, UserError
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
 from .config import TailerConfig
@@ -129,8 +129,6 @@ class Tailer:
         pump = self._pump
         if pump is None:
             raise NotConnected(f"the tailer {self.config.name!r} does not run: {self._failure or 'it is stopped'}")
-        if not isinstance(pump, StreamPump):
-            raise InvalidRequest(f"the tailer {self.config.name!r} reads a queue, which has no positions")
         return pump.audits(partition, span)
 
     def _set_paused(self, paused: bool) -> None:
