@@ -1,7 +1,7 @@
 """Checkpoints in SQLite: a row per source with its epoch, a row per partition with its mark.
 
-What was handed out and the books are in tables of their own, and `clean` and `lease` are written without a meaning, so that a file of
-version 0.1 needs no change.
+What was handed out and the books are in tables of their own, and `clean` and `lease` are written without a meaning, so
+that a file of version 0.1 needs no change.
 """
 
 from __future__ import annotations

@@ -63,7 +63,11 @@ class CheckpointLaws(StoreLaws[Checkpoints]):
 
     async def test_marks_survive_and_the_next_owner_finds_them(self, store: StoreBench[Checkpoints]) -> None:
         await store.engine.open("s", 1)
-        given_marks = {"0": Mark(5, b"\x00\xff", 9), "a/ü": Mark(0, book=b"\x00book"), "2": Mark(1 << 62, b"x" * 5000, 1 << 62)}
+        given_marks = {
+            "0": Mark(5, b"\x00\xff", 9),
+            "a/ü": Mark(0, book=b"\x00book"),
+            "2": Mark(1 << 62, b"x" * 5000, 1 << 62),
+        }
         await store.engine.commit("s", 1, given_marks)
         await store.reopen()
         assert await store.engine.load("s") == given_marks
