@@ -14,7 +14,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "tailrace needs Python 3.11 or newer; set PYTHON=…")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements.lock
-	$(BIN)/python -m pip --quiet --disable-pip-version-check install --no-deps --no-build-isolation --editable .
+	PYTHONWARNINGS="ignore:Editable installation" $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-deps --no-build-isolation --editable .
 	mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/tailrace
 	touch $@
 

@@ -10,10 +10,11 @@ window: {items: 8192, bytes: 16MiB, positions: 100000}
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core.core_schema import ErrorType
 
 from ..sdk.config import Bytes, Seconds
 from ..sdk.model.errors import ConfigError, InvalidRequest
@@ -124,24 +125,24 @@ class TailerConfig(BaseModel):
 
     @classmethod
     def model_validate(cls, obj: Any, **how: Any) -> Self:
-        """Also checks `source` against the options of its kind, each error at its own key."""
-        config = super().model_validate(obj, **how)
+        """Also checks `source` against the options of its kind, each error at its own key; all of them at once."""
+        source = obj.get("source") if isinstance(obj, dict) else None
+        mistakes = _mistakes_in(source) if isinstance(source, dict) and isinstance(source.get("kind"), str) else []
         try:
-            kind = kind_of(str(config.source["kind"]))
-        except ConfigError as error:
-            reason = str(error).removeprefix("source.kind: ")
-            _refuse(("source", "kind"), PydanticCustomError("kind", "{reason}", {"reason": reason}), config.source)
-        try:
-            config.options_for(kind)
+            config = super().model_validate(obj, **how)
         except ValidationError as error:
-            raise ValidationError.from_exception_data(
-                cls.__name__, [_within(line) for line in error.errors()]
-            ) from None
+            raise _refusal([*map(_again, error.errors()), *mistakes]) from None
+        if mistakes:
+            raise _refusal(mistakes)
+        kind = kind_of(str(config.source["kind"]))
         if kind.family == "stream" and config.function is None and kind.name != "due":
-            reason = "a stream's records do not name their function: give a name or {header: …}"
-            _refuse(("function",), PydanticCustomError("no_function", "{reason}", {"reason": reason}), None)
+            mistakes.append(
+                _mistake("function", "a stream's records do not name their function: give a name or {header: …}", None)
+            )
         if why := _why_not_in_order(config, kind):
-            _refuse(("order",), PydanticCustomError("order", "{why}", {"why": why}), config.order)
+            mistakes.append(_mistake("order", why, config.order))
+        if mistakes:
+            raise _refusal(mistakes)
         return config
 
     @classmethod
@@ -191,13 +192,37 @@ def _why_not_in_order(config: TailerConfig, kind: SourceKind) -> str:
     return ""
 
 
-def _refuse(where: tuple[str, ...], error: PydanticCustomError, value: Any) -> None:
-    line = InitErrorDetails(type=error, loc=where, input=value)
-    raise ValidationError.from_exception_data("TailerConfig", [line])
+def _mistakes_in(source: dict[str, Any]) -> list[InitErrorDetails]:
+    """What the kind says of its options."""
+    try:
+        kind = kind_of(source["kind"])
+        kind.options.model_validate({name: value for name, value in source.items() if name != "kind"})
+    except ConfigError as error:
+        reason = str(error).removeprefix("source.kind: ")
+        return [InitErrorDetails(type=_own("kind", reason), loc=("source", "kind"), input=source)]
+    except ValidationError as error:
+        return [_again(line, "source") for line in error.errors()]
+    return []
 
 
-def _within(line: Any) -> InitErrorDetails:
-    """An error of the source's options, at its place in the tailer's file."""
+def _own(name: str, reason: str) -> PydanticCustomError:
+    return PydanticCustomError(name, "{reason}", {"reason": reason})
+
+
+def _mistake(key: str, reason: str, value: Any) -> InitErrorDetails:
+    return InitErrorDetails(type=_own(key, reason), loc=(key,), input=value)
+
+
+def _again(line: Any, *under: str) -> InitErrorDetails:
+    """An error of a model, at its place in the tailer's file."""
+    known = line["type"] in get_args(ErrorType)
     return InitErrorDetails(
-        type=line["type"], loc=("source", *line["loc"]), input=line["input"], ctx=line.get("ctx", {})
+        type=line["type"] if known else _own(line["type"], line["msg"]),
+        loc=(*under, *line["loc"]),
+        input=line["input"],
+        ctx=line.get("ctx", {}) if known else {},
     )
+
+
+def _refusal(mistakes: list[InitErrorDetails]) -> ValidationError:
+    return ValidationError.from_exception_data("TailerConfig", mistakes)

@@ -53,6 +53,15 @@ def test_a_mistake_is_named_with_its_place(text, answer):
     assert answer in str(raised.value)
 
 
+def test_all_mistakes_are_named_at_once():
+    """Given mistakes at the top and inside `source`, the answer has each with its line."""
+    with pytest.raises(ConfigError) as caught:
+        load("name: a\nsource: {kind: log, strem: x}\nfunction: f\nwindw: {items: 3}\npriority: urgent\n")
+    lines = str(caught.value).splitlines()
+    assert [line.split(":")[1] for line in lines] == ["2", "2", "4", "5"]
+    assert "did you mean 'stream'?" in lines[1] and "did you mean 'window'?" in lines[2]
+
+
 def test_every_built_in_kind_loads():
     assert {"directory", "due", "log", "queue"} <= set(kinds())
     assert all(kind_of(name).name == name for name in ("directory", "due", "log", "queue"))
