@@ -236,6 +236,8 @@ class Core:
         """Starts all that may start: once per loop turn, after events."""
         if self.ready and not self.draining:
             if self.outages.closed:
+                if self.outages.review(now, wall):
+                    self._close_cells()
                 self.outages.turn(now)
             self.speaking |= self._dispatch.turn(self.roster.ables, now, wall)
 
