@@ -166,6 +166,12 @@ class Mover:
             self._moving.add(rung.stream)
             try:
                 sleep = await self.step(rung)
+                self._failing.pop(rung.stream, None)
+                pause = FIRST_PAUSE
+                if sleep is None and not self._draining.is_set():
+                    self._moving.discard(rung.stream)
+                    await self._log.wait(rung.stream, {0: rung.position}, LONGEST_WAIT)
+                    sleep = 0.0
             except StaleFence:
                 self._failing[rung.stream] = "another mover has taken over"
                 _LOG.error("%s: another mover has taken over; this one stops", rung.stream)
@@ -175,16 +181,11 @@ class Mover:
                     _LOG.exception("%s: a move failed; it is tried again", rung.stream)
                 self._failing[rung.stream] = str(error) or type(error).__name__
                 sleep, pause = pause, min(LAST_PAUSE, pause * 2)
-            else:
-                self._failing.pop(rung.stream, None)
-                pause = FIRST_PAUSE
             finally:
                 self._moving.discard(rung.stream)
             if self._draining.is_set():
                 return
-            if sleep is None:
-                await self._log.wait(rung.stream, {0: rung.position}, LONGEST_WAIT)
-            elif sleep > 0:
+            if sleep:
                 await asyncio.sleep(max(SHORTEST_SLEEP, sleep))
 
     async def drain(self, timeout: float) -> None:

@@ -15,7 +15,9 @@ class WorkerConfig(BaseModel):
     executors         processes of each shared pool; default: one per processor
     slots             `async def` runs at once in one executor: waiting costs memory only
     threads           `def` runs at once in one executor: more threads only fight over the interpreter lock
-    isolated          processes of each `isolation="process"` pool, and for suspects; default: one per processor
+    isolated          processes of each `isolation="process"` pool; default: one per processor
+    suspects          processes in which suspects of a crash run, one each; there only while there are some. Default:
+                      four per processor, since most of them wait rather than compute
     max_runs          runs after which an isolated process is replaced, so that leaks stay small
     load_limit        seconds in which a process must have loaded its modules, else it is ended and started again
     grace             seconds that running functions get when the worker drains
@@ -31,6 +33,7 @@ class WorkerConfig(BaseModel):
     slots: int = Field(200, ge=1, le=10_000)
     threads: int = Field(32, ge=1, le=1_000)
     isolated: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
+    suspects: int = Field(default_factory=lambda: 4 * (os.cpu_count() or 1), ge=1, le=256)
     max_runs: int = Field(100, ge=1)
     load_limit: Seconds = Field(120.0, gt=0, le=3_600)
     grace: Seconds = Field(30.0, ge=0, le=86_400)

@@ -74,7 +74,7 @@ class Supervisor:
                 plain = not any(self._loaded.functions[function].is_async for function in functions)
                 setup = self._setup(functions, config.threads if plain else config.slots, config.threads)
                 self._pools[name] = pool(name, setup, config.executors)
-            self._quarantine[name] = pool(f"{name} (alone)", alone, config.isolated, fresh=True)
+            self._quarantine[name] = pool(f"{name} (alone)", alone, config.suspects, fresh=True)
         async with asyncio.TaskGroup() as group:
             for each in self._pools.values():
                 group.create_task(each.start())

@@ -31,17 +31,23 @@ class SmallDisk:
         return why
 
     def fill(self) -> None:
-        """No room is left."""
-        state = os.statvfs(self.path)
-        self._resize((state.f_blocks - state.f_bfree) * state.f_frsize)
+        """No room is left, but for a few pages: the size may not be below what is used, which grows meanwhile."""
+        why = ""
+        for pages in (4, 16, 64, 256, 1024):
+            state = os.statvfs(self.path)
+            used = state.f_blocks - state.f_bfree
+            why = self._resize((used + pages) * state.f_frsize)
+            if not why:
+                return
+        raise OSError(why)
 
     def make_room(self) -> None:
         """There is room again."""
-        self._resize(_SIZE)
-
-    def _resize(self, size: int) -> None:
-        if why := _run("mount", "-o", f"remount,size={size}", str(self.path)):
+        if why := self._resize(_SIZE):
             raise OSError(why)
+
+    def _resize(self, size: int) -> str:
+        return _run("mount", "-o", f"remount,size={size}", str(self.path))
 
     def unmount(self) -> None:
         """Keeps the files and unmounts. Harmless when it is not mounted."""

@@ -32,14 +32,33 @@ def _note(word: str, ctx: Context, until: float = 0.0) -> None:
 
 
 @function(retry=PATIENT)
-async def work(ctx: Context, seconds: float = 0.0) -> None:
-    """Waits for so long, with signs of life."""
+async def work(
+    ctx: Context,
+    seconds: float = 0.0,
+    fails: int = 0,
+    delay: float = 0.2,
+    dies: bool = False,
+    throttles: bool = False,
+) -> None:
+    """Waits for so long, with signs of life; fails its first attempts if asked to, each with that delay, and then
+    succeeds or fails for good. Throttled: about every other time.
+
+    One function does all this, since one that always fails is an outage, and would be clogged (law 7)."""
     _note(START, ctx)
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         await asyncio.sleep(min(TICK_EVERY, left))
         if left > TICK_EVERY:
             _note(TICK, ctx)
+    if ctx.attempt <= fails:
+        _note(RETRY, ctx, time.monotonic() + delay)
+        raise RetryLater("as planned", after=delay)
+    if dies:
+        _note(FATAL, ctx)
+        raise Fatal("as planned")
+    if throttles and ctx.fence % 2:
+        _note(THROTTLED, ctx)
+        raise Throttled(downstream="nobody", retry_after=0.3)
     _note(SUCCESS, ctx)
 
 
@@ -57,39 +76,6 @@ def isolated(ctx: Context, seconds: float = 0.0) -> None:
     _note(START, ctx)
     time.sleep(seconds)
     _note(SUCCESS, ctx)
-
-
-@function(retry=PATIENT)
-async def flaky(ctx: Context, fails: int, delay: float) -> None:
-    """Fails its first attempts and asks for a delay."""
-    _note(START, ctx)
-    await asyncio.sleep(0.02)
-    if ctx.attempt <= fails:
-        _note(RETRY, ctx, time.monotonic() + delay)
-        raise RetryLater("as planned", after=delay)
-    _note(SUCCESS, ctx)
-
-
-@function(retry=PATIENT)
-async def throttled(ctx: Context) -> None:
-    """Is throttled about every other time."""
-    _note(START, ctx)
-    await asyncio.sleep(0.02)
-    if ctx.fence % 2:
-        _note(THROTTLED, ctx)
-        raise Throttled(downstream="nobody", retry_after=0.3)
-    _note(SUCCESS, ctx)
-
-
-@function(retry=PATIENT)
-async def poison(ctx: Context, fails: int) -> None:
-    """Fails, and then for good."""
-    _note(START, ctx)
-    if ctx.attempt <= fails:
-        _note(RETRY, ctx, time.monotonic() + 0.2)
-        raise RetryLater("as planned", after=0.2)
-    _note(FATAL, ctx)
-    raise Fatal("as planned")
 
 
 @function(retry=Retry(max_attempts=1000, backoff="list", delays=(0.2,), max_crashes=2))

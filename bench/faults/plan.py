@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from .verdict import QUEUE, STREAM
@@ -95,18 +95,17 @@ def _item(source: str, name: str, chance: random.Random) -> Item:
 
     if name == "delayed" and source == QUEUE:
         return Item(source, "work", {"seconds": seconds(0.0, 0.2)}, delay=seconds(0.5, 4.0))
-    makers: dict[str, Callable[[], dict[str, Any]]] = {
-        "long": lambda: {"seconds": seconds(0.8, 2.5)},
-        "threaded": lambda: {"seconds": seconds(0.0, 0.2)},
-        "isolated": lambda: {"seconds": seconds(0.0, 0.2)},
-        "flaky": lambda: {"fails": chance.choice((1, 1, 2)), "delay": seconds(0.3, 2.0)},
-        "throttled": dict,
-        "poison": lambda: {"fails": chance.choice((0, 1))},
-        "killer": dict,
-    }
-    arguments = makers.get(name, lambda: {"seconds": seconds(0.05, 0.4)})()
-    function = "work" if name in ("long", "delayed") else name
-    return Item(source, function, arguments, dies=name in ("poison", "killer"))
+    if name == "killer":
+        return Item(source, name, {}, dies=True)
+    arguments: dict[str, Any] = {"seconds": seconds(0.8, 2.5) if name == "long" else seconds(0.05, 0.4)}
+    if name == "flaky":
+        arguments |= {"fails": chance.choice((1, 1, 2)), "delay": seconds(0.3, 2.0)}
+    elif name == "throttled":
+        arguments["throttles"] = True
+    elif name == "poison":
+        arguments |= {"fails": chance.choice((0, 1)), "dies": True}
+    function = name if name in ("threaded", "isolated") else "work"
+    return Item(source, function, arguments, dies=name == "poison")
 
 
 def families() -> dict[str, list[Action]]:

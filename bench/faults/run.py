@@ -25,6 +25,8 @@ Progress = Callable[[str, float], None]
 
 #: Without anything new in the journal for so long the run is over, whatever is missing; seconds.
 STUCK = 60.0
+#: Items are put in that often, and a step's share of them within so many seconds.
+PACE, STEP_SECONDS = 0.1, 4.0
 #: What recovery may take beyond the longest lease, seconds.
 MARGIN = 2.0
 
@@ -104,23 +106,33 @@ async def _under_load(
         return None if line is None else (line.pid, line.at)
 
     injector = Injector(world, sizes.source, run_item, result.seed)
+    pacing: asyncio.Task[None] | None = None
     try:
         await feed.start()
-        share = len(items) / (len(steps) + 1)
-        feed.put(items[: round(share)])
-        await asyncio.sleep(0.5)
+        pacing = asyncio.create_task(_pace(feed, items, len(steps), result))
+        await asyncio.sleep(1.0)
         for number, step in enumerate(steps):
             progress(step.kind, number / len(steps))
-            feed.put(items[round(share * (number + 1)) : round(share * (number + 2))])
-            result.faults += await injector.perform(step)
-            result.steps += 1
+            done = await injector.perform(step)
+            result.faults += done
+            with (world.folder / "steps").open("a") as file:
+                file.write(
+                    "".join(
+                        f"{fault.begin:.2f} {fault.end:.2f} {action}\n"
+                        for fault, action in zip(done, step.actions, strict=False)
+                    )
+                )
             await asyncio.sleep(step.pause)
+            result.steps += 1
             watch.look()
         progress("waiting for the rest", 1.0)
+        await pacing
         await _finished(feed, watch)
         await asyncio.sleep(wait_for_source(sizes) + 0.5)  # whatever would run a second time has begun by then
         dead = await _dead_letters(world.ports["store"])
     finally:
+        if pacing is not None:
+            pacing.cancel()
         await feed.close()
     result.failed = feed.failed
     # What still runs, runs a second time: it is let end, so that the journal is whole.
@@ -133,6 +145,22 @@ async def _under_load(
         damaged=reading.damaged,
         after=wait_for_source(sizes) + MARGIN,
     )
+
+
+async def _pace(feed: Feed, items: Sequence[Item], steps: int, result: Run) -> None:
+    """Puts the items in evenly: each step's share over the time that a step usually takes, so that something is in
+    flight whenever something breaks."""
+    share = len(items) / (steps + 1)
+    given, step, began = 0, 0, time.monotonic()
+    while given < len(items):
+        if result.steps != step:
+            step, began = result.steps, time.monotonic()
+        due = round(share * (step + min(1.0, (time.monotonic() - began) / STEP_SECONDS)))
+        if step >= steps:
+            due = len(items)
+        feed.put(items[given:due])
+        given = max(given, due)
+        await asyncio.sleep(PACE)
 
 
 async def _finished(feed: Feed, watch: _Watch) -> None:

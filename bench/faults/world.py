@@ -29,7 +29,7 @@ _PAUSE, _LONG_PAUSE = 0.1, 0.5
 
 _FILES = {
     "leases.yaml": "heartbeat: {heartbeat}s\n",
-    "worker.yaml": "executors: 1\nisolated: 1\nslots: 40\nthreads: 8\ngrace: 5s\n",
+    "worker.yaml": "executors: 1\nisolated: 1\nsuspects: 6\nslots: 40\nthreads: 8\ngrace: 5s\n",
     "delay.yaml": "rungs: [200ms, 1s, 5s, 30s, 5m, 6h]\n",
 }
 _TAILERS = {

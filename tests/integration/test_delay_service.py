@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,9 +11,9 @@ import pytest
 
 from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.mover import SHORTEST_SLEEP, Mover
-from tailrace.delay_service.records import UNREADABLE, due_stream, rung_stream
+from tailrace.delay_service.records import UNREADABLE, due_stream, rung_stream, rung_wait
 from tailrace.delay_service.service import DelayServer, DelayService
-from tailrace.sdk.model.errors import InvalidRequest, Overloaded, StaleFence, StoreFull
+from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded, StaleFence, StoreFull
 from tailrace.sdk.model.parked import Parked, parked_from
 from tailrace.sdk.model.workload import Kind
 from tailrace.sdk.wire.delay import DelayClient
@@ -302,6 +302,41 @@ async def test_a_running_mover_outlives_a_full_disk_and_idles(bench: Bench, tmp_
     finally:
         await mover.drain(5.0)
         assert mover.why == ""
+        await file.close()
+
+
+class BreakingLog(SqliteLog):
+    """Its connection breaks while each idle rung waits for its first item."""
+
+    breaks = 2
+
+    async def wait(self, stream: str, ends: Mapping[int, int], timeout: float) -> None:
+        if self.breaks > 0 and rung_wait(stream) is not None:
+            self.breaks -= 1
+            raise NotConnected("the connection was reset")
+        await super().wait(stream, ends, timeout)
+
+
+async def test_a_connection_that_breaks_under_an_idle_rung_ends_no_rung(bench: Bench, tmp_path: Path) -> None:
+    # Given a mover whose rungs are empty, and whose wait for an item is broken off
+    file = SqliteFile(tmp_path / "own.sqlite", log_sqlite.SCHEMA, name="own")
+    await file.open()
+    log = BreakingLog(file)
+    await log.open()
+    config = DelayConfig(rungs=(0.02, 0.1), max_delay=60.0)
+    service, mover = DelayService(log, config), Mover(log, bench.checkpoints, config)
+    await mover.start()
+    try:
+        # When items are parked after that
+        clock = service._clock
+        await service.park([Parked("t", str(n), Kind("f"), b"", clock.wall() + 0.15, clock.wall()) for n in range(5)])
+        # Then they come out all the same
+        async with asyncio.timeout(20):
+            await log.wait("due.f", {0: 0}, 20.0)
+        assert log.breaks == 0
+        assert {bounds.end for bounds in (await log.bounds("due.f")).values()} == {5}
+    finally:
+        await mover.drain(5.0)
         await file.close()
 
 

@@ -57,7 +57,7 @@ async def test_suspects_run_alone_and_their_death_harms_nobody(start: Any, journ
 
 
 async def test_many_suspects_follow_each_other_in_warm_processes(start: Any) -> None:
-    scheduler, _ = await start(isolated=2)
+    scheduler, _ = await start(suspects=2)
     # Given the suspects of a crash, one of which is what ended the process
     suspects: list[dict[str, Any]] = [{}] * 6
     alone = {index: Extra(alone=True, crashes=1) for index in range(6)}
