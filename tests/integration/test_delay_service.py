@@ -324,7 +324,7 @@ async def test_a_connection_that_breaks_under_an_idle_rung_ends_no_rung(bench: B
     log = BreakingLog(file)
     await log.open()
     config = DelayConfig(rungs=(0.02, 0.1), max_delay=60.0)
-    service, mover = DelayService(log, config), Mover(log, bench.checkpoints, config)
+    service, mover = DelayService(log, config), Mover(log, bench.checkpoints, bench.ownership, config)
     await mover.start()
     try:
         # When items are parked after that

@@ -1,0 +1,56 @@
+"""`tailrace bench --scenario faults`, as a user would run it: processes are killed, frozen and cut off under load, and
+the journal that the functions write decides."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CLEAN = ("lost", "overlaps", "early", "duplicates_unexplained", "fences", "dead_unexpected", "strange", "damaged")
+
+
+def bench(tmp_path: Path, seconds: float, *options: str) -> dict[str, Any]:
+    """The figures of a run; a failure shows what was found."""
+    data = tmp_path / "run"
+    command = [sys.executable, "-m", "tailrace.cli", "bench", *options, "--json", "--data", str(data)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    assert done.stdout, done.stderr[-3000:]
+    figures: dict[str, Any] = json.loads(done.stdout)
+    findings = (data / "findings.txt").read_text()[:3000]
+    assert {law: figures[law] for law in CLEAN} == dict.fromkeys(CLEAN, 0), f"seed {figures['seed']}:\n{findings}"
+    assert figures["recovery_p99_s"] <= figures["recovery_bound_s"], figures["by_kind"]
+    assert done.returncode == 0, done.stderr[-3000:]
+    return figures
+
+
+@pytest.mark.timeout(300)
+def test_eight_faults_under_load_lose_nothing_and_run_nothing_twice_at_once(tmp_path: Path) -> None:
+    figures = bench(tmp_path, 280, "--scenario", "faults", "--items", "2000", "--faults", "8", "--seed", "2")
+    assert figures["faults"] == 8
+    assert figures["completed"] + figures["dead_letters"] == figures["items"] >= 2000
+
+
+@pytest.mark.timeout(200)
+def test_rolling_restarts_charge_nobody(tmp_path: Path) -> None:
+    figures = bench(tmp_path, 180, "--scenario", "restarts", "--items", "800", "--faults", "7", "--seed", "1")
+    assert (figures["attempts_charged"], figures["lost"]) == (0, 0)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("items", "faults"), [(20_000, 60), (200_000, 400)])
+def test_many_faults_under_load(tmp_path: Path, items: int, faults: int) -> None:
+    options = ("--items", str(items), "--faults", str(faults), "--seed", str(items))
+    assert bench(tmp_path, 3500, "--scenario", "faults", *options)["faults"] == faults
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_a_hundred_rolling_restarts(tmp_path: Path) -> None:
+    figures = bench(tmp_path, 1700, "--scenario", "restarts", "--items", "20000", "--faults", "100", "--seed", "1")
+    assert (figures["attempts_charged"], figures["lost"]) == (0, 0)

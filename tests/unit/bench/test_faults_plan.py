@@ -1,0 +1,57 @@
+"""The plan of items and faults: the same for the same seed, everything in turn, and as it was asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailrace.bench.faults import plan
+from tailrace.bench.faults.verdict import QUEUE, STREAM
+
+
+@given(st.integers(0, 10_000), st.integers(0, 300))
+def test_the_same_seed_gives_the_same_plan(seed: int, count: int) -> None:
+    assert plan.items(count, seed) == plan.items(count, seed)
+    assert plan.faults(count % 50, seed) == plan.faults(count % 50, seed)
+    assert len(plan.items(count, seed)) == count
+    assert len(plan.faults(count % 50, seed)) == count % 50
+
+
+def test_a_long_plan_does_everything_that_can_be_done() -> None:
+    steps = plan.faults(800, seed=5)
+    done = {action for step in steps for action in step.actions}
+    assert done == {action for actions in plan.families().values() for action in actions}
+    assert any(step.kind == plan.TWO for step in steps)
+
+
+def test_eight_faults_meet_each_family() -> None:
+    for seed in range(20):
+        steps = plan.faults(8, seed)
+        words = {action.what for step in steps for action in step.actions}
+        assert {"kill", "stop", "term", "disk"} <= words
+        assert words & {"exit", "memory"} and words & set(plan.WAYS)
+
+
+def test_what_cannot_be_done_here_is_left_out() -> None:
+    steps = plan.faults(100, 1, without=("disk", "memory"))
+    assert not {"disk", "memory"} & {action.what for step in steps for action in step.actions}
+
+
+def test_half_of_the_items_are_for_each_source_and_few_die() -> None:
+    items = plan.items(6000, seed=1)
+    assert Counter(item.source for item in items) == {QUEUE: 3000, STREAM: 3000}
+    assert 100 < sum(item.dies for item in items) < 300
+    assert sum(item.function == "killer" for item in items) == 4
+    # No function may fail so often that it is taken for an outage
+    assert sum(bool(item.arguments.get("fails")) or item.dies for item in items) < len(items) / 4
+    assert all(item.source == QUEUE for item in items if item.delay)
+
+
+def test_restarts_are_rolling() -> None:
+    steps = plan.restarts(14, seed=1)
+    assert all(action.what == "term" for step in steps for action in step.actions)
+    assert Counter(step.actions[0].target for step in steps) == dict.fromkeys(
+        ("worker-1", "worker-2", "scheduler", "tailers", "delay", "gateway", "store"), 2
+    )
