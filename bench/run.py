@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ..sdk.model.errors import InvalidRequest
-from . import scenarios
+from . import failures, scenarios
 from .percentiles import median
 from .plan import ASKED
 from .plot import Bar, bars
@@ -29,6 +29,9 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "latency": (scenarios.latency, 10),
     "memory": (lambda folder, size, progress: scenarios.memory(folder, int(size), progress), 1_000_000),
     "idle": (scenarios.idle, 10),
+    "outage": (failures.outage, 60),
+    "poison": (lambda folder, size, progress: failures.poison(folder, int(size), progress), 300_000),
+    "frontier": (lambda folder, size, progress: failures.frontier(folder, int(size), progress), 1_000_000),
 }
 
 

@@ -39,7 +39,7 @@ async def stream(folder: Path, count: int, progress: Progress) -> Figures:
         overview = await gateway.overview()
         return sum(tailer.settled for tailer in overview.tailers if tailer.name == "bench")
 
-    return await _throughput(platform, settled, count, progress)
+    return await throughput(platform, settled, count, progress)
 
 
 async def queue(folder: Path, count: int, progress: Progress) -> Figures:
@@ -53,10 +53,10 @@ async def queue(folder: Path, count: int, progress: Progress) -> Figures:
     async def settled(gateway: GatewayClient) -> int:
         return (await gateway.overview()).queue.get("success", 0)
 
-    return await _throughput(platform, settled, count, progress)
+    return await throughput(platform, settled, count, progress)
 
 
-async def _throughput(
+async def throughput(
     platform: Platform,
     settled: Callable[[GatewayClient], Coroutine[object, object, int]],
     count: int,

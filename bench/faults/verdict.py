@@ -151,6 +151,10 @@ def _runs(lines: Iterable[Line], verdict: Verdict) -> dict[str, list[Run]]:
     for line in sorted(lines, key=lambda line: line.at):
         who = (line.id, line.fence, line.pid)
         if line.word == START:
+            twin = open_runs.get(who)
+            if twin is not None and not twin.end:
+                detail = f"started twice in pid {line.pid} under fence {line.fence}"
+                verdict.findings.append(Finding("overlaps", line.id, line.at, detail))
             run = open_runs[who] = Run(line, line.at)
             runs.setdefault(line.id, []).append(run)
             continue

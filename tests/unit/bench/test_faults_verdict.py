@@ -93,6 +93,14 @@ def test_an_overlap_is_found(world: World, data: st.DataObject, word: str) -> No
 
 
 @given(worlds(), st.data())
+def test_two_copies_under_one_fence_in_one_process_overlap(world: World, data: st.DataObject) -> None:
+    end = data.draw(st.sampled_from(ends_of(world)))
+    start = next(line for line in world.lines if (line.word, line.id, line.fence) == ("start", end.id, end.fence))
+    world.lines += [start._replace(at=start.at + 0.01), end._replace(at=end.at + 0.01)]
+    assert judge(world.lines, world.expected).count("overlaps") == 1
+
+
+@given(worlds(), st.data())
 def test_an_early_start_is_found(world: World, data: st.DataObject) -> None:
     fails = [line for line in world.lines if line.word == "retry"]
     if not fails:

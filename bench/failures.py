@@ -1,0 +1,148 @@
+"""The scenarios of failing functions: what an outage copies, what poison costs the others; and the frontier alone."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import time
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..assembly.embedded import EmbeddedStores
+from ..assembly.platform import Platform
+from ..sdk.model.overview import TailerOverview
+from ..sdk.wire.gateway import GatewayClient
+from ..stores.log.log import Record
+from ..tailers.rules.frontier import Frontier
+from .failing import OUTAGE_VARIABLE
+from .functions import FUNCTIONS
+from .scenarios import Figures, Progress, throughput
+from .workload import PAYLOAD, STREAM, TAILER, TENANTS, write_tailer
+
+MODULE = "tailrace.bench.failing"
+#: One item in so many fails, in the poisoned half of `poison`.
+ONE_IN = 100
+#: A position's settled state is written this often, as for 50,000 items a second and a checkpoint each second.
+ENCODE_EVERY = 50_000
+
+_OUTAGE_TAILER = f"""\
+name: bench
+source: {{kind: log, stream: {STREAM}}}
+function: bench_outage
+"""
+
+
+async def outage(folder: Path, seconds: float, progress: Progress) -> Figures:
+    """A stream whose function fails every time for so long: what is copied into the delay service, and how soon it
+    goes on when the function works again."""
+    count = 200_000
+    async with EmbeddedStores(folder / "data") as stores:
+        for first in range(0, count, 256):
+            await stores.log.append(STREAM, 0, [Record(PAYLOAD)] * min(256, count - first))
+    marker = folder / "outage"
+    marker.touch()
+    platform = Platform(
+        folder / "data",
+        [MODULE],
+        tailers=[write_tailer(folder, _OUTAGE_TAILER)],
+        environment={OUTAGE_VARIABLE: str(marker)},
+    )
+    await platform.start()
+    try:
+        async with GatewayClient(platform.gateway_address) as gateway:
+            began = time.perf_counter()
+            while (passed := time.perf_counter() - began) < seconds:
+                progress("failing", passed / seconds)
+                await asyncio.sleep(0.5)
+            seen = await _tailer(gateway)
+            marker.unlink()
+            back = time.perf_counter()
+            while (await _tailer(gateway)).settled < seen.settled + count // 10:
+                await asyncio.sleep(0.05)
+            resumed = time.perf_counter() - back
+    finally:
+        await platform.stop()
+    return {
+        "seconds": seconds,
+        "items_waiting": float(count),
+        "items_copied": float(seen.parked),
+        "bytes_copied": float(seen.parked * len(PAYLOAD)),
+        "share_copied_percent": 100 * seen.parked / count,
+        "resumed_after_s": resumed,
+    }
+
+
+async def _tailer(gateway: GatewayClient) -> TailerOverview:
+    overview = await gateway.overview()
+    return next(tailer for tailer in overview.tailers if tailer.name == "bench")
+
+
+async def poison(folder: Path, count: int, progress: Progress) -> Figures:
+    """The same stream twice: with no item failing, and with one in a hundred. What the others get through."""
+    rates: dict[str, float] = {}
+    for label, one_in in (("none", 0), ("poison", ONE_IN)):
+        data = folder / label
+        async with EmbeddedStores(data) as stores:
+            for batch in _records(count, one_in):
+                await stores.log.append(STREAM, 0, batch)
+        platform = Platform(data, [MODULE], tailers=[write_tailer(folder, TAILER)])
+
+        async def settled(gateway: GatewayClient) -> int:
+            return (await _tailer(gateway)).settled
+
+        figures = await throughput(platform, settled, count, progress)
+        rates[label] = figures["items_per_s"] * (1 - (1 / one_in if one_in else 0))
+    return {
+        "items": float(count),
+        "healthy_per_s": rates["none"],
+        "healthy_per_s_with_poison": rates["poison"],
+        "ratio": rates["poison"] / rates["none"],
+    }
+
+
+def _records(count: int, one_in: int, seed: int = 1) -> Iterator[list[Record]]:
+    """Records of 200 functions × 50 tenants, of the same size whether they fail or not."""
+    pick = random.Random(seed)
+    headers = [
+        (("function", f"maybe_{number:03}"), ("tenant", f"tenant-{tenant:02}"))
+        for number in range(FUNCTIONS)
+        for tenant in range(TENANTS)
+    ]
+    fails = b'{"fail": true' + b" " * (len(PAYLOAD) - 14) + b"}"
+    for first in range(0, count, 256):
+        yield [
+            Record(fails if one_in and pick.randrange(one_in) == 0 else PAYLOAD, "", pick.choice(headers))
+            for _ in range(min(256, count - first))
+        ]
+
+
+async def frontier(folder: Path, count: int, progress: Progress) -> Figures:
+    """So many positions outstanding at once, settled in random order, a thousand at a time: time and memory of the
+    rule alone, with what a checkpoint encodes each second at 50,000 items a second."""
+    order = list(range(count))
+    random.Random(1).shuffle(order)
+    batches = [order[first : first + 1000] for first in range(0, count, 1000)]
+    progress("settling", 0.5)
+    took = _settle(Frontier(0), count, batches)
+    gc.collect()
+    tracemalloc.start()
+    _settle(Frontier(0), count, batches)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return {"positions": float(count), "us_per_item": 1e6 * took / count, "mb": peak / 1e6}
+
+
+def _settle(rule: Frontier, count: int, batches: list[list[int]]) -> float:
+    """Reads and settles; returns the CPU seconds."""
+    began = time.process_time()
+    for first in range(0, count, 1000):
+        rule.read(range(first, min(count, first + 1000)))
+    for number, batch in enumerate(batches):
+        rule.settle(batch)
+        rule.advance()
+        if number * 1000 % ENCODE_EVERY == 0:
+            rule.encode()
+    assert rule.position == count, "everything is settled"
+    return time.process_time() - began
