@@ -19,6 +19,7 @@ from .gateway.letter_commands import dead
 from .scheduler.commands import explain, inspect
 from .sdk import terminal
 from .sdk.model.errors import TailraceError
+from .tailers.audit_command import audit
 from .tailers.commands import tailer
 
 TRY = """Five things to try:
@@ -183,6 +184,7 @@ app.command(rich_help_panel=WORK)(result)
 app.command(rich_help_panel=WORK)(cancel)
 app.command(rich_help_panel=WORK)(explain)
 app.command(rich_help_panel=OPERATE)(inspect)
+app.command(rich_help_panel=OPERATE)(audit)
 app.command(rich_help_panel=OPERATE)(bench)
 for name, group in (
     ("function", function),

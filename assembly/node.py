@@ -84,6 +84,7 @@ class Node:
             stores.control,
             self._overview,
             quotas=quotas,
+            audits=self._tailers.audits,
         )
         self._delay_server = DelayServer(self._delay, delay_config)
         self._store_server = StoreServer(stores_config.listen, stores.engines())

@@ -21,7 +21,7 @@ from .config import GatewayConfig
 from .control import ControlDesk
 from .dead_letters import DeadLetterDesk
 from .known_functions import KnownFunctions
-from .overview import OverviewDesk, no_parts
+from .overview import Audits, OverviewDesk, no_audits, no_parts
 from .status import StatusDesk
 from .submitter import Submitter
 
@@ -56,12 +56,14 @@ class _Front:
         self.redrive_dead = letters.redrive
         self.purge_dead = letters.purge
         self.overview = overview.overview
+        self.audit = overview.audit
 
 
 class GatewayServer:
     """The front door. A Part.
 
     overview  tells of tailers and delay streams (the gateway counts the queue and the dead letters itself)
+    audits    what became of everything that a tailer's source had
     quotas    limits to set at start (`quotas.yaml`)
 
     The stores are the caller's: open before `start`, closed after `stop`.
@@ -77,6 +79,7 @@ class GatewayServer:
         overview: Callable[[], Awaitable[Overview]] = no_parts,
         clock: Clock = SYSTEM_CLOCK,
         quotas: Sequence[Quota] = (),
+        audits: Audits = no_audits,
     ) -> None:
         self._config = config
         self._quotas = quotas
@@ -85,7 +88,7 @@ class GatewayServer:
         self._status = StatusDesk(config, queue, results, clock)
         self._control = ControlDesk(control, functions, clock, config.watchers)
         self._letters = DeadLetterDesk(config, queue, dead_letters, functions, clock)
-        self._overview = OverviewDesk(queue, dead_letters, overview)
+        self._overview = OverviewDesk(queue, dead_letters, overview, audits)
         self._health = Health(wire.SERVICE)
         self._server: grpc.aio.Server | None = None
         self.address = config.listen

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from ..sdk.model.errors import ConfigError, Unavailable
+from ..sdk.model.audit import Audit, queue_audit
+from ..sdk.model.errors import ConfigError, InvalidRequest, Unavailable
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
 from ..sdk.model.parked import Parked
@@ -109,6 +110,22 @@ class Tailers:
     def tailer(self, name: str) -> Tailer | None:
         """One of them, for pausing and resuming."""
         return self._tailers.get(name)
+
+    async def audits(self, name: str, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
+        """What became of everything that a tailer's source had. Raises InvalidRequest for an unknown tailer, partition
+        or range, and what the stores raise."""
+        tailer = self._tailers.get(name)
+        if tailer is None:
+            raise InvalidRequest(f"no tailer {name!r} runs here; there are: {', '.join(sorted(self._tailers))}")
+        if tailer.config.source["kind"] == "queue":
+            if partition is not None or span is not None:
+                raise InvalidRequest(f"the tailer {name!r} reads a queue, which has no positions: audit it as a whole")
+            tally = await self._environment.queue.tally()
+            return [queue_audit(name, tally.taken, tally.states, tally.forgotten)]
+        found = tailer.audits(partition, span)
+        if partition is not None and not found:
+            raise InvalidRequest(f"the tailer {name!r} has read no partition {partition!r}")
+        return found
 
     def overviews(self) -> list[TailerOverview]:
         """How each of them is, sorted by name."""

@@ -16,12 +16,14 @@ from typing import Any, Protocol, Self
 import grpc
 
 from ..identity import whoami
+from ..model.audit import Audit
 from ..model.dead_letter import EVERY, DeadLetter, LetterFilter
 from ..model.errors import InvalidRequest, TailraceError
 from ..model.function_spec import FunctionSpec
 from ..model.limits import Gate, Quota, Snapshot
 from ..model.overview import Overview
 from ..model.status import WorkloadStatus
+from .audit_messages import audit_from_wire
 from .channel import abort, dial, error_of
 from .convert import function_from_wire, function_to_wire
 from .gateway_messages import (
@@ -38,6 +40,7 @@ from .v1.gateway_pb2_grpc import GatewayStub, add_GatewayServicer_to_server
 SERVICE = "tailrace.v1.Gateway"
 #: Seconds for a call of the client half, and between attempts to watch again: doubling from the first to the last.
 CALL_TIMEOUT = 10.0
+AUDIT_TIMEOUT = 120.0
 FIRST_PAUSE = 0.05
 LAST_PAUSE = 1.0
 
@@ -56,6 +59,7 @@ _UNARY = {
     "RedriveDead": "redrive_dead",
     "PurgeDead": "purge_dead",
     "Overview": "overview",
+    "Audit": "audit",
 }
 
 
@@ -85,6 +89,8 @@ class Gateway(Protocol):
     async def redrive_dead(self, request: pb.RedriveDeadRequest) -> pb.RedriveDeadReply: ...
 
     async def purge_dead(self, request: pb.PurgeDeadRequest) -> pb.PurgeDeadReply: ...
+
+    async def audit(self, request: pb.AuditRequest) -> pb.AuditReply: ...
 
     async def overview(self, request: pb.OverviewRequest) -> pb.OverviewReply: ...
 
@@ -223,6 +229,15 @@ class GatewayClient:
         request = pb.PurgeDeadRequest(filter=filter_to_wire(which), limit=limit)
         reply = await self.call("PurgeDead", request, timeout)
         return {each.name: int(each.count) for each in reply.purged}
+
+    async def audit(
+        self, tailer: str, partition: str | None = None, span: tuple[int, int] | None = None
+    ) -> list[Audit]:
+        """What became of everything that a tailer's source had, by partition; or of a range of positions."""
+        request = pb.AuditRequest(tailer=tailer, partition=partition)
+        if span is not None:
+            request.first, request.end = span
+        return [audit_from_wire(each) for each in (await self.call("Audit", request, AUDIT_TIMEOUT)).audits]
 
     async def overview(self) -> Overview:
         """What rests where."""

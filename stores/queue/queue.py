@@ -50,6 +50,16 @@ class Status:
     progress: str
 
 
+class Tally(NamedTuple):
+    """`taken` is how many items there were when the store was opened and how many were submitted since, `forgotten` how
+    many of them the retention removed; `states` counts the rows by the state's name. What was taken and not forgotten
+    is to be in one state."""
+
+    taken: int
+    forgotten: int
+    states: dict[str, int]
+
+
 class Queue(Protocol):
     """Items that wait for their time, leased by priority and then due time, settled one by one."""
 
@@ -74,8 +84,11 @@ class Queue(Protocol):
     async def cancel(self, ids: Sequence[str]) -> list[str]:
         """Of each id: `cancelled` (had not started), `requested` (a lease holder will be told), `ended`, `unknown`."""
 
+    async def tally(self) -> Tally:
+        """What an audit needs, counted row by row: takes long with many items."""
+
     async def counts(self) -> dict[str, int]:
         """How many items are in each state, by the state's name."""
 
 
-__all__ = ["Leased", "NewItem", "Queue", "Renewed", "Settle", "State", "Status", "Submitted"]
+__all__ = ["Leased", "NewItem", "Queue", "Renewed", "Settle", "State", "Status", "Submitted", "Tally"]

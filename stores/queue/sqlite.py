@@ -18,10 +18,10 @@ from ...sdk.model.errors import InvalidRequest, NotConnected
 from ..config import StoresConfig
 from ..sqlite import Again, SqliteFile
 from .lifecycle import TERMINAL
-from .queue import NewItem, Status, Submitted
+from .queue import NewItem, Status, Submitted, Tally
 from .sqlite_claims import renew
 from .sqlite_lease import Gates, claim
-from .sqlite_memory import Memory
+from .sqlite_memory import Memory, rows_by_state
 from .sqlite_rows import BLOCKED, IDS, SCHEMA, created_at, first_id, id_number, json_text
 from .sqlite_settle import cancel, end, succeed
 from .sqlite_submit import check, submit
@@ -139,6 +139,15 @@ class SqliteQueue:
         memory = self._opened()
         return {state.label: memory.counts[state] for state in State}
 
+    async def tally(self) -> Tally:
+        memory = self._opened()
+
+        def count(connection: sqlite3.Connection) -> Tally:
+            states = {state.label: rows for state, rows in rows_by_state(connection).items()}
+            return Tally(memory.taken, memory.forgotten, states)
+
+        return await self._file.write(count)
+
     async def sweep(self) -> int:
         """Forgets ended items beyond the retention, a bounded number at each call; returns how many."""
         memory = self._opened()
@@ -161,6 +170,7 @@ class SqliteQueue:
                 connection.execute(f"DELETE FROM {table} WHERE id IN {IDS}", (text,))
             for state, count in rows:
                 memory.counts[State(state)] -= count
+                memory.forgotten += count
             return sum(count for _, count in rows)
 
         return await self._file.write(forget) if gone else 0

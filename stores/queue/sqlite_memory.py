@@ -29,7 +29,7 @@ class Part:
 class Memory:
     """Invariants:
 
-    counts    the rows of `tasks` by state
+    counts    the rows of `tasks` by state; `taken` of them since the tables were read, `forgotten` of those
     earliest  at most the earliest next trigger of what waits in the lane; lanes where nothing waits may be absent
     passed    lane → closed kinds and a bound like `earliest`, for the lane's other kinds: what is not looked at again
               while a gate keeps many items at the lane's head
@@ -41,6 +41,7 @@ class Memory:
         self.kinds = Kinds()
         self.ids = Ids(0)
         self.counts: Counter[State] = Counter()
+        self.taken = self.forgotten = 0
         self.earliest: dict[int, int] = {}
         self.passed: dict[int, tuple[frozenset[int], int]] = {}
         self.claims: dict[int, list[Part]] = {}
@@ -53,10 +54,8 @@ class Memory:
     def reload(self, connection: sqlite3.Connection) -> None:
         """Reads everything from the tables."""
         self.kinds.reload(connection)
-        # Not GROUP BY state: without an index on it that sorts every row in memory.
-        sums = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
-        row = connection.execute(f"SELECT {sums} FROM tasks").fetchone()
-        self.counts = Counter(dict(zip(State, row, strict=True)))
+        self.counts = rows_by_state(connection)
+        self.taken, self.forgotten = self.counts.total(), 0
         self.earliest = dict(
             connection.execute(
                 "SELECT lane, min(next_trigger) FROM tasks WHERE next_trigger IS NOT NULL GROUP BY lane"
@@ -127,3 +126,10 @@ class Memory:
         self.claims[fence] = [part for part in parts if part.out]
         if not self.claims[fence]:
             del self.claims[fence]
+
+
+def rows_by_state(connection: sqlite3.Connection) -> Counter[State]:
+    """Every row is looked at. (Not GROUP BY state: without an index on it that sorts every row in memory.)"""
+    sums = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
+    row = connection.execute(f"SELECT {sums} FROM tasks").fetchone()
+    return Counter(dict(zip(State, row, strict=True)))

@@ -78,6 +78,7 @@ def submit(
     insert(connection, "keyed (key, id, due)", 3, keyed)
     insert(connection, "dedupe (function, key, id)", 3, dedupe)
     memory.counts[State.NEW] += len(tasks)
+    memory.taken += len(answers) - sum(answer.duplicate for answer in answers)
     memory.keyed += len(keyed)
     return answers
 

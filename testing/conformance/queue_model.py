@@ -235,4 +235,7 @@ class QueueModel(RuleBasedStateMachine):
                 assert abs(status.due - item.due) < 0.01
         if settled:
             told = self.do(self.engine.queue.counts())
+            tally = self.do(self.engine.queue.tally())
+            assert tally.states == told
+            assert sum(tally.states.values()) == tally.taken - tally.forgotten
             assert {label: count for label, count in told.items() if count} == counts

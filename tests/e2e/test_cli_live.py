@@ -201,3 +201,14 @@ def test_what_another_run_holds_is_named(up: Up, tmp_path: Path, what: str) -> N
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert (str(data) if what == "data" else up.environment["TAILRACE_GATEWAY"]) in done.stderr
+
+
+def test_an_audit_of_the_queue_adds_up(up: Up) -> None:
+    id = up.run("submit", "greet", "name=Fay").stdout.strip()
+    up.run("result", id, "--wait", "--timeout", "20s")
+    (audit,) = up.json("audit", "queue")
+    assert audit["good"]
+    assert audit["counts"]["success"] >= 1
+    assert audit["sum"] == audit["end"] - audit["first"]
+    assert up.run("audit", "nobody").returncode == 2
+    assert up.run("audit", "queue", "--range", "0:10").returncode == 2

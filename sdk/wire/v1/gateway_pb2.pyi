@@ -399,6 +399,48 @@ class PurgeDeadReply(_message.Message):
     purged: _containers.RepeatedCompositeFieldContainer[CountByName]
     def __init__(self, purged: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ...) -> None: ...
 
+class AuditRequest(_message.Message):
+    __slots__ = ("tailer", "partition", "first", "end")
+    TAILER_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    tailer: str
+    partition: str
+    first: int
+    end: int
+    def __init__(self, tailer: _Optional[str] = ..., partition: _Optional[str] = ..., first: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
+
+class Audit(_message.Message):
+    __slots__ = ("tailer", "partition", "first", "end", "counts", "missing", "doubled", "missing_count", "doubled_count", "faults")
+    TAILER_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    DOUBLED_FIELD_NUMBER: _ClassVar[int]
+    MISSING_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DOUBLED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    FAULTS_FIELD_NUMBER: _ClassVar[int]
+    tailer: str
+    partition: str
+    first: int
+    end: int
+    counts: _containers.RepeatedCompositeFieldContainer[CountByName]
+    missing: _containers.RepeatedScalarFieldContainer[int]
+    doubled: _containers.RepeatedScalarFieldContainer[int]
+    missing_count: int
+    doubled_count: int
+    faults: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, tailer: _Optional[str] = ..., partition: _Optional[str] = ..., first: _Optional[int] = ..., end: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., missing: _Optional[_Iterable[int]] = ..., doubled: _Optional[_Iterable[int]] = ..., missing_count: _Optional[int] = ..., doubled_count: _Optional[int] = ..., faults: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class AuditReply(_message.Message):
+    __slots__ = ("audits",)
+    AUDITS_FIELD_NUMBER: _ClassVar[int]
+    audits: _containers.RepeatedCompositeFieldContainer[Audit]
+    def __init__(self, audits: _Optional[_Iterable[_Union[Audit, _Mapping]]] = ...) -> None: ...
+
 class OverviewRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -99,6 +99,11 @@ class GatewayStub:
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadRequest.SerializeToString,
                 response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadReply.FromString,
                 _registered_method=True)
+        self.Audit = channel.unary_unary(
+                '/tailrace.v1.Gateway/Audit',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditReply.FromString,
+                _registered_method=True)
         self.Overview = channel.unary_unary(
                 '/tailrace.v1.Gateway/Overview',
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewRequest.SerializeToString,
@@ -192,6 +197,13 @@ class GatewayServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Audit(self, request, context):
+        """What became of everything that a tailer's source had.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Overview(self, request, context):
         """What rests where: queue states, streams, tailers, delay streams. For live views.
         """
@@ -266,6 +278,11 @@ def add_GatewayServicer_to_server(servicer, server):
                     servicer.PurgeDead,
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadRequest.FromString,
                     response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadReply.SerializeToString,
+            ),
+            'Audit': grpc.unary_unary_rpc_method_handler(
+                    servicer.Audit,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditReply.SerializeToString,
             ),
             'Overview': grpc.unary_unary_rpc_method_handler(
                     servicer.Overview,
@@ -624,6 +641,33 @@ class Gateway:
             '/tailrace.v1.Gateway/PurgeDead',
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadRequest.SerializeToString,
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Audit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/Audit',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditReply.FromString,
             options,
             channel_credentials,
             insecure,

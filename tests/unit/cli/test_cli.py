@@ -101,6 +101,7 @@ def test_help_is_quick_because_nothing_heavy_is_loaded() -> None:
         (["dead", "redrive"], "which letters?"),
         (["dead", "purge", "--yes"], "say --all to purge every one"),
         (["dead", "list", "--since", "lately"], "--since is 'lately': expected how long ago"),
+        (["audit", "orders", "--range", "10"], "--range is '10': expected two positions"),
         (["up", "--config", "absent"], "no such configuration directory"),
         (["tailer", "validate", "absent.yaml"], "absent.yaml: no such file"),
         (["scheduler", "--listen", "0.0.0.0:9000", "--no-gateway"], "loopback"),
