@@ -211,7 +211,7 @@ class SqliteFile:
             for each in plain:
                 answers.append(self._attempt(connection, each, alone=len(group) + len(standing) == 1))
             answers.extend(self._attend(connection, standing))
-            connection.execute("COMMIT")
+            self._make_durable(connection)
         except Exception as error:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
@@ -227,6 +227,11 @@ class SqliteFile:
         gone = {id(answer[0]) for answer in answers}
         standing[:] = [each for each in standing if id(each) not in gone]
         self._answer(answers)
+
+    def _make_durable(self, connection: sqlite3.Connection) -> None:
+        """The moment of every durable write: what comes before it leaves nothing, what comes after it stays though
+        nobody was answered yet. `testing/crash_points.py` ends the process on either side of it."""
+        connection.execute("COMMIT")
 
     def _reload(self, connection: sqlite3.Connection) -> None:
         for reload in self._after_rollback:

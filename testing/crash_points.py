@@ -1,0 +1,190 @@
+"""Crashes around every durable write of a story, all of them, one after the other.
+
+A *point* is a commit of the embedded stores that changed something. The story is run once whole, which numbers its
+points; then once for each point and side of it: the process "dies" just before the commit, or just after it while
+nobody has been answered. What is then on the disk is opened again, looked at, and the story goes on to its end.
+
+    before   nothing of the write is there, and nobody was told that it is
+    after    the write is there, and nobody was told that it is
+
+The death is that of the stores' writer threads; whoever waited for an answer never gets one, and the test ends it.
+Writes of one moment are committed one by one here, so that a story has the same points each time it is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from ..assembly.embedded import EmbeddedStores
+from ..stores import sqlite
+from ..stores.config import StoresConfig
+from .clock import ManualClock
+
+#: Seconds that a story may take from a start to its end or its crash.
+PATIENCE = 20.0
+
+
+class Crash(BaseException):
+    """The process dies here."""
+
+
+class Point(NamedTuple):
+    """A durable write: the file and the methods whose writes were committed, such as `state SqliteLedger.write`."""
+
+    file: str
+    writes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.file} {'+'.join(self.writes)}"
+
+
+class At(NamedTuple):
+    """Where to crash: at the point of this number, before or after it."""
+
+    number: int
+    after: bool
+
+
+class Story(Protocol):
+    """What a story remembers outlives the crash: it is what the world was told. `clock` goes on too."""
+
+    clock: ManualClock
+
+    async def act(self, stores: EmbeddedStores) -> None:
+        """Does what is left to do. Called again after a crash; everything in it may have happened without an answer."""
+
+    async def check(self, stores: EmbeddedStores) -> None:
+        """Asserts what holds at every moment, right after a start."""
+
+    async def end(self, stores: EmbeddedStores) -> None:
+        """Asserts what holds once everything is done."""
+
+
+class CrashPoints:
+    """The points that were passed, and a class of files that dies at the one asked for (None: nowhere)."""
+
+    def __init__(self, at: At | None = None) -> None:
+        self.passed: list[Point] = []
+        self.crashed = asyncio.Event()
+        self._at = at
+        self._dead = False
+        self._loop = asyncio.get_running_loop()
+
+    def before(self, point: Point) -> None:
+        """Called in a writer when it is about to commit."""
+        if not self._dead:
+            self.passed.append(point)
+        if self._dead or self._at == (len(self.passed) - 1, False):
+            self._die()
+
+    def after(self) -> None:
+        """Called in a writer when it committed. A write of another file may have died meanwhile."""
+        if self._dead or self._at == (len(self.passed) - 1, True):
+            self._die()
+
+    def _die(self) -> None:
+        self._dead = True
+        self._loop.call_soon_threadsafe(self.crashed.set)
+        raise Crash
+
+    def file(self) -> type[sqlite.SqliteFile]:
+        """The class of files that pass by here."""
+        points = self
+
+        class CrashingFile(sqlite.SqliteFile):
+            """A file whose writer may die around a commit."""
+
+            _written: list[str]
+
+            def _run(self, connection: sqlite3.Connection) -> None:
+                self._written = []
+                try:
+                    super()._run(connection)
+                except Crash:
+                    connection.close()  # what was not committed is gone
+
+            def _attempt(self, connection: sqlite3.Connection, write: Any, *, alone: bool) -> Any:
+                changes = connection.total_changes
+                answer = super()._attempt(connection, write, alone=alone)
+                if connection.total_changes != changes and answer[2] is None:
+                    self._written.append(write.fn.__qualname__.split(".<locals>")[0])
+                return answer
+
+            def _make_durable(self, connection: sqlite3.Connection) -> None:
+                written, self._written = tuple(self._written), []
+                if written:
+                    points.before(Point(self.name, written))
+                super()._make_durable(connection)
+                if written:
+                    points.after()
+
+        return CrashingFile
+
+
+async def explore(make: Callable[[], Story], folder: Path) -> list[Point]:
+    """Tells the story whole, then with a crash on each side of each of its points, each time in a folder of its own.
+    Returns the points. Raises AssertionError, with the point, when the story finds something wrong."""
+    points = await passed(make, folder)
+    with _one_by_one():
+        for number, point in enumerate(points):
+            for after in (False, True):
+                side = "after" if after else "before"
+                try:
+                    await _tell(make(), folder / f"{number}-{side}", At(number, after))
+                except Exception as error:
+                    error.add_note(f"with a crash {side} point {number} of {len(points)}: {point}")
+                    raise
+    return points
+
+
+async def passed(make: Callable[[], Story], folder: Path) -> list[Point]:
+    """Tells the story whole and returns its points."""
+    with _one_by_one():
+        return await _tell(make(), folder / "whole", None)
+
+
+async def _tell(story: Story, folder: Path, at: At | None) -> list[Point]:
+    points = CrashPoints(at)
+    await _run(story, folder, points)
+    assert points.crashed.is_set() == (at is not None), "the story has other points than when it was told whole"
+    if at is not None:
+        again = CrashPoints()
+        await _run(story, folder, again, check=True)
+        assert not again.crashed.is_set()
+    return points.passed
+
+
+async def _run(story: Story, folder: Path, points: CrashPoints, *, check: bool = False) -> None:
+    """From a start to the story's end, or to the crash."""
+    config = StoresConfig(durability="relaxed")
+    stores = EmbeddedStores(folder, config, story.clock, file=points.file())
+    async with stores, asyncio.timeout(PATIENCE):
+        if check:
+            await story.check(stores)
+        acting = asyncio.create_task(story.act(stores))
+        crashing = asyncio.create_task(points.crashed.wait())
+        try:
+            await asyncio.wait({acting, crashing}, return_when=asyncio.FIRST_COMPLETED)
+            if points.crashed.is_set():
+                return
+            await acting
+            await story.check(stores)
+            await story.end(stores)
+        finally:
+            for task in (acting, crashing):
+                task.cancel()
+            await asyncio.gather(acting, crashing, return_exceptions=True)
+
+
+@contextlib.contextmanager
+def _one_by_one() -> Iterator[None]:
+    former, sqlite.MAX_GROUP = sqlite.MAX_GROUP, 1
+    try:
+        yield
+    finally:
+        sqlite.MAX_GROUP = former
