@@ -48,7 +48,8 @@ class Ledger(Protocol):
 
     async def passed(self, source: str, partition: str, epoch: int, position: int) -> int:
         """Notes that the checkpoint has passed everything below `position`: rows below it that are terminal or
-        suspects go (L20). Returns how many. A position that would go back changes nothing. Raises StaleFence."""
+        suspects go (L20). Returns how many. An owner says it again after it opened: the former one may have died
+        between its checkpoint and this. A position that would go back changes nothing. Raises StaleFence."""
 
     async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, Entry]:
         """The rows of those positions that have one."""
