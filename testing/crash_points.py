@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -101,21 +100,21 @@ class CrashPoints:
 
             _written: list[str]
 
-            def _run(self, connection: sqlite3.Connection) -> None:
+            def _run(self, connection: Any) -> None:
                 self._written = []
                 try:
                     super()._run(connection)
                 except Crash:
                     connection.close()  # what was not committed is gone
 
-            def _attempt(self, connection: sqlite3.Connection, write: Any, *, alone: bool) -> Any:
+            def _attempt(self, connection: Any, write: Any, *, alone: bool) -> Any:
                 changes = connection.total_changes
                 answer = super()._attempt(connection, write, alone=alone)
                 if connection.total_changes != changes and answer[2] is None:
                     self._written.append(write.fn.__qualname__.split(".<locals>")[0])
                 return answer
 
-            def _make_durable(self, connection: sqlite3.Connection) -> None:
+            def _make_durable(self, connection: Any) -> None:
                 written, self._written = tuple(self._written), []
                 if written:
                     points.before(Point(self.name, written))
