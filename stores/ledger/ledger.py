@@ -31,8 +31,9 @@ class Ledger(Protocol):
     """Durable when a method returns. `source` is the tailer's name."""
 
     async def open(self, source: str, partition: str, epoch: int) -> list[Entry]:
-        """Notes the epoch, so that owners' writes of older ones are refused from now on, then reads all rows, by
-        position (L11). Raises StaleFence when a newer epoch was noted."""
+        """Notes the epoch, so that owners' writes of older ones are refused from now on, then reads the rows, by
+        position, from the noted checkpoint on: what is below it is the copies' affair (L11). Raises StaleFence when a
+        newer epoch was noted."""
 
     async def write(
         self, source: str, partition: str, changes: Sequence[Change], epoch: int | None

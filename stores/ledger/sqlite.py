@@ -57,8 +57,8 @@ class SqliteLedger:
             _sweep(connection, source, partition, passed, suspects=False)
             (text,) = connection.execute(
                 "SELECT json_group_array(json(entry)) FROM"
-                " (SELECT entry FROM ledger WHERE source = ? AND partition = ? ORDER BY position)",
-                (source, partition),
+                " (SELECT entry FROM ledger WHERE source = ? AND partition = ? AND position >= ? ORDER BY position)",
+                (source, partition, passed),
             ).fetchone()
             return [_entry(fields) for fields in json.loads(text)]
 
