@@ -192,6 +192,17 @@ class LedgerLaws(StoreLaws[Ledger]):
         assert await written(store, *[(row, run) for run in runs], epoch=None) == [runs[0], runs[0]]
         assert await rows(store) == [runs[0]]
 
+    async def test_a_run_that_a_newer_owner_took_over_ends_nothing(self, store: StoreBench[Ledger]) -> None:
+        # Given a copy that ran when the tailer of what is due died, and its successor's
+        (run,) = await opened(store, Entry(1, Place.RUNNING, 1, fence=9, epoch=3))
+        newer = at(run, Place.RUNNING, fence=10, epoch=4)
+        assert await written(store, (run, newer), epoch=None) == [newer]
+        # When the first one's end arrives, whatever it is
+        for end in (at(run, Place.DONE), at(run, Place.DEAD), parking(1, 2, fence=9, epoch=3)):
+            assert await written(store, (run, end), epoch=None) == [newer]
+        # Then the newer run stands, and ends it
+        assert await written(store, (newer, at(newer, Place.DONE)), epoch=None) == [at(newer, Place.DONE)]
+
     async def test_what_is_there_is_not_created_and_what_is_not_there_is_not_changed(
         self, store: StoreBench[Ledger]
     ) -> None:
