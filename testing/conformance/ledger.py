@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
-from ...sdk.model.ledger import TERMINAL, Entry, Place
+from ...sdk.model.ledger import Entry, Place
 from ...stores.ledger.ledger import Change, Ledger, Row
-from ...stores.ledger.lifecycle import refusal
-from .bench import MODEL, StoreBench, StoreLaws
+from .bench import StoreBench
+from .ledger_model import LedgerModel, rows
 
 #: The epoch under which most of the laws write.
 EPOCH = 5
@@ -27,10 +25,6 @@ def at(entry: Entry, place: Place, **fields: float) -> Entry:
 
 async def written(store: StoreBench[Ledger], *changes: Change, epoch: int | None = EPOCH) -> list[Entry | None]:
     return await store.engine.write("s", "", changes, epoch)
-
-
-async def rows(store: StoreBench[Ledger], source: str = "s") -> list[Entry]:
-    return [each.entry for each in await store.engine.list(source, 10_000)]
 
 
 async def opened(store: StoreBench[Ledger], *entries: Entry) -> list[Entry]:
@@ -54,26 +48,7 @@ async def opened(store: StoreBench[Ledger], *entries: Entry) -> list[Entry]:
     return [*entries]
 
 
-def draw_change(data: st.DataObject, known: dict[int, Entry], owner: bool) -> Change | None:
-    """A change that its writer may ask for, of the row as it is or as it might have been read once."""
-    position, places = data.draw(st.integers(0, 4)), st.sampled_from(list(Place))
-    before = known.get(position)
-    if data.draw(st.integers(0, 4)) == 0:
-        small = st.integers(0, 3)
-        read = st.builds(lambda place, n, fence: Entry(position, place, n, fence=fence), places, small, small)
-        before = data.draw(st.none() | read)
-    former = before or Entry(position, Place.SUSPECT)
-    after = former._replace(
-        place=data.draw(places),
-        n=former.n + data.draw(st.integers(0, 1)),
-        fence=former.fence + data.draw(st.integers(0, 2)),
-        due=data.draw(st.floats(0, 2e9)),
-        attempts=former.attempts + data.draw(st.integers(0, 1)),
-    )
-    return None if refusal(before, after, owner=owner) else (before, after)
-
-
-class LedgerLaws(StoreLaws[Ledger]):
+class LedgerLaws(LedgerModel):
     """Every write compares the row whole; owners write under their epoch; rows leave when over and passed."""
 
     # L11: owners and their epochs.
@@ -345,61 +320,3 @@ class LedgerLaws(StoreLaws[Ledger]):
             assert await written(store, *changes, epoch=None) == [after for _, after in changes]
             row = at(again, Place.PARKED)
         assert await rows(store) == [row]
-
-    @MODEL
-    @given(data=st.data())
-    def test_any_story_is_the_story_of_a_dictionary(self, data: st.DataObject) -> None:
-        async def story(store: StoreBench[Ledger]) -> None:
-            await store.engine.open("s", "", 1)
-            epoch, passed = 1, 0
-            known: dict[int, Entry] = {}
-
-            def sweep(*, suspects: bool) -> int:
-                over = [
-                    each.position
-                    for each in known.values()
-                    if each.position < passed and (each.place in TERMINAL or (suspects and each.place is Place.SUSPECT))
-                ]
-                for position in over:
-                    del known[position]
-                return len(over)
-
-            for _ in range(data.draw(st.integers(0, 20))):
-                what = data.draw(
-                    st.sampled_from(["open", "write", "write", "write", "write", "copy", "passed", "reopen"])
-                )
-                behind = data.draw(st.sampled_from([0, 0, 0, 1]))
-                if what == "open":
-                    epoch += data.draw(st.integers(0, 1))
-                    above = sorted(row for row in known.values() if row.position >= passed)
-                    assert await store.engine.open("s", "", epoch) == above
-                elif what in ("write", "copy"):
-                    owner = what == "write"
-                    drawn = [draw_change(data, known, owner) for _ in range(data.draw(st.integers(1, 4)))]
-                    changes = [each for each in drawn if each is not None]
-                    if owner and behind and changes:
-                        with pytest.raises(StaleFence):
-                            await store.engine.write("s", "", changes, epoch - 1)
-                        continue
-                    expected: list[Entry | None] = []
-                    for before, after in changes:
-                        row = known.get(after.position)
-                        if row == before and (row is not None or after.position >= passed):
-                            known[after.position] = after
-                        expected.append(known.get(after.position))
-                    assert await store.engine.write("s", "", changes, epoch if owner else None) == expected
-                    sweep(suspects=False)
-                elif what == "passed":
-                    position = data.draw(st.integers(0, 6))
-                    if behind:
-                        with pytest.raises(StaleFence):
-                            await store.engine.passed("s", "", epoch - 1, position)
-                        continue
-                    passed = max(passed, position)
-                    assert await store.engine.passed("s", "", epoch, position) == sweep(suspects=True)
-                else:
-                    await store.reopen()
-                assert await rows(store) == [known[position] for position in sorted(known)]
-                assert await store.engine.get("s", "", [*range(5)]) == known
-
-        self.with_store(story)
