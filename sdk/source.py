@@ -96,6 +96,9 @@ class QueueSource(Protocol):
     async def waiting(self) -> int:
         """How many items wait: the measure of lag; -1 when the source cannot tell."""
 
+    async def due(self) -> dict[str, int]:
+        """How many items could be claimed now, by function; at most some thousands of each are counted."""
+
     async def close(self) -> None:
         """Ends a pending lease call. Harmless when closed."""
 

@@ -34,6 +34,7 @@ class RemoteQueue(StoreClient):
     cancel = remote(Queue.cancel)
     tally = remote(Queue.tally)
     counts = remote(Queue.counts)
+    due = remote(Queue.due)
 
 
 class RemoteLog(StoreClient):

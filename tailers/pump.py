@@ -133,6 +133,7 @@ class Pump(ABC):
         self.paused = False
         self.draining = False
         self.lag = -1
+        self.due: dict[str, int] | None = None  # by function, where lag also counts what is not due
         self._last_flight = 0
         self._wakes: list[asyncio.Event] = []
         self._store_failing = ""
@@ -197,7 +198,13 @@ class Pump(ABC):
     def functions(self) -> set[str]:
         """The functions of what it reads, as far as it knows; none: it may be any."""
         only = self.only_function
-        return set() if only is None else {only}
+        return set(self.due or ()) if only is None else {only}
+
+    @property
+    def backlog(self) -> int:
+        """How many items could run now, for all that the source says; -1: it has not said. At most some thousands of
+        each function."""
+        return self.lag if self.due is None else sum(self.due.values())
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
         """What became of every position of each partition, or of a range of one. Raises InvalidRequest for a range that
@@ -363,24 +370,6 @@ class Pump(ABC):
         """The functions of this tailer that are clogged."""
         only = self.only_function
         return [closed for name, closed in self.session.credit.clogs.items() if only in (None, name)]
-
-    @property
-    def state(self) -> tuple[str, str]:
-        """The state's name as people see it, and a detail. A tailer of many functions runs while one is clogged."""
-        disconnected = self.session.unreachable and not self.session.connected
-        outages = self.outages
-        outage = "; ".join(sorted(closed.reason for closed in outages))
-        clogged = self.clogged or (outage if self.only_function else "")
-        states = [
-            ("disconnected", self.source_unreachable),
-            ("draining", self.draining),
-            ("starting", self.starting),
-            ("paused", self.paused),
-            ("disconnected", self.session.unreachable if disconnected else ""),
-            ("clogged", clogged),
-        ]
-        name, why = next(((name, why) for name, why in states if why), ("running", outage))
-        return name, why if isinstance(why, str) else ""
 
 
 def by_flight(refs: Iterable[int]) -> Iterator[tuple[int, list[int]]]:

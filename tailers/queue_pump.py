@@ -194,6 +194,7 @@ class QueuePump(Pump):
             await asyncio.gather(*(one(out) for out in list(self.flights.values())))
             with contextlib.suppress(TailraceError):
                 self.lag = await self.source.waiting()
+                self.due = await self.source.due()
 
     async def _renew(self, out: Out) -> None:
         """Prolongs one claim. A store that is away is asked again at the next heartbeat."""

@@ -20,7 +20,7 @@ from .queue_pump import QueuePump
 from .registry import Environment, kind_of
 from .rules.watchdog import Verdict, Watchdog
 from .stream_pump import StreamPump
-from .vitals import facts_of
+from .vitals import facts_of, state_of
 
 #: Pauses before a pump that failed is started again, seconds: the first, and the cap it doubles to.
 FIRST_PAUSE = 0.5
@@ -101,7 +101,7 @@ class Tailer:
     def overview(self) -> TailerOverview:
         """How it is, for people."""
         pump, counts, verdict = self._pump, self._counts, self.verdict
-        state, detail = ("failed", self._failure) if self._failure or pump is None else pump.state
+        state, detail = ("failed", self._failure) if self._failure or pump is None else state_of(pump)
         return TailerOverview(
             name=self.config.name,
             kind=self._kind.name,

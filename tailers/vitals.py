@@ -1,9 +1,26 @@
-"""What the watchdog (rules/watchdog.py) sees of a tailer."""
+"""How a tailer is: what people see, and what the watchdog (rules/watchdog.py) looks at."""
 
 from __future__ import annotations
 
 from .pump import Pump
 from .rules.watchdog import Facts
+
+
+def state_of(pump: Pump) -> tuple[str, str]:
+    """The state's name as people see it, and a detail. A tailer of many functions runs while one is clogged."""
+    disconnected = pump.session.unreachable and not pump.session.connected
+    outage = "; ".join(sorted(closed.reason for closed in pump.outages))
+    clogged = pump.clogged or (outage if pump.only_function else "")
+    states = [
+        ("disconnected", pump.source_unreachable),
+        ("draining", pump.draining),
+        ("starting", pump.starting),
+        ("paused", pump.paused),
+        ("disconnected", pump.session.unreachable if disconnected else ""),
+        ("clogged", clogged),
+    ]
+    name, why = next(((name, why) for name, why in states if why), ("running", outage))
+    return name, why if isinstance(why, str) else ""
 
 
 def facts_of(pump: Pump, failed: str) -> Facts:
@@ -18,7 +35,7 @@ def facts_of(pump: Pump, failed: str) -> Facts:
     pushed = min((out.pushed_at for out in pump.flights.values()), default=None)
     return Facts(
         completions=pump.counts.completed,
-        lag=pump.lag,
+        lag=pump.backlog,
         in_flight=pump.in_flight,
         held=pump.held,
         oldest=0.0 if pushed is None else max(0.0, pump.clock.wall() - pushed),

@@ -90,5 +90,9 @@ class Queue(Protocol):
     async def counts(self) -> dict[str, int]:
         """How many items are in each state, by the state's name."""
 
+    async def due(self, most: int) -> dict[str, int]:
+        """How many items could be leased now, by function, counting at most `most` of one function, priority and
+        collection; functions without any are left out."""
+
 
 __all__ = ["Leased", "NewItem", "Queue", "Renewed", "Settle", "State", "Status", "Submitted", "Tally"]

@@ -8,6 +8,7 @@ of their own beside this one.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -147,6 +148,26 @@ class SqliteQueue:
             return Tally(memory.taken, memory.forgotten, states)
 
         return await self._file.write(count)
+
+    async def due(self, most: int) -> dict[str, int]:
+        memory = self._opened()
+        now = self._now()
+        lanes = [lane for lane, earliest in list(memory.earliest.items()) if earliest <= now]
+        if not lanes:
+            return {}
+
+        def count(connection: sqlite3.Connection) -> dict[str, int]:
+            rows = connection.execute(
+                "SELECT l.function, (SELECT count(*) FROM (SELECT 1 FROM tasks WHERE lane = l.lane"
+                f" AND next_trigger <= ? LIMIT ?)) FROM lanes l WHERE l.lane IN {IDS}",
+                (now, most, json_text(lanes)),
+            ).fetchall()
+            found: Counter[str] = Counter()
+            for function, number in rows:
+                found[function] += number
+            return dict(+found)
+
+        return await self._file.read(count)
 
     async def sweep(self) -> int:
         """Forgets ended items beyond the retention, a bounded number at each call; returns how many."""

@@ -12,6 +12,9 @@ from ...sdk.source import Capabilities, SourceKind
 from ...stores.queue.queue import Queue
 from ..registry import Environment
 
+#: Due items of one lane that are counted at each heartbeat.
+MOST_DUE = 1000
+
 
 class QueueOptions(BaseModel):
     """There is one queue; nothing to choose."""
@@ -42,6 +45,9 @@ class QueueStoreSource:
     async def waiting(self) -> int:
         counts = await self._queue.counts()
         return counts.get(State.NEW.label, 0) + counts.get(State.RETRIABLE_FAILURE.label, 0)
+
+    async def due(self) -> dict[str, int]:
+        return await self._queue.due(MOST_DUE)
 
     async def close(self) -> None:
         """The store stays open; it belongs to the process."""

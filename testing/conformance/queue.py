@@ -539,6 +539,20 @@ class TellingLaws:
             assert {label: count for label, count in counts.items() if count} == expected
             await engine.reopen()
 
+    async def test_what_is_due_is_counted_by_function_up_to_a_bound(self, engine: QueueEngine) -> None:
+        # Given items that are due, others that are not, and some that wait for an older one of their key
+        later, keyed = engine.now() + 100, Kind("keyed")
+        await put(engine, *(NewItem(MAIL, b"") for _ in range(5)), NewItem(MAIL, b"", due=later))
+        await put(engine, *(NewItem(Kind("other", level), b"") for level in (0, 1)))
+        await put(engine, NewItem(Kind("late"), b"", due=later), *(NewItem(keyed, b"", key="k") for _ in range(3)))
+        assert await engine.queue.due(100) == {"mail": 5, "other": 2, "keyed": 1}
+        assert (await engine.queue.due(3))["mail"] == 3
+        # When some are leased, then they are not counted; what becomes free is
+        leased = await take(engine, wanting(MAIL, keyed))
+        assert await engine.queue.due(100) == {"other": 2}
+        await engine.queue.settle(leased.fence, leased.ids, [])
+        assert await engine.queue.due(100) == {"other": 2, "keyed": 1}
+
     async def test_a_status_says_when_and_what(self, engine: QueueEngine) -> None:
         due = engine.now() + 100
         kind = Kind("mail", 1, "welcome", "ann")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended
+from tailrace.sdk.model.workload import Ended, Kind
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.stores.log.log import Record
+from tailrace.stores.queue.queue import NewItem
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.supervisor import Tailers
 
@@ -80,3 +83,19 @@ async def test_the_health_of_all_is_told_when_it_changes(environment, stores, sc
         await eventually(lambda: told[-2:] == [("t", True), ("", True)])
     finally:
         await tailers.stop()
+
+
+async def test_a_queue_whose_items_are_not_due_is_healthy_and_one_that_nobody_runs_is_not(
+    stores, scheduler, start, eventually
+):
+    scheduler.allow("f")
+    later = time.time() + 1000
+    await stores.queue.submit([NewItem(Kind("f", 2), b"", due=later)])
+    tailer = await start(source={"kind": "queue"}, stalled_after=0.3)
+    await eventually(lambda: tailer.overview().lag == 1)
+    began = time.monotonic()
+    await eventually(lambda: not tailer.look() or time.monotonic() > began + 1)
+    assert tailer.overview().healthy
+    await stores.queue.submit([NewItem(Kind("nobody", 2), b"")])
+    await stalled(eventually, tailer, "no_worker")
+    assert tailer.overview().why == "no worker runs nobody"
