@@ -75,10 +75,10 @@ class Evidence:
                     counts.passed += 1
                 else:
                     counts.failed.append(extra.key if extra is not None else "")
-                    counts.why = end.reason[:LONGEST]
+                    counts.why = _first_line(end.reason)
         if self.probes:
             for item, end in zip(items, ends, strict=True):
-                self._probes_over((item,), verdict(end), end.reason[:LONGEST])
+                self._probes_over((item,), verdict(end), _first_line(end.reason))
 
     def unknown(self, items: Sequence[Item]) -> None:
         """Items ended without having run, or nobody knows how."""
@@ -99,3 +99,7 @@ def verdict(end: Ended) -> bool | None:
     if end.outcome in (Outcome.RETRY, Outcome.FATAL) or (end.outcome == Outcome.LOST and end.crashed):
         return False
     return None
+
+
+def _first_line(reason: str) -> str:
+    return reason.partition("\n")[0][:LONGEST]

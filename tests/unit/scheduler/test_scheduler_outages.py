@@ -13,7 +13,7 @@ from tailrace.sdk.model.workload import Ended, Extra, Flight, Kind, Outcomes, re
 
 SIZES = LeaseSizes()
 WALL = 1000.0
-BROKEN = Ended(Outcome.RETRY, "no database")
+BROKEN = Ended(Outcome.RETRY, "no database\n  at shop.py:11 in charge")
 F, G = Kind("f"), Kind("g")
 
 
