@@ -33,7 +33,10 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("idle_cpu_percent", 2.0, "% of a core", False, "idle CPU of `tailrace up`"),
         Asked("import_ms", 100, "ms", False, "`import tailrace`"),
     ),
-    "outage": (Asked("share_copied_percent", 0.5, "%", False, "outage of 60 s: copied of what waited"),),
+    "outage": (
+        Asked("items_copied", 1_000, "items", False, "outage of 60 s: copied into the delay service"),
+        Asked("resumed_after_s", 60, "s", False, "after it: a tenth of what waited settled again"),
+    ),
     "poison": (Asked("ratio", 0.9, "", True, "one item in 100 failing: healthy throughput, ratio"),),
     "frontier": (
         Asked("us_per_item", 2.0, "µs", False, "frontier, 1,000,000 outstanding: per settled item"),
