@@ -241,11 +241,16 @@ class SchedulerServer:
                 del self._sessions[name]
 
     def _said(self) -> bool:
-        """Whether every session that is connected has acknowledged all it was told."""
-        ends = [served for served in self._sessions.values() if served.connection is not None]
+        """Whether every tailer that is connected has acknowledged every outcome. Nothing else need be known: credit,
+        grants and their renewals go on meanwhile, so that something of those is always on its way."""
         return not any(
-            served.link.unacknowledged() or (isinstance(served.endpoint, TailerEnd) and served.endpoint.has_outcomes)
-            for served in ends
+            served.endpoint.has_outcomes
+            or any(
+                isinstance(frame, pb.TailerReply) and frame.HasField("outcomes")
+                for frame in served.link.unacknowledged()
+            )
+            for served in self._sessions.values()
+            if served.connection is not None and isinstance(served.endpoint, TailerEnd)
         )
 
     # ---- control

@@ -30,6 +30,7 @@ from tailrace.sdk.wire.convert import (
     write_items,
     write_outcomes,
 )
+from tailrace.sdk.wire.link import Link
 from tailrace.sdk.wire.scheduler import SERVICE, SchedulerClient
 from tailrace.sdk.wire.session import Dialer
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
@@ -503,6 +504,16 @@ async def test_draining_hands_back_what_waits_and_waits_for_what_runs(place: Pla
     assert await tailer.ended([running]) == [None]
     async with asyncio.timeout(10):
         await draining
+
+
+async def test_draining_waits_for_outcomes_only(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given sessions that were told of credit and leases, and never acknowledge what they are told
+    monkeypatch.setattr(Link, "acknowledged", lambda link, number: None)
+    await place.worker("send")
+    await place.tailer("send")
+    # Then draining ends at once, since nothing ran and no outcome is on its way
+    async with asyncio.timeout(10):
+        await place.server.drain(60.0)
 
 
 async def test_a_frame_that_cannot_be_right_ends_the_session(place: Place) -> None:
