@@ -211,9 +211,12 @@ def gate_pause(
 
 @gate.command("drop")
 def gate_drop(
-    function: FunctionName, collection: Collection = "", why: Why = "", gateway: GatewayAddress = None
+    function: FunctionName,
+    why: Annotated[str, typer.Option("--why", help="The reason, kept with every dropped range.")],
+    collection: Collection = "",
+    gateway: GatewayAddress = None,
 ) -> None:
-    """Discard a function's workloads instead of running them."""
+    """Discard a function's workloads instead of running them. They are gone for good; which ones is kept."""
     _set_gate(gateway, function, collection, "drop", why)
 
 

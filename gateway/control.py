@@ -102,6 +102,8 @@ class ControlDesk:
             raise InvalidRequest(f"action is {gate.action!r:.50}: expected one of {', '.join(ACTIONS)}")
         if gate.action != "resume":
             self._functions.check(gate.function)
+        if gate.action == "drop" and not (gate.who.strip() and gate.why.strip()):
+            raise InvalidRequest('a drop discards workloads for good: say who wants it and why (--why "…")')
         if gate.collection:
             _check_name("collection", gate.collection)
         for what, text in (("who", gate.who), ("why", gate.why)):

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import repeat
 
 from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import INDEX_BITS, Flight, Kind
+from ..sdk.model.workload import INDEX_BITS, DroppedBy, Flight, Kind
 from .dispatch import wake
 from .returns import HELD, Returns, ended
 from .roster import Function, Roster
@@ -149,6 +150,7 @@ class Intake:
             elif gate is None:
                 self._returns.end(items, HELD[Reason.NO_WORKER])
             elif gate.action == DROP:
-                self._returns.end(items, ended(Outcome.DROPPED, Reason.DROPPED, sentence(gate)))
+                end = ended(Outcome.DROPPED, Reason.DROPPED, sentence(gate))
+                self._returns.end(items, replace(end, dropped_by=DroppedBy(gate.version, gate.who, gate.why)))
             else:
                 self._returns.end(items, HELD[Reason.PAUSED])

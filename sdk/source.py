@@ -39,7 +39,9 @@ class Capabilities:
 class StreamBatch:
     """What one read of one partition found: parallel lists, positions rising.
 
-    `times` are wall clock seconds of when each item came into being.
+    `times` are wall clock seconds of when each item came into being. What is absent is passed, and noted. What was lost
+    stops the tailer unless its file allows that; nothing in it was handed out. What is refused becomes a dead letter,
+    with the payload that it has here.
     """
 
     partition: str
@@ -48,7 +50,9 @@ class StreamBatch:
     keys: list[str]
     headers: list[Headers]
     payloads: list[bytes]
-    absent: list[int] = field(default_factory=list)  # positions that hold nothing (any more): settled at once
+    absent: list[int] = field(default_factory=list)  # positions that hold nothing, or whose item its owner took away
+    lost: list[tuple[int, int]] = field(default_factory=list)  # ranges, first to last, that retention took; rising
+    refused: dict[int, str] = field(default_factory=dict)  # by index: why an item cannot be handed out as it is
 
 
 class StreamSource(Protocol):
@@ -64,7 +68,8 @@ class StreamSource(Protocol):
         open. Waits up to `timeout` seconds for the first; an empty list: nothing came, or the source was closed."""
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
-        """Items by position, again (capability `rereads`); those gone are in `absent`."""
+        """Items by position, again (capability `rereads`); those gone are in `absent`, or in `lost` when retention
+        took them."""
 
     async def ends(self) -> dict[str, int]:
         """For each partition the position that its next item will get: the measure of lag."""
@@ -112,6 +117,7 @@ class SourceKind:
     options   a pydantic model of the other keys under `source`
     build     (options, environment) → the source; `environment` names the stores this process has
     extra     the pip extra that brings its client library; empty: none
+    retention whether it forgets items after a time, done or not
     """
 
     name: str
@@ -121,6 +127,7 @@ class SourceKind:
     capabilities: Capabilities
     extra: str = ""
     description: str = ""
+    retention: bool = False
 
 
 __all__ = ["Capabilities", "QueueSource", "SourceKind", "StreamBatch", "StreamSource"]

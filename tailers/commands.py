@@ -76,6 +76,8 @@ def tailer_list(
         "settled",
         "parked",
         "dead",
+        "dropped",
+        "lost",
         "in_flight",
         "held",
         "lag",

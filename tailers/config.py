@@ -105,6 +105,8 @@ class TailerConfig(BaseModel):
     on_outage   clog: when nearly all first attempts of a function fail, its items wait where they are until it works.
                 park: they run all the same, and what fails goes to the delay service
     results     keep what the functions return
+    allow_loss  what may be lost without anybody's word; retention: records that the source forgets before they are
+                done (else the tailer stops there)
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -122,6 +124,7 @@ class TailerConfig(BaseModel):
     stalled_after: Seconds = Field(60.0, gt=0)
     on_outage: OnOutage = OnOutage.CLOG
     results: bool = False
+    allow_loss: tuple[Literal["retention"], ...] = ()
 
     @classmethod
     def model_validate(cls, obj: Any, **how: Any) -> Self:
@@ -141,6 +144,8 @@ class TailerConfig(BaseModel):
             )
         if why := _why_not_in_order(config, kind):
             mistakes.append(_mistake("order", why, config.order))
+        if why := _why_never_lost(config, kind):
+            mistakes.append(_mistake("allow_loss", why, None))
         if mistakes:
             raise _refusal(mistakes)
         return config
@@ -176,6 +181,13 @@ class TailerConfig(BaseModel):
         except InvalidRequest as error:
             raise PydanticCustomError("priority", "{reason}", {"reason": str(error)}) from None
         return priority
+
+
+def _why_never_lost(config: TailerConfig, kind: SourceKind) -> str:
+    """What to write instead of an `allow_loss` that means nothing; empty when it may stand."""
+    if "retention" in config.allow_loss and not kind.retention:
+        return f'a {kind.name} forgets nothing before it is done, so nothing needs allowing: leave "retention" out'
+    return ""
 
 
 def _why_not_in_order(config: TailerConfig, kind: SourceKind) -> str:

@@ -1,8 +1,9 @@
-"""Stream items that leave for a store: the delay service, the dead letters, the results. Only when that is durable may
-the frontier pass them (law 3)."""
+"""Stream items that leave for a store: the delay service, the dead letters, the results, the notes of what was dropped.
+Only when that is durable may the frontier pass them (law 3)."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
@@ -10,18 +11,22 @@ from typing import Any, NamedTuple
 from ..sdk.clock import Clock
 from ..sdk.model.audit import Fate
 from ..sdk.model.dead_letter import DeadLetter
+from ..sdk.model.drop import Cause, Drop
 from ..sdk.model.errors import UserError
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.parked import Parked
-from ..sdk.model.workload import Ended, Extra
+from ..sdk.model.workload import DroppedBy, Ended, Extra
 from ..sdk.source import StreamBatch
 from .durable import DurableWriter
 from .mapping import Mapped
 from .parking import Parking
-from .partition import Partition
+from .partition import Partition, chosen
 from .pump import Counts
 from .registry import Environment
-from .rules.settlement import History, Settlement
+from .rules.settlement import Action, History, Settlement
+
+#: What is noted of a drop by a gate that its scheduler does not describe.
+UNKNOWN = DroppedBy(0, "", "the scheduler named no gate")
 
 
 class Departing(NamedTuple):
@@ -61,7 +66,7 @@ class Tag(NamedTuple):
 
 
 class Departures:
-    """The three ways out of one tailer. `departed` gets the tags of what is durable."""
+    """The four ways out of one tailer. `departed` gets the tags of what is durable."""
 
     def __init__(
         self,
@@ -83,22 +88,23 @@ class Departures:
         self._results: DurableWriter[tuple[str, bytes], Tag] = DurableWriter(
             lambda batch: environment.results.put(dict(batch)), self._stored
         )
+        self._drops: DurableWriter[tuple[Partition, Drop], Tag] = DurableWriter(self._write_drops, self._dropped)
 
     def __len__(self) -> int:
-        return len(self._parks) + len(self._dead) + len(self._results)
+        return len(self._parks) + len(self._dead) + len(self._results) + len(self._drops)
 
     @property
     def failing(self) -> str:
         """Why a store refuses; empty when none does."""
-        return self._parks.why or self._dead.why or self._results.why
+        return self._parks.why or self._dead.why or self._results.why or self._drops.why
 
     def tags(self) -> Iterator[Tag]:
         """Everything that is on its way into a store."""
-        return chain(self._parks.tags(), self._dead.tags(), self._results.tags())
+        return chain(self._parks.tags(), self._dead.tags(), self._results.tags(), self._drops.tags())
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         """The loops that write."""
-        return [self._parks.run(), self._dead.run(), self._results.run()]
+        return [self._parks.run(), self._dead.run(), self._results.run(), self._drops.run()]
 
     def park(self, item: Departing, settlement: Settlement) -> None:
         """To the delay service, until it is due again. What was parked before keeps its id, origin and first sight."""
@@ -149,6 +155,31 @@ class Departures:
     def store(self, item: Departing, result: bytes) -> None:
         """A success whose return value is kept."""
         self._results.add((item.mapped.ids[item.place], result), len(result), item.tag(Fate.SUCCEEDED))
+
+    def drop(self, item: Departing) -> None:
+        """A note of what an operator's gate dropped: by which version, who and why."""
+        gate, position = item.ended.dropped_by or UNKNOWN, item.batch.positions[item.place]
+        drop = Drop(position, position, 1, Cause.GATE, *gate, self._clock.wall())
+        self._drops.add((item.partition, drop), len(item.batch.payloads[item.place]), item.tag(Fate.DROPPED))
+
+    def bury_refused(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> StreamBatch:
+        """The batch without what its source cannot hand out as it is: that becomes dead letters."""
+        for index, why in batch.refused.items():
+            item = Departing(part, batch, mapped, index, self._clock.wall(), 0, Ended(Outcome.FATAL, why))
+            self.bury(item, Settlement(Action.DEAD, 0.0, 0, 0, 0, why))
+        return chosen(batch, [index for index in range(len(batch.positions)) if index not in batch.refused])
+
+    async def _write_drops(self, batch: list[tuple[Partition, Drop]]) -> None:
+        drops: dict[Partition, list[Drop]] = defaultdict(list)
+        for part, drop in batch:
+            drops[part].append(drop)
+        for part, found in drops.items():
+            await self._environment.drops.add(self._tailer, part.name, found, part.frontier.position)
+
+    def _dropped(self, tags: list[Tag]) -> None:
+        self._counts.dropped += len(tags)
+        self._counts.settled += len(tags)
+        self._departed(tags)
 
     async def _write_parks(self, items: list[Parked]) -> None:
         """What the delay service refuses for good (a delay beyond its bound) is a dead letter."""

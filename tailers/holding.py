@@ -29,7 +29,7 @@ class Owner(Protocol):
     active        whether items may be offered now, as far as there is credit
     push_or_hold  items that are in memory: pushes what has credit, holds the rest
     reread        the items of these positions that the source still has
-    gone          these positions cannot be read any more; they are over
+    gone          these positions are not in the batch in which they should be again; they are over
     """
 
     @property
@@ -39,7 +39,7 @@ class Owner(Protocol):
 
     async def reread(self, part: Partition, positions: list[int]) -> StreamBatch: ...
 
-    def gone(self, part: Partition, positions: list[int]) -> None: ...
+    async def gone(self, part: Partition, positions: list[int], batch: StreamBatch) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,13 +181,13 @@ class Holding:
         for begin in range(0, len(missing), FLIGHT_ITEMS):
             positions = missing[begin : begin + FLIGHT_ITEMS]
             batch = await self._owner.reread(part, positions)
+            gone = set(positions).difference(batch.positions)
+            if gone:
+                await self._owner.gone(part, sorted(gone), batch)
             for entry, count in Counter(entries[position] for position in positions).items():
                 entry.credit.give({entry.cell: count})
             self.reading_again -= len(positions)
             self._reading[part.name].difference_update(positions)
-            gone = set(positions).difference(batch.positions)
-            if gone:
-                self._owner.gone(part, sorted(gone))
             if batch.positions:
                 self._window.take(len(batch.positions), sum(map(len, batch.payloads)))
                 self._owner.push_or_hold(part, batch)

@@ -5,14 +5,14 @@ The rule is rules/order.py, one per partition; here it meets the batches and the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import abc
 
 from ..sdk.clock import Clock
 from ..sdk.source import StreamBatch
 from .config import TailerConfig
 from .holding import Holding
-from .mapping import Mapped
-from .partition import Partition
+from .mapping import Mapped, Mapping
+from .partition import Partition, chosen
 from .rules.order import PATIENCE, Order
 from .rules.settlement import Family
 
@@ -22,7 +22,7 @@ class Ordering:
     without a key is in no line: it waits for nobody, and fails like one of `order: none`."""
 
     def __init__(
-        self, config: TailerConfig, partitions: Mapping[str, Partition], holding: Holding, clock: Clock
+        self, config: TailerConfig, partitions: abc.Mapping[str, Partition], holding: Holding, clock: Clock
     ) -> None:
         self._on = config.order != "none"
         self._by_key = config.order == "key"
@@ -49,10 +49,17 @@ class Ordering:
                 moving += part.order.moving
         return moving < max(1, self._most)
 
-    def heads(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> list[int] | None:
-        """The indexes of items that wait for no other, None for all; the others are kept in their lines."""
-        if not self._on:
-            return None
+    def ready(self, part: Partition, batch: StreamBatch, mapping: Mapping) -> tuple[StreamBatch, Mapped]:
+        """The items that wait for no other, mapped; the others are kept in their lines."""
+        mapped = mapping.map(batch)
+        going = self._heads(part, batch, mapped) if self._on else None
+        if going is None:
+            return batch, mapped
+        batch = chosen(batch, going)
+        return batch, mapping.map(batch)
+
+    def _heads(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> list[int] | None:
+        """The indexes of items that wait for no other, None for all."""
         if part.order is None:
             part.order = Order()
         enter, positions, kinds, extras = part.order.enter, batch.positions, mapped.kinds, mapped.extras

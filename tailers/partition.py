@@ -49,6 +49,13 @@ class Partition:
         self.book.read(batch.positions, batch.absent, gap)
         return run
 
+    def skip(self, last: int) -> None:
+        """What was never read up to `last` is lost."""
+        self.frontier.advance()
+        self.book.passed(self.frontier.position)
+        self.frontier.skip(last)
+        self.book.skip(last, Fate.LOST)
+
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
         """These are done or durably elsewhere: how, is `fate`."""
         self.book.settle(positions, fate)
@@ -127,6 +134,14 @@ class Partition:
         return batch, missing
 
 
+class Partitions(dict[str, Partition]):
+    """By name; one that comes into being begins at 0."""
+
+    def __missing__(self, name: str) -> Partition:
+        part = self[name] = Partition(name, Mark(0))
+        return part
+
+
 def chosen(batch: StreamBatch, indexes: Sequence[int]) -> StreamBatch:
     """Some items of a batch."""
     return StreamBatch(
@@ -136,4 +151,5 @@ def chosen(batch: StreamBatch, indexes: Sequence[int]) -> StreamBatch:
         [batch.keys[index] for index in indexes],
         [batch.headers[index] for index in indexes],
         [batch.payloads[index] for index in indexes],
+        refused={new: batch.refused[old] for new, old in enumerate(indexes) if old in batch.refused},
     )

@@ -64,6 +64,8 @@ class Counts:
     settled: int = 0
     parked: int = 0
     dead: int = 0
+    dropped: int = 0  # of the settled ones, by a gate
+    lost: int = 0
     completed: int = 0  # items that got on: done, parked, dead, or an attempt that counted
     stale_writes: int = 0  # refused by a store because another owner had taken the source
 

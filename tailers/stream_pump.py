@@ -21,15 +21,15 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.priority import DEFAULT_PRIORITY, Priority
 from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Extra, Flight, Kind
 from ..sdk.source import StreamBatch, StreamSource
-from ..stores.checkpoints.checkpoints import Mark
 from .accounts import FATES, Accounts
 from .checkpoint import Checkpoint
 from .departures import Departing, Departures, Tag
 from .epoch import Epoch
 from .holding import Holding
+from .losses import Losses
 from .mapping import FieldMapping, Mapped, Mapping, ParkedMapping
 from .ordering import Ordering
-from .partition import Partition, chosen
+from .partition import Partition, Partitions, chosen
 from .pump import Counts, Out, Pump, Setup
 from .rules.clog import may_read
 from .rules.settlement import Action, History
@@ -54,7 +54,7 @@ class StreamPump(Pump):
     def __init__(self, setup: Setup, counts: Counts, source: StreamSource) -> None:
         super().__init__(setup, counts)
         self.source = source
-        self._partitions: dict[str, Partition] = {}
+        self._partitions = Partitions()
         self._mapping: Mapping = (
             ParkedMapping() if setup.kind.name == "due" else FieldMapping(setup.config, self._own_priority)
         )
@@ -63,6 +63,7 @@ class StreamPump(Pump):
         self._departures = Departures(
             setup.config.name, setup.environment, setup.parking, setup.clock, counts, self._departed
         )
+        self._losses = Losses(setup.config, setup.environment.drops, setup.clock, counts)
         stores = setup.environment
         self._epoch = Epoch(
             stores.ownership, stores.checkpoints, setup.config.name, setup.sizes, setup.clock, counts.refused, self.wake
@@ -118,7 +119,10 @@ class StreamPump(Pump):
             for batch in await self.connecting(
                 partial(self.source.read, room.items, room.bytes, READ_WAIT), self._reopen
             ):
-                self._took(batch)
+                part = self._partitions[batch.partition]
+                if batch.absent or batch.lost:
+                    await self._losses.read(part, batch)
+                self._took(part, batch)
 
     def _room(self) -> Room:
         """How much may be read: window, positions and credit."""
@@ -143,13 +147,10 @@ class StreamPump(Pump):
             span += part.frontier.span
         return span
 
-    def _took(self, batch: StreamBatch) -> None:
+    def _took(self, part: Partition, batch: StreamBatch) -> None:
         """Items read for the first time in this epoch."""
-        part = self._partitions.get(batch.partition)
-        if part is None:
-            part = self._partitions[batch.partition] = Partition(batch.partition, Mark(0))
         run = part.read(batch, Fate.ABSENT if self.source.capabilities.holes else Fate.LOST)
-        if run is not None or batch.absent:
+        if run is not None or batch.absent or batch.lost:
             batch = chosen(batch, run) if run is not None else batch
             self._commit_wake.set()
         if batch.positions:
@@ -161,13 +162,11 @@ class StreamPump(Pump):
 
     def push_or_hold(self, part: Partition, batch: StreamBatch) -> None:
         """Items in memory: those with credit are pushed, the others held."""
-        mapped = self._mapping.map(batch)
-        heads = self._ordering.heads(part, batch, mapped)
-        if heads is not None:
-            if not heads:
-                return
-            batch = chosen(batch, heads)
-            mapped = self._mapping.map(batch)
+        if batch.refused:
+            batch = self._departures.bury_refused(part, batch, self._mapping.map(batch))
+        batch, mapped = self._ordering.ready(part, batch, self._mapping)
+        if not batch.positions:
+            return
         credit = self.session.credit
         counts = Counter(mapped.cells)
         idle = self.paused or self.draining or not self._listed  # read before that was so
@@ -233,9 +232,9 @@ class StreamPump(Pump):
         """Items that were read before, those of them that the source still has."""
         return await self.connecting(partial(self.source.reread, part.name, positions), self._reopen)
 
-    def gone(self, part: Partition, positions: list[int]) -> None:
-        """The source has these no more: the frontier passes them."""
-        part.settle(positions, Fate.LOST)
+    async def gone(self, part: Partition, positions: list[int], batch: StreamBatch) -> None:
+        """The source has these no more: when that is noted, the frontier passes them."""
+        await self._losses.gone(part, positions, batch)
         self.wake()
 
     # Settle.
@@ -272,6 +271,8 @@ class StreamPump(Pump):
                 part.troubles[position] = History(settlement.failed + 1, settlement.crashes, settlement.throttles)
                 not_before = self.clock.monotonic() + settlement.delay if settlement.delay else 0.0
                 self._holding.hold(part, kind, batch, index, not_before)
+            case Action.DONE if ended.outcome == Outcome.DROPPED:
+                self._departures.drop(item)
             case Action.DONE:
                 part.settle((position,), FATES[Outcome(ended.outcome)])
                 self.window.give(1, len(batch.payloads[index]))
@@ -373,7 +374,7 @@ class StreamPump(Pump):
 
     @property
     def store_failing(self) -> str:
-        return self._epoch.failing or self._departures.failing
+        return self._epoch.failing or self._departures.failing or self._losses.failing
 
     @property
     def held_because(self) -> str:

@@ -110,6 +110,8 @@ class Tailer:
             settled=counts.settled,
             parked=counts.parked,
             dead=counts.dead,
+            dropped=counts.dropped,
+            lost=counts.lost,
             in_flight=0 if pump is None else pump.in_flight,
             held=0 if pump is None else pump.held,
             lag=-1 if pump is None else pump.lag,

@@ -10,6 +10,7 @@ def state_of(pump: Pump) -> tuple[str, str]:
     """The state's name as people see it, and a detail. A tailer of many functions runs while one is clogged."""
     disconnected = pump.session.unreachable and not pump.session.connected
     outage = "; ".join(sorted(closed.reason for closed in pump.outages))
+    held = f"{pump.held} items are held: {pump.held_because}" if pump.held and pump.held_because else ""
     clogged = pump.clogged or (outage if pump.only_function else "")
     states = [
         ("disconnected", pump.source_unreachable),
@@ -19,7 +20,7 @@ def state_of(pump: Pump) -> tuple[str, str]:
         ("disconnected", pump.session.unreachable if disconnected else ""),
         ("clogged", clogged),
     ]
-    name, why = next(((name, why) for name, why in states if why), ("running", outage))
+    name, why = next(((name, why) for name, why in states if why), ("running", outage or held))
     return name, why if isinstance(why, str) else ""
 
 

@@ -9,7 +9,8 @@ from .function_spec import FunctionSpec
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """`action` is pause or drop; an empty collection means the whole function."""
+    """`action` is pause or drop; an empty collection means the whole function. `version` is that of the control store
+    which it made; two gates that differ in nothing else are the same."""
 
     function: str
     collection: str
@@ -17,6 +18,7 @@ class Gate:
     who: str = ""
     why: str = ""
     since: float = 0.0
+    version: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ class TailerOverview:
     settled: int = 0
     parked: int = 0
     dead: int = 0
+    dropped: int = 0
+    lost: int = 0
     in_flight: int = 0
     held: int = 0
     lag: int = -1

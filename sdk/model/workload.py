@@ -84,6 +84,14 @@ def ref(flight: int, index: int) -> int:
     return flight << INDEX_BITS | index
 
 
+class DroppedBy(NamedTuple):
+    """The operator's gate that dropped an item: the control store's version that it made, who set it, and why."""
+
+    version: int
+    who: str
+    why: str
+
+
 @dataclass(slots=True)
 class Ended:
     """How one item ended, for every item that did not plainly succeed or that has something to say.
@@ -92,6 +100,7 @@ class Ended:
     after     seconds to wait before it may run again (retry, throttled); None: the retry policy says
     result    the function's return value as bytes (success only)
     crashed   the process died while this item ran (lost only): a suspicion, counted apart from attempts
+    dropped_by  the gate (dropped only)
     """
 
     outcome: int
@@ -100,6 +109,7 @@ class Ended:
     result: bytes | None = None
     crashed: bool = False
     progress: str = ""
+    dropped_by: DroppedBy | None = None
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from ..model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ..model.workload import Ended, Extra, Flight, Headers, Kind, Outcomes, Owned
+from ..model.workload import DroppedBy, Ended, Extra, Flight, Headers, Kind, Outcomes, Owned
 from .v1 import common_pb2 as pb
 
 #: Kinds named at once in one direction of a session; beyond it numbers are used again, oldest first.
@@ -157,6 +157,7 @@ def write_outcomes(message: pb.Outcomes, outcomes: Outcomes) -> None:
             result=ended.result,
             crashed=ended.crashed,
             progress=ended.progress,
+            dropped_by=None if ended.dropped_by is None else pb.DroppedBy(**ended.dropped_by._asdict()),
         )
 
 
@@ -172,10 +173,15 @@ def read_outcomes(message: pb.Outcomes) -> Outcomes:
                 result=ended.result if ended.HasField("result") else None,
                 crashed=ended.crashed,
                 progress=ended.progress,
+                dropped_by=_dropped_by(ended.dropped_by) if ended.HasField("dropped_by") else None,
             )
             for ended in message.ended
         },
     )
+
+
+def _dropped_by(message: pb.DroppedBy) -> DroppedBy:
+    return DroppedBy(message.version, message.who, message.why)
 
 
 def function_to_wire(spec: FunctionSpec) -> pb.Function:

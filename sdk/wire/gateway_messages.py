@@ -107,12 +107,21 @@ def gate_to_wire(gate: Gate) -> pb.Gate:
         who=gate.who,
         why=gate.why,
         since=gate.since,
+        version=gate.version,
     )
 
 
 def gate_from_wire(message: pb.Gate) -> Gate:
     """The inverse of `gate_to_wire`."""
-    return Gate(message.function, message.collection, message.action, message.who, message.why, message.since)
+    return Gate(
+        message.function,
+        message.collection,
+        message.action,
+        message.who,
+        message.why,
+        message.since,
+        message.version,
+    )
 
 
 def quota_to_wire(quota: Quota) -> pb.Quota:

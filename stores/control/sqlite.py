@@ -28,6 +28,12 @@ CREATE TABLE IF NOT EXISTS gates (
     since REAL NOT NULL,
     PRIMARY KEY (function, collection)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS gate_versions (
+    function TEXT NOT NULL,
+    collection TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    PRIMARY KEY (function, collection)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS quotas (
     function TEXT PRIMARY KEY,
     concurrency INTEGER NOT NULL CHECK (concurrency >= 0),
@@ -86,6 +92,10 @@ class SqliteControl:
                 "INSERT OR REPLACE INTO gates VALUES (?, ?, ?, ?, ?, ?)",
                 (gate.function, gate.collection, gate.action, gate.who, gate.why, since),
             )
+            connection.execute(
+                "INSERT OR REPLACE INTO gate_versions SELECT ?, ?, version + 1 FROM control_version",
+                (gate.function, gate.collection),
+            )
             return True
 
         return await self._change(put)
@@ -140,7 +150,8 @@ def _load(connection: sqlite3.Connection) -> Snapshot:
     try:
         (version,) = connection.execute("SELECT version FROM control_version").fetchone()
         gates = connection.execute(
-            "SELECT function, collection, action, who, why, since FROM gates ORDER BY function, collection"
+            "SELECT function, collection, action, who, why, since, coalesce(gate_versions.version, 0)"
+            " FROM gates LEFT JOIN gate_versions USING (function, collection) ORDER BY function, collection"
         ).fetchall()
         quotas = connection.execute(
             "SELECT function, concurrency, rate, burst, weight FROM quotas ORDER BY function"

@@ -72,6 +72,22 @@ class Book:
         fates[first - base : stop - base] = fresh
         self._end = stop
 
+    def skip(self, last: int, fate: Fate) -> None:
+        """Everything up to `last` that was never read, and had not ended in an earlier life, ended so."""
+        stop = last + 1
+        if stop <= self._end:
+            return
+        if self._end == self.position and not self._fates:
+            self.tally[fate] += stop - self.position  # however many they are, they take no memory
+            self.position = self._end = stop
+            return
+        first = self._end - self.position
+        self._cover(stop)
+        self._fates[first : stop - self.position] = self._fates[first : stop - self.position].replace(
+            _OPEN, bytes((fate,))
+        )
+        self._end = stop
+
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
         """These ended so; positions rise."""
         count = len(positions)

@@ -8,11 +8,13 @@ was really unsettled.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 
 #: The first byte of an encoding, so that a later form can be told apart.
 _FORMAT = b"\x01"
+_UNSETTLED = re.compile(b"\x00+")
 _TO_TEXT = bytes.maketrans(b"\x00\x01", b"01")
 _FROM_TEXT = bytes.maketrans(b"01", b"\x00\x01")
 
@@ -68,6 +70,33 @@ class Frontier:
         self._bits.extend(added)
         self.end += fresh
         return None if len(run) == count else run
+
+    def unread(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The ranges from `first` to `last`, both included, that were never read here and that no earlier run had
+        settled."""
+        first = max(first, self.end)
+        if last < first:
+            return []
+        known = self._tail[first - self.end : last + 1 - self.end]
+        found = [(first + run.start(), first + run.end() - 1) for run in _UNSETTLED.finditer(known)]
+        if first + len(known) <= last:
+            found.append((first + len(known), last))
+            if len(found) > 1 and found[-2][1] + 1 == found[-1][0]:
+                found[-2:] = [(found[-2][0], last)]
+        return found
+
+    def skip(self, last: int) -> None:
+        """Everything up to `last`, as far as it was never read, counts as settled."""
+        fresh = last + 1 - self.end
+        if fresh <= 0:
+            return
+        self.advance()
+        self._tail = self._tail[fresh:]
+        self.end += fresh
+        if self._bits:
+            self._bits.extend(b"\x01" * fresh)
+        else:
+            self.position = self.end  # however far that is, it takes no memory
 
     def settle(self, positions: Iterable[int]) -> None:
         """These are done or durably elsewhere. Repeats and positions never read are ignored."""

@@ -1,7 +1,7 @@
 """A folder as a stream: new and changed files, in the order in which they were found.
 
 The inventory gives each name and version a position, so a restart goes on where the checkpoint is. A file that is
-gone when its turn comes is counted and passed; one that changed meanwhile is handed out as it is now.
+gone when its turn comes is noted and passed; one that changed meanwhile is handed out as it is now.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class DirectoryOptions(BaseModel):
     recursive     also the folders in it
     follow_links  also folders behind links; a loop is refused
     payload       reference: JSON {"path", "name", "size", "modified"}; content: the file's bytes
-    max_bytes     largest file handed out as content; larger ones are counted and passed
+    max_bytes     largest file handed out as content; larger ones become dead letters that say where they are
     poll          seconds between scans
     once          stop scanning after the first full listing
     """
@@ -62,7 +62,7 @@ class DirectorySource:
     """Implements `sdk.source.StreamSource`. `name` names the folder in the inventory.
 
     vanished   files that were gone when their turn came
-    too_large  files passed because of `max_bytes`
+    refused    files too large (`max_bytes`) or not readable; they become dead letters
     listed     the first full listing is done
     skipped    what the last listing did not enter or read, and why
     """
@@ -71,7 +71,7 @@ class DirectorySource:
 
     def __init__(self, options: DirectoryOptions, inventory: Inventory, name: str) -> None:
         self.vanished = 0
-        self.too_large = 0
+        self.refused = 0
         self.listed = asyncio.Event()
         self.skipped: dict[str, str] = {}
         self._options = options
@@ -192,14 +192,17 @@ class DirectorySource:
             if max_bytes <= 0:
                 break
             try:
-                loaded = self._load_one(name)
-            except OSError:
+                modified, payload, refused = self._load_one(name)
+            except (FileNotFoundError, NotADirectoryError):
                 self.vanished += 1
-                loaded = None
-            if loaded is None:
                 batch.absent.append(position)
                 continue
-            modified, payload = loaded
+            except OSError as error:
+                modified, payload = 0.0, _as_json({"path": str(self._root / name), "name": name})
+                refused = f"the file cannot be read: {error.strerror or error}"
+            if refused:
+                self.refused += 1
+                batch.refused[len(batch.positions)] = refused
             max_bytes -= len(payload)
             batch.positions.append(position)
             batch.times.append(modified)
@@ -208,16 +211,22 @@ class DirectorySource:
             batch.payloads.append(payload)
         return batch
 
-    def _load_one(self, name: str) -> tuple[float, bytes] | None:
+    def _load_one(self, name: str) -> tuple[float, bytes, str]:
+        """When a file was changed, its payload, and why it cannot be handed out (then the payload says where it is)."""
         path = self._root / name
         stat = path.stat()
+        refused = ""
         if self._options.payload == "content":
-            if stat.st_size > self._options.max_bytes:
-                self.too_large += 1
-                return None
-            return stat.st_mtime, path.read_bytes()
+            most = self._options.max_bytes
+            if stat.st_size <= most:
+                return stat.st_mtime, path.read_bytes(), ""
+            refused = f"the file has {stat.st_size} bytes, more than the {most} of max_bytes"
         facts = {"path": str(path), "name": name, "size": stat.st_size, "modified": stat.st_mtime}
-        return stat.st_mtime, json.dumps(facts, separators=(",", ":")).encode()
+        return stat.st_mtime, _as_json(facts), refused
+
+
+def _as_json(facts: dict[str, object]) -> bytes:
+    return json.dumps(facts, separators=(",", ":")).encode()
 
 
 def build(options: DirectoryOptions, environment: Environment) -> DirectorySource:

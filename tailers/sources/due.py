@@ -23,7 +23,9 @@ class DueOptions(BaseModel):
 
 
 class DueSource(LogSource):
-    """A log source that trims behind the checkpoint."""
+    """A log source that trims behind the checkpoint: what is gone was done."""
+
+    keeps = False
 
     async def settled_below(self, partition: str, position: int) -> None:
         """Forgets the records below `position`."""

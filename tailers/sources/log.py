@@ -34,15 +34,20 @@ class LogSource:
         self._log = log
         self._stream = stream
         self._next: dict[int, int] = {}  # each partition's next position
+        self._lost: dict[int, tuple[int, int]] = {}  # what retention took and nobody was told yet
         self._turn = 0
         self._closed = asyncio.Event()
         self._closed.set()
+
+    #: Whether what is missing below the start was lost: taken by retention, not by this source's own trimming.
+    keeps = True
 
     async def open(self, positions: Mapping[str, int]) -> None:
         if not self._closed.is_set():
             return
         self._closed.clear()
         self._next = {int(name): position for name, position in positions.items()}
+        self._lost.clear()
         await self._discover()
 
     async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
@@ -71,7 +76,12 @@ class LogSource:
                 _append(batch, records, [i for i, at in enumerate(records.positions) if at in few])
                 position = records.positions[-1] + 1
             start = stop
-        batch.absent = sorted(set(wanted).difference(batch.positions))
+        missing = sorted(set(wanted).difference(batch.positions))
+        if missing:
+            bounds = (await self._log.bounds(self._stream)).get(int(partition))
+            start = bounds.start if bounds is not None and self.keeps else 0
+            batch.lost = [(position, position) for position in missing if position < start]
+            batch.absent = [position for position in missing if position >= start]
         return batch
 
     async def ends(self) -> dict[str, int]:
@@ -83,7 +93,14 @@ class LogSource:
     async def _discover(self) -> None:
         """Partitions that came into being, from their start; a position that was trimmed away moves to the start."""
         for number, bounds in (await self._log.bounds(self._stream)).items():
-            self._next[number] = max(self._next.get(number, 0), bounds.start)
+            if self._next.setdefault(number, bounds.start) < bounds.start:
+                self._passed_over(number, bounds.start)
+
+    def _passed_over(self, number: int, start: int) -> None:
+        """The records below `start` are gone before they were read."""
+        first = self._lost[number][0] if number in self._lost else self._next[number]
+        self._lost[number] = (first, start - 1)
+        self._next[number] = start
 
     async def _sweep(self, limit: int, max_bytes: int) -> list[StreamBatch]:
         """What is there now, beginning with another partition each time."""
@@ -96,14 +113,25 @@ class LogSource:
             if limit <= 0 or max_bytes <= 0:
                 break
             records = await self._log.read(self._stream, number, self._next[number], limit, max_bytes)
+            if records.positions and records.positions[0] > self._next[number]:
+                self._passed_over(number, records.positions[0])
+            lost = [self._lost.pop(number)] if number in self._lost and self.keeps else []
             if not records.positions:
+                if lost:
+                    batches.append(StreamBatch(str(number), [], [], [], [], [], lost=lost))
                 continue
             self._next[number] = records.positions[-1] + 1
             limit -= len(records.positions)
             max_bytes -= sum(map(len, records.payloads))
             batches.append(
                 StreamBatch(
-                    str(number), records.positions, records.times, records.keys, records.headers, records.payloads
+                    str(number),
+                    records.positions,
+                    records.times,
+                    records.keys,
+                    records.headers,
+                    records.payloads,
+                    lost=lost,
                 )
             )
         return batches
@@ -137,5 +165,11 @@ def build(options: LogOptions, environment: Environment) -> LogSource:
 
 
 KIND = SourceKind(
-    "log", "stream", LogOptions, build, LogSource.capabilities, description="records appended to the platform's log"
+    "log",
+    "stream",
+    LogOptions,
+    build,
+    LogSource.capabilities,
+    description="records appended to the platform's log",
+    retention=True,
 )

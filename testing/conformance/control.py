@@ -43,6 +43,15 @@ class ControlLaws(StoreLaws[Control]):
             assert (found.version, found.gates) == (version, [gate])
             await store.reopen()
 
+    async def test_each_gate_knows_the_version_it_made(self, store: StoreBench[Control]) -> None:
+        first = await store.engine.put_gate(Gate("f", "", "pause"))
+        second = await store.engine.put_gate(Gate("f", "c", "drop", "ann", "test data"))
+        third = await store.engine.put_gate(Gate("f", "", "drop", "ann", "all of it"))
+        assert first < second < third
+        for _ in range(2):
+            assert [gate.version for gate in (await store.engine.snapshot()).gates] == [third, second]
+            await store.reopen()
+
     async def test_a_gate_without_a_time_gets_the_clocks(self, store: StoreBench[Control]) -> None:
         await store.engine.put_gate(Gate("f", "", "drop"))
         assert (await store.engine.snapshot()).gates[0].since == store.clock.wall()

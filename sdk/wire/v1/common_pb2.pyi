@@ -79,7 +79,7 @@ class Owned(_message.Message):
     def __init__(self, source: _Optional[str] = ..., partition: _Optional[str] = ..., epoch: _Optional[int] = ..., part: _Optional[str] = ..., positions: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("ref", "outcome", "reason", "after", "result", "crashed", "progress")
+    __slots__ = ("ref", "outcome", "reason", "after", "result", "crashed", "progress", "dropped_by")
     REF_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -87,6 +87,7 @@ class Ended(_message.Message):
     RESULT_FIELD_NUMBER: _ClassVar[int]
     CRASHED_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_BY_FIELD_NUMBER: _ClassVar[int]
     ref: int
     outcome: int
     reason: str
@@ -94,7 +95,18 @@ class Ended(_message.Message):
     result: bytes
     crashed: bool
     progress: str
-    def __init__(self, ref: _Optional[int] = ..., outcome: _Optional[int] = ..., reason: _Optional[str] = ..., after: _Optional[float] = ..., result: _Optional[bytes] = ..., crashed: _Optional[bool] = ..., progress: _Optional[str] = ...) -> None: ...
+    dropped_by: DroppedBy
+    def __init__(self, ref: _Optional[int] = ..., outcome: _Optional[int] = ..., reason: _Optional[str] = ..., after: _Optional[float] = ..., result: _Optional[bytes] = ..., crashed: _Optional[bool] = ..., progress: _Optional[str] = ..., dropped_by: _Optional[_Union[DroppedBy, _Mapping]] = ...) -> None: ...
+
+class DroppedBy(_message.Message):
+    __slots__ = ("version", "who", "why")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    who: str
+    why: str
+    def __init__(self, version: _Optional[int] = ..., who: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class Outcomes(_message.Message):
     __slots__ = ("succeeded", "ended")

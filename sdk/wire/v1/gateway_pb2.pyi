@@ -148,20 +148,22 @@ class ListFunctionsReply(_message.Message):
     def __init__(self, functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ...) -> None: ...
 
 class Gate(_message.Message):
-    __slots__ = ("function", "collection", "action", "who", "why", "since")
+    __slots__ = ("function", "collection", "action", "who", "why", "since", "version")
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     WHO_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
     function: str
     collection: str
     action: str
     who: str
     why: str
     since: float
-    def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., action: _Optional[str] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., since: _Optional[float] = ...) -> None: ...
+    version: int
+    def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., action: _Optional[str] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., since: _Optional[float] = ..., version: _Optional[int] = ...) -> None: ...
 
 class SetGateRequest(_message.Message):
     __slots__ = ("gate",)
@@ -446,7 +448,7 @@ class OverviewRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class TailerOverview(_message.Message):
-    __slots__ = ("name", "kind", "state", "read", "settled", "parked", "dead", "in_flight", "held", "lag", "detail", "since", "healthy", "idle", "cause", "why", "stale_writes", "unaccounted")
+    __slots__ = ("name", "kind", "state", "read", "settled", "parked", "dead", "in_flight", "held", "lag", "detail", "since", "healthy", "idle", "cause", "why", "stale_writes", "unaccounted", "dropped", "lost")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -465,6 +467,8 @@ class TailerOverview(_message.Message):
     WHY_FIELD_NUMBER: _ClassVar[int]
     STALE_WRITES_FIELD_NUMBER: _ClassVar[int]
     UNACCOUNTED_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: str
     state: str
@@ -483,7 +487,9 @@ class TailerOverview(_message.Message):
     why: str
     stale_writes: int
     unaccounted: int
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[str] = ..., read: _Optional[int] = ..., settled: _Optional[int] = ..., parked: _Optional[int] = ..., dead: _Optional[int] = ..., in_flight: _Optional[int] = ..., held: _Optional[int] = ..., lag: _Optional[int] = ..., detail: _Optional[str] = ..., since: _Optional[float] = ..., healthy: _Optional[bool] = ..., idle: _Optional[float] = ..., cause: _Optional[str] = ..., why: _Optional[str] = ..., stale_writes: _Optional[int] = ..., unaccounted: _Optional[int] = ...) -> None: ...
+    dropped: int
+    lost: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[str] = ..., read: _Optional[int] = ..., settled: _Optional[int] = ..., parked: _Optional[int] = ..., dead: _Optional[int] = ..., in_flight: _Optional[int] = ..., held: _Optional[int] = ..., lag: _Optional[int] = ..., detail: _Optional[str] = ..., since: _Optional[float] = ..., healthy: _Optional[bool] = ..., idle: _Optional[float] = ..., cause: _Optional[str] = ..., why: _Optional[str] = ..., stale_writes: _Optional[int] = ..., unaccounted: _Optional[int] = ..., dropped: _Optional[int] = ..., lost: _Optional[int] = ...) -> None: ...
 
 class CountByName(_message.Message):
     __slots__ = ("name", "count")

@@ -36,7 +36,7 @@ async def test_a_registered_function_may_be_submitted_at_once(
 
 async def test_gates_are_set_replaced_and_removed(operator: GatewayClient) -> None:
     await operator.set_gate(Gate("add", "", "pause", "ann@host", "incident 7"))
-    await operator.set_gate(Gate("add", "", "drop", "bob@host"))
+    await operator.set_gate(Gate("add", "", "drop", "bob@host", "test data"))
     await operator.set_gate(Gate("add", "nightly", "pause"))
     gates = (await operator.limits()).gates
     assert sorted((gate.collection, gate.action, gate.who) for gate in gates) == [
@@ -62,6 +62,7 @@ async def test_quotas_are_set_and_removed(operator: GatewayClient) -> None:
     [
         (Gate("ad", "", "pause"), tailrace.UnknownFunction, "did you mean 'add'"),
         (Gate("add", "", "stop"), tailrace.InvalidRequest, "pause, drop, resume"),
+        (Gate("add", "", "drop", "ann"), tailrace.InvalidRequest, "say who wants it and why"),
         (Gate("add", "two words", "pause"), tailrace.InvalidRequest, "collection"),
         (Gate("add", "", "pause", "w" * 501), tailrace.InvalidRequest, "who"),
     ],

@@ -2,6 +2,8 @@
 
 import json
 
+from tailrace.sdk.model.dead_letter import LetterFilter
+from tailrace.sdk.model.drop import Cause
 from tailrace.sdk.model.errors import NotConnected
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
@@ -80,18 +82,36 @@ async def test_a_missing_folder_is_not_connected_and_may_come_later(stores, tmp_
     await source.close()
 
 
-async def test_files_that_vanish_or_are_too_large_are_counted_and_passed(
-    stores, scheduler, start, eventually, tmp_path
-):
+async def test_files_that_vanish_are_absent_and_those_too_large_are_refused(stores, tmp_path):
     write(tmp_path / "in", "a", "b", "c")
     write(tmp_path / "in", "big", text="x" * 100)
     source = source_of(stores, tmp_path / "in", payload="content", max_bytes=50)
     await source.open({})
     (tmp_path / "in/b").unlink()
     [batch] = await source.read(10, 1 << 20, 0)
-    assert batch.positions == [0, 3] and sorted(batch.absent) == [1, 2]
-    assert (source.vanished, source.too_large) == (1, 1)
+    assert batch.positions == [0, 2, 3] and batch.absent == [1]
+    assert batch.refused == {1: "the file has 100 bytes, more than the 50 of max_bytes"}
+    assert (source.vanished, source.refused) == (1, 1)
     await source.close()
+
+
+async def test_a_file_too_large_is_a_dead_letter_and_one_that_vanished_is_noted(
+    stores, scheduler, start, eventually, tmp_path
+):
+    write(tmp_path / "in", "a", "b")
+    write(tmp_path / "in", "big", text="x" * 100)
+    source = source_of(stores, tmp_path / "in", payload="content", max_bytes=50)
+    await source.open({})
+    options = {"kind": "directory", "path": str(tmp_path / "in"), "payload": "content", "max_bytes": 50, "poll": 0.02}
+    tailer = await start(source=options, function="f")  # not allowed yet: it lists and reads nothing
+    await eventually(lambda: tailer.overview().lag == 3)
+    (tmp_path / "in/b").unlink()
+    scheduler.allow("f")
+    await eventually(lambda: (tailer.overview().settled, tailer.overview().dead) == (1, 1))
+    [letter] = (await stores.dead_letters.list(LetterFilter(), 10))[:1]
+    assert letter.reason == "the file has 100 bytes, more than the 50 of max_bytes"
+    noted = [(row.drop.first, row.drop.last, row.drop.cause) for row in await stores.drops.list("t", 10)]
+    assert noted == [(1, 1, Cause.ABSENT)]
 
 
 async def test_behind_a_tailer_every_file_is_settled_once(stores, scheduler, start, eventually, tmp_path):

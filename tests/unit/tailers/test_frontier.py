@@ -81,3 +81,30 @@ def test_encoding_stays_small():
 def test_an_unknown_encoding_is_refused(text):
     with pytest.raises(ValueError, match="settled positions"):
         decode(text)
+
+
+@given(st.integers(0, 20), st.sets(st.integers(0, 40)), st.integers(0, 30), st.integers(0, 60), st.integers(0, 60))
+def test_what_was_lost_is_what_no_run_had_settled(position, ahead, read, first, last):
+    bits = bytes(index in ahead for index in range(41))
+    frontier = Frontier(position, encode(bits))
+    frontier.read(range(position, position + read))
+    frontier.read([])
+    lost = frontier.unread(first, last)
+    settled = {position + index for index in ahead}
+    assert [p for low, high in lost for p in range(low, high + 1)] == [
+        p for p in range(max(first, frontier.end), last + 1) if p not in settled
+    ]
+
+
+def test_a_skip_takes_no_memory_and_forgets_nothing_unsettled():
+    frontier = Frontier(0)
+    frontier.skip(10**12)
+    assert (frontier.position, frontier.end, frontier.span) == (10**12 + 1, 10**12 + 1, 0)
+    frontier.read([10**12 + 1, 10**12 + 2])
+    frontier.settle([10**12 + 1])
+    frontier.skip(10**12 + 9)
+    frontier.skip(5)
+    assert (frontier.position, frontier.end) == (10**12 + 2, 10**12 + 10)
+    frontier.settle([10**12 + 2])
+    frontier.advance()
+    assert frontier.position == frontier.end

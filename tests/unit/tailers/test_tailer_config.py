@@ -40,6 +40,8 @@ window: {items: 2000, bytes: 16MiB, positions: 100000}
         ("name: t\nsource: {kind: log, stream: s}\nfunction: f\norder: key", 'add "key: {record: true}"'),
         ("name: t\nsource: {kind: log, stream: s}\nfunction: f\norder: sorted", "order"),
         ("name: t\nsource: {kind: queue}\norder: key", "in no order"),
+        ("name: t\nsource: {kind: queue}\nallow_loss: [retention]", 'leave "retention" out'),
+        ("name: t\nsource: {kind: log, stream: s}\nfunction: f\nallow_loss: [anything]", "'retention'"),
         ("name: t\nsource: {kind: log, stream: s}\nfunction: f\npriority: urgent", "unknown priority 'urgent'"),
         ("name: t\nsource: {kind: log, stream: s}\nfunction: f\nretry: {max: soon}", "is not a duration"),
         ("name: t\nsource: {kind: log, stream: s}\nfunction: f\nretry: {max_attempts: 0}", "expected 1 to 10000"),

@@ -1,0 +1,94 @@
+"""What a stream tailer passes without running it: nothing without somebody's word and a durable note (R103).
+
+A source forgets positions before they were done; a position holds nothing (any more). Each is noted in the store of
+drops before the frontier may pass it, as is what an operator's gate drops (departures.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from itertools import pairwise
+
+from ..sdk.clock import Clock
+from ..sdk.model.audit import Fate
+from ..sdk.model.drop import Cause, Drop
+from ..sdk.model.errors import UserError
+from ..sdk.source import StreamBatch
+from ..stores.drops.drops import Drops
+from .config import TailerConfig
+from .durable import until_available
+from .partition import Partition
+from .pump import Counts
+
+
+class Losses:
+    """One tailer's; what a gate drops is departures.py's.
+
+    failing  why the store refuses; empty when it does not
+    """
+
+    def __init__(self, config: TailerConfig, drops: Drops, clock: Clock, counts: Counts) -> None:
+        self._name = config.name
+        self._allowed = frozenset(config.allow_loss)
+        self._drops = drops
+        self._clock = clock
+        self._counts = counts
+        self._why = ""
+
+    @property
+    def failing(self) -> str:
+        """Why the store refuses; empty when it does not."""
+        return self._why
+
+    async def read(self, part: Partition, batch: StreamBatch) -> None:
+        """A batch as it was read, before its frontier takes note of it. Raises UserError, which stops the tailer, when
+        something was lost that its file does not allow to lose."""
+        for first, last in batch.lost:
+            await self._forgotten(part, part.frontier.unread(first, last))
+            part.skip(last)
+        await self._note(part, ranges(batch.absent), Cause.ABSENT, "", "nothing is there")
+
+    async def gone(self, part: Partition, positions: Iterable[int], batch: StreamBatch) -> None:
+        """Positions that were read before and are not in `batch`, in which they should be again: settled when
+        that is noted. Raises likewise."""
+        gone = set(positions)
+        lost = {position for position in gone if any(first <= position <= last for first, last in batch.lost)}
+        await self._forgotten(part, ranges(lost))
+        await self._note(part, ranges(gone - lost), Cause.ABSENT, "", "its owner took it away")
+        part.settle(sorted(lost), Fate.LOST)
+        part.settle(sorted(gone - lost), Fate.ABSENT)
+
+    async def _forgotten(self, part: Partition, lost: list[tuple[int, int]]) -> None:
+        if not lost:
+            return
+        if "retention" not in self._allowed:
+            some = ", ".join(f"{first} to {last}" for first, last in lost[:3])
+            raise UserError(
+                f"positions {some} of partition {part.name} are gone: the source's retention passed them before they "
+                "were done. Nothing is lost without your word: bring the records back, or add "
+                f'"allow_loss: [retention]" to the file of "{self._name}" to go on behind them, and start it again'
+            )
+        await self._note(part, lost, Cause.RETENTION, "allow_loss", "the source's retention passed them")
+        self._counts.lost += sum(last - first + 1 for first, last in lost)
+
+    async def _note(self, part: Partition, found: Iterable[tuple[int, int]], cause: Cause, who: str, why: str) -> None:
+        now = self._clock.wall()
+        drops = [Drop(first, last, last - first + 1, cause, 0, who, why, now) for first, last in found]
+        if drops:
+            await until_available(
+                partial(self._drops.add, self._name, part.name, drops, part.frontier.position), self._failing
+            )
+
+    def _failing(self, why: str) -> None:
+        self._why = why
+
+
+def ranges(positions: Iterable[int]) -> list[tuple[int, int]]:
+    """Positions as ranges, both ends included, rising."""
+    ordered = sorted(set(positions))
+    if not ordered:
+        return []
+    starts = [ordered[0], *(later for former, later in pairwise(ordered) if later > former + 1)]
+    ends = [*(former for former, later in pairwise(ordered) if later > former + 1), ordered[-1]]
+    return list(zip(starts, ends, strict=True))
