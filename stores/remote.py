@@ -75,6 +75,7 @@ class RemoteDeadLetters(StoreClient):
     mark = remote(DeadLetters.mark)
     moved = remote(DeadLetters.moved)
     remove = remote(DeadLetters.remove)
+    positions = remote(DeadLetters.positions)
     counts = remote(DeadLetters.counts)
     count = remote(DeadLetters.count)
 
@@ -149,4 +150,5 @@ class RemoteLedger(StoreClient):
     passed = remote(Ledger.passed)
     get = remote(Ledger.get)
     list = remote(Ledger.list)
+    delayed = remote(Ledger.delayed)
     counts = remote(Ledger.counts)

@@ -33,6 +33,10 @@ class DeadLetters(Protocol):
     async def remove(self, numbers: Sequence[int]) -> int:
         """Forgets letters; returns how many there were."""
 
+    async def positions(self, tailer: str) -> dict[str, int]:
+        """How many positions of each partition of a tailer ever had a letter: those that have one, and those whose
+        letter was redriven or purged. For audits."""
+
     async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
         """How many there are of each function."""
 

@@ -44,6 +44,18 @@ CREATE TABLE IF NOT EXISTS dead_letter_positions (
     partition TEXT NOT NULL,
     position INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dead_letters_gone ( -- positions whose letter was redriven or purged
+    tailer TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (tailer, partition, position)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dead_letters_folded ( -- how many of those went from that table, the lowest first
+    tailer TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    items INTEGER NOT NULL,
+    PRIMARY KEY (tailer, partition)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS dead_letters_moving (number INTEGER PRIMARY KEY) STRICT;
 CREATE TABLE IF NOT EXISTS redriven (
     id TEXT PRIMARY KEY, -- of the workload that the letter became
@@ -68,6 +80,9 @@ _FROM = (
 )
 _NUMBERS = "(SELECT value FROM json_each(?))"
 
+#: Positions of a partition that are remembered one by one after their letters went; half of them stay when it is more.
+GONE = 10_000
+
 _encode = msgspec.json.Encoder().encode
 _decode_past = msgspec.json.Decoder(Past).decode
 
@@ -80,6 +95,7 @@ class SqliteDeadLetters:
 
     async def add(self, letters: Sequence[DeadLetter]) -> None:
         rows = [_row(letter) for letter in letters]
+        again = [(letter.tailer, letter.partition, letter.position) for letter in letters if letter.position >= 0]
         placed = [(letter.id, letter.partition, letter.position) for letter in letters if letter.position >= 0]
 
         def put(connection: sqlite3.Connection) -> None:
@@ -89,6 +105,9 @@ class SqliteDeadLetters:
                 rows,
             )
             connection.executemany("INSERT OR REPLACE INTO dead_letter_positions VALUES (?, ?, ?)", placed)
+            connection.executemany(
+                "DELETE FROM dead_letters_gone WHERE tailer = ? AND partition = ? AND position = ?", again
+            )
 
         if rows:
             await self._file.write(put)
@@ -153,6 +172,20 @@ class SqliteDeadLetters:
         text = json.dumps([*numbers])
         return await self._file.write(lambda connection: _forget(connection, text))
 
+    async def positions(self, tailer: str) -> dict[str, int]:
+        def load(connection: sqlite3.Connection) -> dict[str, int]:
+            rows = connection.execute(
+                "SELECT partition, sum(items) FROM ("
+                " SELECT partition, count(*) AS items FROM dead_letter_positions JOIN dead_letters USING (id)"
+                " WHERE tailer = ?1 GROUP BY partition"
+                " UNION ALL SELECT partition, count(*) FROM dead_letters_gone WHERE tailer = ?1 GROUP BY partition"
+                " UNION ALL SELECT partition, items FROM dead_letters_folded WHERE tailer = ?1) GROUP BY partition",
+                (tailer,),
+            )
+            return {partition: int(items) for partition, items in rows}
+
+        return await self._file.read(load)
+
     async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
         condition, values = _condition(which)
 
@@ -197,6 +230,13 @@ def _forget(connection: sqlite3.Connection, numbers: str) -> int:
     ids = json.dumps(
         [id for (id,) in connection.execute(f"SELECT id FROM dead_letters WHERE number IN {_NUMBERS}", (numbers,))]
     )
+    placed = connection.execute(
+        "INSERT OR IGNORE INTO dead_letters_gone SELECT tailer, partition, position FROM dead_letter_positions"
+        f" JOIN dead_letters USING (id) WHERE number IN {_NUMBERS} RETURNING tailer, partition",
+        (numbers,),
+    ).fetchall()
+    for tailer, partition in set(placed):
+        _fold(connection, tailer, partition)
     for statement, argument in (
         (f"DELETE FROM dead_letter_positions WHERE id IN {_NUMBERS}", ids),
         (f"DELETE FROM redriven WHERE id IN {_NUMBERS}", ids),
@@ -204,6 +244,24 @@ def _forget(connection: sqlite3.Connection, numbers: str) -> int:
     ):
         connection.execute(statement, (argument,))
     return connection.execute(f"DELETE FROM dead_letters WHERE number IN {_NUMBERS}", (numbers,)).rowcount
+
+
+def _fold(connection: sqlite3.Connection, tailer: str, partition: str) -> None:
+    """Keeps the newest GONE positions of a partition, and of the others how many they are."""
+    (count,) = connection.execute(
+        "SELECT count(*) FROM dead_letters_gone WHERE tailer = ? AND partition = ?", (tailer, partition)
+    ).fetchone()
+    if count <= GONE:
+        return
+    folded = connection.execute(
+        "DELETE FROM dead_letters_gone WHERE tailer = ?1 AND partition = ?2 AND position <= (SELECT position FROM"
+        " dead_letters_gone WHERE tailer = ?1 AND partition = ?2 ORDER BY position LIMIT 1 OFFSET ?3)",
+        (tailer, partition, count - GONE // 2 - 1),
+    ).rowcount
+    connection.execute(
+        "INSERT INTO dead_letters_folded VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET items = items + excluded.items",
+        (tailer, partition, folded),
+    )
 
 
 def _row(letter: DeadLetter) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from ...sdk.model.ledger import Entry, Place
 
-__all__ = ["Change", "Entry", "Ledger", "Place", "Row"]
+__all__ = ["Change", "Delayed", "Entry", "Ledger", "Place", "Row"]
 
 #: A row as it was read (None: there was none), and as it shall be. Both have the same position.
 Change = tuple[Entry | None, Entry]
@@ -25,6 +25,15 @@ class Row(NamedTuple):
 
     partition: str
     entry: Entry
+
+
+class Delayed(NamedTuple):
+    """Items that were parked at least once: `waiting` have a row that is not over (wherever they are: in the delay
+    service, due, running), `done` and `dead` are how many ended so since the ledger was made."""
+
+    waiting: int = 0
+    done: int = 0
+    dead: int = 0
 
 
 class Ledger(Protocol):
@@ -57,6 +66,9 @@ class Ledger(Protocol):
 
     async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> list[Row]:
         """Up to `limit` rows in the order of partition and position, those behind `after`."""
+
+    async def delayed(self, source: str) -> dict[str, Delayed]:
+        """What became of the items of each partition that were ever parked: for audits."""
 
     async def counts(self) -> dict[str, dict[str, int]]:
         """How many rows each source has by the label of their place; sources without rows are left out."""

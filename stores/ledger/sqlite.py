@@ -15,7 +15,7 @@ from typing import Any
 from ...sdk.model.errors import InvalidRequest, StaleFence
 from ...sdk.model.ledger import TERMINAL
 from ..sqlite import SqliteFile
-from .ledger import Change, Entry, Place, Row
+from .ledger import Change, Delayed, Entry, Place, Row
 from .lifecycle import refusal
 
 SCHEMA = """
@@ -33,6 +33,13 @@ CREATE TABLE IF NOT EXISTS ledger (
     place INTEGER NOT NULL,
     entry TEXT NOT NULL,
     PRIMARY KEY (source, partition, position)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ledger_ended ( -- of what was parked
+    source TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    items INTEGER NOT NULL,
+    PRIMARY KEY (source, partition, place)
 ) STRICT, WITHOUT ROWID;
 """
 
@@ -117,6 +124,22 @@ class SqliteLedger:
 
         return [Row(partition, _entry(json.loads(text))) for partition, text in await self._file.read(load)]
 
+    async def delayed(self, source: str) -> dict[str, Delayed]:
+        def count(connection: sqlite3.Connection) -> builtins.list[Any]:
+            return connection.execute(
+                "SELECT partition, place, items FROM ledger_ended WHERE source = ?1 UNION ALL"
+                f" SELECT partition, {Place.PARKED:d}, count(*) FROM ledger"
+                f" WHERE source = ?1 AND place IN ({Place.PARKING:d}, {Place.PARKED:d}, {Place.RUNNING:d})"
+                " GROUP BY partition",
+                (source,),
+            ).fetchall()
+
+        names = {Place.PARKED: "waiting", Place.DONE: "done", Place.DEAD: "dead"}
+        found: dict[str, Delayed] = {}
+        for partition, place, items in await self._file.read(count):
+            found[partition] = found.get(partition, Delayed())._replace(**{names[Place(place)]: items})
+        return found
+
     async def counts(self) -> dict[str, dict[str, int]]:
         def load(connection: sqlite3.Connection) -> builtins.list[Any]:
             return connection.execute("SELECT source, place, count(*) FROM ledger GROUP BY source, place").fetchall()
@@ -134,6 +157,14 @@ def _compare_and_set(
     text = json.dumps(
         [(after.position, before and _text(before), int(after.place), _text(after)) for before, after in changes]
     )
+    if any(after.place in TERMINAL and before is not None and before.n for before, after in changes):
+        connection.execute(
+            "INSERT INTO ledger_ended SELECT ?1, ?2, j.value ->> 2 AS over, count(*) FROM json_each(?3) AS j"
+            " JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value ->> 0"
+            f" WHERE l.entry = j.value ->> 1 AND l.entry ->> 2 > 0 AND over IN ({Place.DONE:d}, {Place.DEAD:d})"
+            " GROUP BY over ON CONFLICT DO UPDATE SET items = items + excluded.items",
+            (source, partition, text),
+        )
     connection.execute(
         "INSERT OR REPLACE INTO ledger SELECT ?1, ?2, j.value ->> 0, j.value ->> 2, j.value ->> 3"
         " FROM json_each(?3) AS j"

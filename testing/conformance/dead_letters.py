@@ -195,6 +195,25 @@ class DeadLetterLaws(StoreLaws[DeadLetters]):
             assert (await store.engine.list(EVERY, 10))[0].past is None
             await store.engine.remove(await numbers_of(store, "new"))
 
+    async def test_a_position_that_had_a_letter_stays_counted(self, store: StoreBench[DeadLetters]) -> None:
+        # Given letters of positions, and one without
+        for number in range(5):
+            await store.engine.add([letter(f"t/p/{number}", partition="p", position=number)])
+        await store.engine.add([letter("queued"), letter("u/p/0", tailer="u", partition="p", position=0)])
+        assert await store.engine.positions("t") == {"p": 5}
+        # When one is purged, one is redriven, and one of them dies once more
+        one, two = await store.engine.list(LetterFilter(ids=("t/p/1", "t/p/2")), 2)
+        await store.engine.remove([one.number])
+        await store.engine.moved([Moved(two.number, "new", past_of(two))], 1.0)
+        await store.engine.remove(await numbers_of(store, "queued"))
+        await store.engine.add([letter("t/p/1", partition="p", position=1)])
+        # Then each counts once
+        for _ in range(2):
+            assert await store.engine.positions("t") == {"p": 5}
+            assert await store.engine.positions("u") == {"p": 1}
+            assert await store.engine.positions("none") == {}
+            await store.reopen()
+
     async def test_removed_letters_are_gone_and_the_others_stay(self, store: StoreBench[DeadLetters]) -> None:
         await store.engine.add([letter("a"), letter("b"), letter("c")])
         numbers = await numbers_of(store, "a", "c")

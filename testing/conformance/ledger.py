@@ -6,7 +6,7 @@ import pytest
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
 from ...sdk.model.ledger import Entry, Place
-from ...stores.ledger.ledger import Change, Ledger, Row
+from ...stores.ledger.ledger import Change, Delayed, Ledger, Row
 from .bench import StoreBench
 from .ledger_model import LedgerModel, rows
 
@@ -297,6 +297,24 @@ class LedgerLaws(LedgerModel):
         assert await rows(store) == [parked, high]
         assert await store.engine.passed("s", "", EPOCH, 9) == 1
         assert await rows(store) == [parked]
+
+    async def test_what_was_parked_is_counted_when_it_ends_and_only_once(self, store: StoreBench[Ledger]) -> None:
+        # Given parked items, a suspect, and one that died at its source
+        await opened(store, *(at(parking(position), Place.RUNNING, fence=1) for position in range(4)))
+        await opened(store, parking(4), Entry(5, Place.SUSPECT), Entry(6, Place.DEAD))
+        assert await store.engine.delayed("s") == {"": Delayed(waiting=5)}
+        # When three end, one of them twice and one from a row that is not so
+        for position, place in ((0, Place.DONE), (1, Place.DEAD), (2, Place.DONE), (2, Place.DONE)):
+            row = at(parking(position), Place.RUNNING, fence=1)
+            await written(store, (row, at(row, place)), epoch=None)
+        wrong = at(parking(3), Place.RUNNING, fence=1, attempts=9)
+        await written(store, (wrong, at(wrong, Place.DONE)), epoch=None)
+        assert await store.engine.delayed("s") == {"": Delayed(2, 2, 1)}
+        # Then they stay counted when their rows go
+        await store.engine.passed("s", "", EPOCH, 7)
+        await store.reopen()
+        assert await store.engine.delayed("s") == {"": Delayed(2, 2, 1)}
+        assert await store.engine.delayed("other") == {}
 
     @pytest.mark.parametrize("place", [Place.DONE, Place.DEAD])
     async def test_a_row_that_ends_below_the_checkpoint_goes_at_once(

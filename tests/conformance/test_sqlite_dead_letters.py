@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import pytest
+
+from tailrace.sdk.model.dead_letter import EVERY
+from tailrace.stores.dead_letters import sqlite as dead_letters_sqlite
 from tailrace.stores.dead_letters.dead_letters import DeadLetters
 from tailrace.stores.dead_letters.sqlite import SCHEMA, SqliteDeadLetters
 from tailrace.testing.conformance.bench import StoreBench
-from tailrace.testing.conformance.dead_letters import DeadLetterLaws
+from tailrace.testing.conformance.dead_letters import DeadLetterLaws, letter
 from tailrace.testing.conformance.embedded import SqliteBench
 
 
 class TestSqliteDeadLetters(DeadLetterLaws):
     def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[DeadLetters]]:
         return SqliteBench[DeadLetters](folder, SCHEMA, lambda file, clock: SqliteDeadLetters(file))
+
+
+async def test_positions_whose_letters_went_are_bounded_and_stay_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters_sqlite, "GONE", 10)
+    bench = SqliteBench[DeadLetters](tmp_path, SCHEMA, lambda file, clock: SqliteDeadLetters(file))
+    async with bench as store:
+        for number in range(100):
+            await store.engine.add([letter(f"t/p/{number}", partition="p", position=number)])
+            [one] = await store.engine.list(EVERY, 1)
+            await store.engine.remove([one.number])
+            assert await store.engine.positions("t") == {"p": number + 1}
+    with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as file:
+        rows = file.execute("SELECT count(*) FROM dead_letters_gone").fetchone()
+    assert rows[0] <= 10
