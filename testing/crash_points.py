@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, Protocol
 
 from ..assembly.embedded import EmbeddedStores
 from ..stores import sqlite
-from ..stores.config import StoresConfig
 from .clock import ManualClock
 
 #: Seconds that a story may take from a start to its end or its crash.
@@ -96,12 +95,13 @@ class CrashPoints:
         points = self
 
         class CrashingFile(sqlite.SqliteFile):
-            """A file whose writer may die around a commit."""
+            """A file whose writer may die around a commit. Nothing is synced: what dies is a process, not a machine."""
 
-            _written: list[str]
+            def __init__(self, path: Path, schema: str, *, name: str, synchronous: str = "OFF") -> None:
+                super().__init__(path, schema, name=name, synchronous="OFF")
+                self._written: list[str] = []
 
             def _run(self, connection: Any) -> None:
-                self._written = []
                 try:
                     super()._run(connection)
                 except Crash:
@@ -160,8 +160,7 @@ async def _tell(story: Story, folder: Path, at: At | None) -> list[Point]:
 
 async def _run(story: Story, folder: Path, points: CrashPoints, *, check: bool = False) -> None:
     """From a start to the story's end, or to the crash."""
-    config = StoresConfig(durability="relaxed")
-    stores = EmbeddedStores(folder, config, story.clock, file=points.file())
+    stores = EmbeddedStores(folder, clock=story.clock, file=points.file())
     async with stores, asyncio.timeout(PATIENCE):
         if check:
             await story.check(stores)
