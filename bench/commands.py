@@ -13,7 +13,11 @@ from ..sdk.terminal import Json
 def bench(
     scenario: Annotated[
         str,
-        typer.Option("--scenario", metavar="NAME", help="stream, queue, latency, memory, idle, all; faults, restarts."),
+        typer.Option(
+            "--scenario",
+            metavar="NAME",
+            help="stream, queue, latency, memory, idle; all of these; outage, poison, frontier; faults, restarts.",
+        ),
     ] = "all",
     items: Annotated[
         float | None, typer.Option("--items", min=1, help="Items, or seconds where the scenario measures over time.")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 from ..sdk.clock import Clock
-from ..sdk.model.errors import NotConnected
+from ..sdk.model.errors import Unavailable
 from ..sdk.source import StreamSource
 from .epoch import Epoch
 from .partition import Partition
@@ -73,5 +73,5 @@ class Checkpoint:
         if isinstance(self._source, Trimmed) and now >= self._trimmed_at + TRIM_EVERY:
             self._trimmed_at = now
             for name, part in list(self._partitions.items()):
-                with contextlib.suppress(NotConnected):
+                with contextlib.suppress(Unavailable):
                     await self._source.settled_below(name, part.frontier.position)

@@ -155,5 +155,5 @@ def error_of(error: Any, address: str) -> TailraceError:
     if kind is not None:
         return kind(details)
     if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-        return Unavailable(f"{address} does not answer ({details}); is it running?")
+        return NotConnected(f"{address} does not answer ({details}); is it running?")
     return TailraceError(f"{address}: {details}")

@@ -6,12 +6,13 @@ import time
 import pytest
 
 from tailrace.sdk.model.dead_letter import LetterFilter
-from tailrace.sdk.model.errors import ConfigError
+from tailrace.sdk.model.errors import ConfigError, StoreFull
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.parked import Parked, parked_headers
 from tailrace.sdk.model.workload import Ended, Kind
 from tailrace.stores.log.log import Record
+from tailrace.tailers import checkpoint
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.supervisor import Tailers
 
@@ -104,3 +105,23 @@ async def test_two_tailers_of_one_name_are_refused(environment, scheduler, parki
     config = TailerConfig.model_validate({"name": "t", "source": {"kind": "queue"}})
     with pytest.raises(ConfigError, match="two tailers are named 't'"):
         Tailers([config, config], environment, scheduler.address, parking, LeaseSizes())
+
+
+async def test_a_full_disk_keeps_what_is_over_and_ends_no_tailer(stores, scheduler, tailers, eventually, monkeypatch):
+    # Given a due stream whose head cannot be forgotten for want of room
+    refused = []
+
+    async def full(*arguments):
+        refused.append(arguments)
+        raise StoreFull("delay store: database or disk is full")
+
+    monkeypatch.setattr(checkpoint, "TRIM_EVERY", 0.0)
+    monkeypatch.setattr(stores.delay_log, "trim", full)
+    scheduler.allow("f")
+    now = time.time()
+    await deliver(stores, Parked("first", "first/0/7", Kind("f"), b"x", now, now))
+    await eventually(lambda: refused)
+    # Then it goes on in the same session
+    await deliver(stores, Parked("first", "first/0/8", Kind("f"), b"x", now, now))
+    await eventually(lambda: overview(tailers, "due.f").settled == 2)
+    assert overview(tailers, "due.f").state == "running"

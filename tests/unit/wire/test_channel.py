@@ -171,7 +171,7 @@ async def test_nobody_there_is_unavailable_and_the_address_is_named() -> None:
     with socket.socket() as bound:  # bound, but nobody listens
         bound.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{bound.getsockname()[1]}"
-        with pytest.raises(Unavailable, match="is it running") as caught:
+        with pytest.raises(NotConnected, match="is it running") as caught:
             await asked(address)
     assert address in str(caught.value)
 
