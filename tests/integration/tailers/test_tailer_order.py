@@ -3,6 +3,8 @@
 import random
 from collections import defaultdict
 
+import pytest
+
 from tailrace.sdk.model.dead_letter import LetterFilter
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
@@ -26,30 +28,43 @@ async def position(stores, partition="0"):
 
 
 class Watcher:
-    """Sees every hand-out and every end, and that per key both are in the order of the source without overlap."""
+    """Sees every hand-out and every end; `faults` says what was not in the order of the source, or overlapped."""
 
     def __init__(self, ends):
         self.ends = ends
-        self.out = {}  # key → position
-        self.done = defaultdict(list)
+        self.out = {}  # key → the position that is out
+        self.read = defaultdict(set)  # key → the positions handed out so far
+        self.done = defaultdict(list)  # key → the positions done, in that order
+        self.since = {}  # key → the last position done by this tailer
         self.attempts = defaultdict(list)
+        self.faults = []
+
+    def restarted(self):
+        """Another tailer goes on: what was done and not yet noted may be repeated, in order."""
+        self.out.clear()
+        self.since.clear()
 
     def __call__(self, flight, index):
         key, position = flight.extras[index].key, int(flight.ids[index].rsplit("/", 1)[1])
-        assert position >= max(self.done[key], default=-1), "a later item of the key was done before this one"
-        assert self.out.get(key, position) == position, "two items of a key are out"
+        if position <= self.since.get(key, -1):
+            self.faults.append(f"{position} of {key} after {self.since[key]}")
+        if self.out.get(key, position) != position:
+            self.faults.append(f"{position} and {self.out[key]} of {key} are out at once")
+        if not {place for place in self.read[key] if place < position} <= set(self.done[key]):
+            self.faults.append(f"{position} of {key} passed one that is not done")
+        self.read[key].add(position)
         self.attempts[position].append(flight.attempts[index])
         ended = self.ends(position)
         if ended is None:
             self.out[key] = position
         elif ended.outcome in (Outcome.SUCCESS, Outcome.FATAL):
             self.done[key].append(position)
+            self.since[key] = position
         return ended
 
 
-async def test_every_key_keeps_its_order_whatever_happens_to_its_items(stores, scheduler, start, eventually):
-    chance = random.Random(4)
-    keys = [chance.choice("abcdefgh") for _ in range(400)]
+def random_ends(chance):
+    """Success for half of them, and everything else that an item may meet."""
 
     def ends(position):
         roll = chance.random()
@@ -61,16 +76,48 @@ async def test_every_key_keeps_its_order_whatever_happens_to_its_items(stores, s
             return Ended(Outcome.FATAL, "broken")
         return Ended(Outcome.LOST) if roll < 0.7 else Ended(Outcome.RETRY, "flaky")
 
-    scheduler.decide = watcher = Watcher(ends)
+    return ends
+
+
+async def test_every_key_keeps_its_order_whatever_happens_to_its_items(stores, scheduler, start, eventually):
+    chance = random.Random(4)
+    keys = [chance.choice("abcdefgh") for _ in range(400)]
+    scheduler.decide = watcher = Watcher(random_ends(chance))
     scheduler.allow("f")
     await fill(stores, keys)
     tailer = await start(retry=AT_ONCE, **KEYED)
     await eventually(lambda: sum(map(len, watcher.done.values())) == 400, 30)
     for key in "abcdefgh":
         assert watcher.done[key] == [position for position, each in enumerate(keys) if each == key]
+    assert watcher.faults == []
     await tailer.drain(5)
     await tailer.stop()
     assert await position(stores) == 400 and tailer.overview().parked == 0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_every_key_keeps_its_order_through_restarts(stores, scheduler, start, eventually, seed):
+    chance = random.Random(seed)
+    keys = [chance.choice("abcde") for _ in range(120)]
+    watcher = Watcher(random_ends(chance))
+    scheduler.allow("f")
+    await fill(stores, keys)
+    # Given tailers that stop anywhere, some of their items still out
+    for stop in (30, 60, 90):
+        scheduler.decide = lambda flight, index: watcher(flight, index) if len(count()) < stop else None  # noqa: B023
+
+        def count():
+            return {position for done in watcher.done.values() for position in done}
+
+        tailer = await start(retry=AT_ONCE, **KEYED)
+        await eventually(lambda: len(count()) >= stop, 30)  # noqa: B023
+        await tailer.stop()
+        watcher.restarted()
+    # When the last one goes on, then all end, each key's in order
+    scheduler.decide = watcher
+    await start(retry=AT_ONCE, **KEYED)
+    await eventually(lambda: len(count()) == 120, 30)
+    assert watcher.faults == []
 
 
 async def test_a_failed_item_holds_its_key_and_no_other(stores, scheduler, parking, start, eventually):
@@ -154,19 +201,6 @@ async def test_more_may_wait_than_memory_holds(stores, scheduler, start, eventua
     stuck[0] = False
     await eventually(lambda: tailer.overview().settled == 120)
     assert watcher.done["a"] == list(range(60))
-
-
-async def test_a_restart_keeps_the_order(stores, scheduler, start, eventually):
-    scheduler.decide = watcher = Watcher(lambda position: None if position in (2, 3) else SUCCESS)
-    scheduler.allow("f")
-    await fill(stores, "abababab")
-    tailer = await start(**KEYED)
-    await eventually(lambda: len(scheduler.ids) == 4)
-    await tailer.stop()  # with one item of each key out
-    watcher.ends = lambda position: SUCCESS
-    watcher.out.clear()
-    await start(**KEYED)
-    await eventually(lambda: {*watcher.done["a"], *watcher.done["b"]} == set(range(8)), 30)
 
 
 async def test_a_paused_collection_lets_the_others_of_its_stream_flow(stores, scheduler, start, eventually):

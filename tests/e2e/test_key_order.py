@@ -1,4 +1,4 @@
-"""`order: key` with every process real: what the functions themselves wrote shows each key's order, whoever was killed."""
+"""`order: key` with every process real: what the functions wrote shows each key's order, whoever was killed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,9 @@ async def reached(journal: Path, count: int) -> list[tuple[str, int]]:
         async with asyncio.timeout(90):
             while True:
                 lines = journal.read_text().splitlines() if journal.exists() else []
-                found = sorted((line.split() for line in lines if line.count(" ") == 5), key=lambda each: float(each[4]))
+                found = sorted(
+                    (line.split() for line in lines if line.count(" ") == 5), key=lambda each: float(each[4])
+                )
                 events = [(each[0], int(each[1].rsplit("/", 1)[1])) for each in found]
                 if len({position for word, position in events if word == "end"}) >= count:
                     return events
