@@ -8,6 +8,7 @@ from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
 from ..sdk.model.outcome import Outcome
 from .departures import Departures
 from .holding import Holding
+from .inherited import Inherited
 from .partition import Partition
 from .pump import Out
 from .rules.stock import take_stock
@@ -25,12 +26,18 @@ class Accounts:
     """Reads what others keep, and changes nothing."""
 
     def __init__(
-        self, tailer: str, partitions: Mapping[str, Partition], holding: Holding, departures: Departures
+        self,
+        tailer: str,
+        partitions: Mapping[str, Partition],
+        holding: Holding,
+        departures: Departures,
+        inherited: Inherited,
     ) -> None:
         self._tailer = tailer
         self._partitions = partitions
         self._holding = holding
         self._departures = departures
+        self._inherited = inherited
 
     def audits(
         self, flights: Mapping[int, Out], partition: str | None = None, span: tuple[int, int] | None = None
@@ -56,4 +63,5 @@ class Accounts:
         """The positions of what is out, or on its way into a store."""
         out = [flight for flight in flights.values() if flight.place.partition is part]
         going = [flight.place.batch.positions[index] for flight in out for index in flight.still_open()]
+        going += self._inherited.positions(part)
         return [*going, *(tag.position for tag in self._departures.tags() if tag.partition is part)]

@@ -36,6 +36,8 @@ class Epoch:
 
     number       of the epoch; 0 before it is taken
     version      of the row as this owner wrote it last
+    listed       called when the row was renewed because a session opened
+    adopted      what the former owner had running is this one's
     left_behind  the former owner may have left something running, so what it handed out is suspect
     waiting_for  why nothing may be pushed yet; empty when it may
     failing      why the store cannot be reached; empty when it can
@@ -49,10 +51,11 @@ class Epoch:
         sizes: LeaseSizes,
         clock: Clock,
         refused: Callable[[], None],
-        listed: Callable[[], None] = lambda: None,
     ) -> None:
         self.number = 0
         self.version = 0
+        self.listed: Callable[[], None] = lambda: None
+        self.adopted = False
         self.left_behind = False
         self.waiting_for = ""
         self.failing = ""
@@ -62,7 +65,6 @@ class Epoch:
         self._sizes = sizes
         self._clock = clock
         self._refused = refused
-        self._tell_listed = listed
         self._wake = asyncio.Event()
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         self._fence = 0
@@ -71,8 +73,9 @@ class Epoch:
         self._listed: tuple[str, ...] = ()
         self._quiet_at = 0.0  # nothing that anybody handed out before can be running after this
 
-    async def take(self) -> dict[str, Mark]:
-        """Takes the source under a new epoch, after its owner's lease or when it is free. Returns the marks."""
+    async def take(self, adopt: Callable[[Owner], Awaitable[bool]] | None = None) -> dict[str, Mark]:
+        """Takes the source under a new epoch: after its owner's lease, when it is free, or when `adopt` says that all
+        that runs under the row as it was read is adopted. Returns the marks."""
         seen: Seen | None = None
         asked = 0.0
         while True:
@@ -84,9 +87,13 @@ class Epoch:
             wait = free_at(seen, self._sizes.drift) - now
             if wait > 0:
                 self.waiting_for = f"waiting {wait:.0f} s for the lease of the previous owner, {seen.holder}"
-                await asyncio.sleep(min(wait, self._sizes.heartbeat / LOOKS))
-                continue
-            self.left_behind = bool(seen.holder)
+                self.adopted = adopt is not None and row is not None and await adopt(row)
+                if not self.adopted:
+                    await self._pause(min(wait, self._sizes.heartbeat / LOOKS))
+                    continue
+            else:
+                self.adopted = False
+            self.left_behind = bool(seen.holder) and not self.adopted
             asked = self._clock.monotonic()
             row = await until_available(partial(self._take, seen.version), self._fails)
             if row is not None:
@@ -95,6 +102,17 @@ class Epoch:
         self.number, self.version = row.epoch, row.version
         self._held_until = asked + self._sizes.source
         return await self.guarded(lambda: self._checkpoints.open(self._source, self.number))
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits; less long when a session opens, since its scheduler may adopt."""
+        joined = dict(self._schedulers)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while joined == self._schedulers:
+                    self._wake.clear()
+                    await self._wake.wait()
+        if self._schedulers:
+            self._wake.set()  # they are to be named once the row is taken
 
     async def _take(self, version: int) -> Owner | None:
         return await self._ownership.take(self._source, WHOLE, self._holder, self._sizes.source, version)
@@ -140,7 +158,7 @@ class Epoch:
             self._wake.clear()
             await self.renew()
             if woken:
-                self._tell_listed()
+                self.listed()
 
     def joined(self, scheduler: str) -> None:
         """A session with this scheduler opened, perhaps again: it is about to be listed."""

@@ -57,6 +57,14 @@ class Inherited:
         for each in (self.running, self._unread, self._fences, self._records, self._ends, self._lost):
             each.clear()
 
+    def __len__(self) -> int:
+        """How many items were read and have no outcome."""
+        return len(self._records)
+
+    def positions(self, part: Partition) -> list[int]:
+        """The positions of those, in one partition."""
+        return [record.batch.positions[0] for record in self._records.values() if record.part is part]
+
     @property
     def flights(self) -> list[int]:
         """Those that have an item without an outcome; to be named in renewals."""

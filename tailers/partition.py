@@ -9,6 +9,7 @@ from ..sdk.model.audit import Fate
 from ..sdk.model.workload import Headers, Kind
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
+from .mapping import Mapped
 from .rules.audit import Book
 from .rules.frontier import Frontier, decode
 from .rules.held import Held
@@ -140,6 +141,14 @@ class Partitions(dict[str, Partition]):
     def __missing__(self, name: str) -> Partition:
         part = self[name] = Partition(name, Mark(0))
         return part
+
+
+class Place(NamedTuple):
+    """Where the items of a flight came from."""
+
+    partition: Partition
+    batch: StreamBatch
+    mapped: Mapped
 
 
 def chosen(batch: StreamBatch, indexes: Sequence[int]) -> StreamBatch:

@@ -144,8 +144,8 @@ class Pump(ABC):
     async def run(self) -> None:
         """Opens the source and pumps until cancelled; raises what ends it."""
         try:
-            await self.open()
             self.session.start()
+            await self.open()
             async with asyncio.TaskGroup() as group:
                 for step in self.steps():
                     group.create_task(step)
@@ -246,9 +246,6 @@ class Pump(ABC):
 
     @abstractmethod
     def credit_changed(self) -> None: ...
-
-    def barred(self) -> None:  # noqa: B027 - only who owns by rows hears it
-        """Somebody asked about the row under which this pump pushes."""
 
     @abstractmethod
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None: ...

@@ -58,9 +58,8 @@ class Owner(Protocol):
     held_for         seconds that it still holds the source of this flight
     renewal          the same of everything that is out and not settled
     outcomes_came    a batch of ends; credit has not been returned yet
-    session_opened   a connection is up; `scheduler` says to whom
+    session_opened   a connection is up, `scheduler` says to whom; or that one wants to see the row as it stands now
     credit_changed   limits, gates or functions are new
-    barred           somebody asked about the row under which this was pushed: it must be shown as it stands now
     session_lost     these flights were pushed in a session that is gone for good; they may be handed out again
                      after `wait` seconds, those in `unsent` at once
     """
@@ -74,8 +73,6 @@ class Owner(Protocol):
     def session_opened(self) -> None: ...
 
     def credit_changed(self) -> None: ...
-
-    def barred(self) -> None: ...
 
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None: ...
 
@@ -237,7 +234,7 @@ class SchedulerSession:
         for answer in frame.adoptions:
             self._adopted(answer)
         if frame.barred:
-            self._owner.barred()
+            self._owner.session_opened()
         if frame.HasField("outcomes"):
             self._owner.outcomes_came(read_outcomes(frame.outcomes))
         if frame.HasField("credit"):

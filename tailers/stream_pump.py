@@ -12,40 +12,34 @@ import contextlib
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..sdk.model.audit import Audit, Fate
 from ..sdk.model.demand import Cell
 from ..sdk.model.errors import TailraceError
 from ..sdk.model.outcome import Outcome
-from ..sdk.model.priority import DEFAULT_PRIORITY, Priority
-from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Extra, Flight, Kind
+from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Extra, Flight, Outcomes
 from ..sdk.source import StreamBatch, StreamSource
 from .accounts import FATES, Accounts
+from .aim import Aim
 from .checkpoint import Checkpoint
 from .departures import Departing, Departures, Tag
 from .epoch import Epoch
 from .holding import Holding
+from .inherited import Inherited, Record
 from .losses import Losses
-from .mapping import FieldMapping, Mapped, Mapping, ParkedMapping
+from .mapping import Mapped
 from .ordering import Ordering
-from .partition import Partition, Partitions, chosen
+from .partition import Partition, Partitions, Place, chosen
 from .pump import Counts, Out, Pump, Setup
 from .rules.clog import may_read
 from .rules.settlement import Action, History
 from .rules.window import FULL, Room
 from .session import Renewal
+from .succession import Succession
 
 #: A read waits this long for the first item; it ends at once when one comes.
 READ_WAIT = 5.0
-
-
-class Place(NamedTuple):
-    """Where the items of a flight came from."""
-
-    partition: Partition
-    batch: StreamBatch
-    mapped: Mapped
 
 
 class StreamPump(Pump):
@@ -55,23 +49,21 @@ class StreamPump(Pump):
         super().__init__(setup, counts)
         self.source = source
         self._partitions = Partitions()
-        self._mapping: Mapping = (
-            ParkedMapping() if setup.kind.name == "due" else FieldMapping(setup.config, self._own_priority)
-        )
-        self._priorities: dict[str, int] = {}
-        self._only_cell = isinstance(setup.config.function, str) and isinstance(setup.config.priority, str | None)
+        self._aim = Aim(setup.config, parked=setup.kind.name == "due")
         self._departures = Departures(
             setup.config.name, setup.environment, setup.parking, setup.clock, counts, self._departed
         )
         self._losses = Losses(setup.config, setup.environment.drops, setup.clock, counts)
         stores = setup.environment
         self._epoch = Epoch(
-            stores.ownership, stores.checkpoints, setup.config.name, setup.sizes, setup.clock, counts.refused, self.wake
+            stores.ownership, stores.checkpoints, setup.config.name, setup.sizes, setup.clock, counts.refused
         )
+        inherited = Inherited(self._inherited_ended, self._inherited_lost)
+        self._succession = Succession(setup.config.name, self._epoch, self.session, inherited, setup.sizes, self.wake)
         self._read_wake = self.new_wake()
         self._holding = Holding(self, source, self._partitions, self.session, self.window, setup.clock, self.new_wake())
         self._ordering = Ordering(setup.config, self._partitions, self._holding, setup.clock)
-        self._accounts = Accounts(setup.config.name, self._partitions, self._holding, self._departures)
+        self._accounts = Accounts(setup.config.name, self._partitions, self._holding, self._departures, inherited)
         self._commit_wake = self.new_wake()
         self._checkpoint = Checkpoint(
             source, self._epoch, self._partitions, setup.clock, self._commit_wake, self._read_wake.set
@@ -81,7 +73,7 @@ class StreamPump(Pump):
 
     async def open(self) -> None:
         """Takes the source, waiting for its previous owner's lease if need be, and opens it."""
-        marks = await self._epoch.take()
+        marks = await self._succession.take()
         self._partitions.update((name, Partition(name, mark)) for name, mark in marks.items())
         await self.connecting(self._open_source, self._reopen)
 
@@ -98,7 +90,7 @@ class StreamPump(Pump):
         with contextlib.suppress(TailraceError, TimeoutError):
             async with asyncio.timeout(self.sizes.heartbeat):
                 await self._checkpoint.commit()
-                await self._epoch.release(self.session.wait_before_again() if self.flights else 0.0)
+                await self._succession.leave(self.flights)
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         """The loops that run side by side."""
@@ -128,11 +120,13 @@ class StreamPump(Pump):
         """How much may be read: window, positions and credit."""
         if not self.active or not self._ordering.may_read:
             return FULL
+        if self.config.order != "none" and self._succession.inherited.running:
+            return FULL  # what runs may come before what would be pushed
         credit = self.session.credit
         room = self.window.room(self._span())
         most = credit.total_room
-        if self._only_cell:
-            kind = self._mapping.kind(Kind(str(self.config.function), self._set_priority()))
+        kind = self._aim.only_kind
+        if kind is not None:
             if kind.function in credit.clogs and not may_read(self.held):
                 return FULL
             most = 0 if credit.is_closed(kind) else min(most, credit.batch_room(Cell(kind.function, kind.priority)))
@@ -156,6 +150,8 @@ class StreamPump(Pump):
         if batch.positions:
             self.counts.read += len(batch.positions)
             self.window.take(len(batch.positions), sum(map(len, batch.payloads)))
+            batch = self._succession.inherited.took(part, batch)
+        if batch.positions:
             self.push_or_hold(part, batch)
 
     # Push.
@@ -163,13 +159,13 @@ class StreamPump(Pump):
     def push_or_hold(self, part: Partition, batch: StreamBatch) -> None:
         """Items in memory: those with credit are pushed, the others held."""
         if batch.refused:
-            batch = self._departures.bury_refused(part, batch, self._mapping.map(batch))
-        batch, mapped = self._ordering.ready(part, batch, self._mapping)
+            batch = self._departures.bury_refused(part, batch, self._aim.mapping.map(batch))
+        batch, mapped = self._ordering.ready(part, batch, self._aim.mapping)
         if not batch.positions:
             return
         credit = self.session.credit
         counts = Counter(mapped.cells)
-        idle = self.paused or self.draining or not self._listed  # read before that was so
+        idle = self.paused or self.draining or not self._succession.may_push  # read before that was so
         if not credit.closed and not mapped.due and not idle and credit.fits(counts):
             self._push(part, batch, mapped, counts)
             return
@@ -194,7 +190,7 @@ class StreamPump(Pump):
             self._push(part, batch, mapped, counts)
         elif going:
             batch = chosen(batch, going)
-            mapped = self._mapping.map(batch)
+            mapped = self._aim.mapping.map(batch)
             self._push(part, batch, mapped, Counter(mapped.cells))
 
     def _push(self, part: Partition, batch: StreamBatch, mapped: Mapped, counts: Counter[Cell]) -> None:
@@ -217,6 +213,7 @@ class StreamPump(Pump):
             attempts=mapped.attempts,
             extras=mapped.extras,
             wants_result=self.config.results,
+            owned=self._succession.owned(batch),
         )
         self.push(flight, mapped.cells, counts, Place(part, batch, mapped))
         self._ordering.handed_out(part, batch)
@@ -226,7 +223,7 @@ class StreamPump(Pump):
     @property
     def active(self) -> bool:
         """Whether items are read and offered now, as far as there is credit."""
-        return self.session.connected and not self.paused and not self.draining and self._listed
+        return self.session.connected and not self.paused and not self.draining and self._succession.may_push
 
     async def reread(self, part: Partition, positions: list[int]) -> StreamBatch:
         """Items that were read before, those of them that the source still has."""
@@ -279,6 +276,30 @@ class StreamPump(Pump):
                 self.counts.settled += 1
         out.release((index,))
 
+    @property
+    def in_flight(self) -> int:
+        """Also what was adopted, once it was read."""
+        return super().in_flight + len(self._succession.inherited)
+
+    def outcomes_came(self, outcomes: Outcomes) -> None:
+        """Also of what was adopted."""
+        self._succession.came(outcomes)
+        super().outcomes_came(outcomes)
+
+    def _inherited_ended(self, record: Record, ended: Ended) -> None:
+        """An adopted item ended; it settles as one that this epoch handed out, but for its fence."""
+        part, batch, fence = record
+        mapped = self._aim.mapping.map(batch)
+        flight = Flight(0, fence, mapped.kinds, mapped.ids, batch.payloads, mapped.attempts)
+        out = Out(flight, mapped.cells, Counter(), self.clock.wall(), Place(part, batch, mapped))
+        if ended.outcome == Outcome.SUCCESS and ended.result is None:
+            self.succeeded(out, [0])
+        else:
+            self.ended(out, 0, ended)
+
+    def _inherited_lost(self, record: Record, not_before: float) -> None:
+        self._holding.hold(record.part, self._aim.mapping.map(record.batch).kinds[0], record.batch, 0, not_before)
+
     def _departed(self, tags: list[Tag]) -> None:
         """Items that are durably elsewhere: now, and only now, the frontier may pass them."""
         for part, position, size, fate in tags:
@@ -303,30 +324,23 @@ class StreamPump(Pump):
 
     def renewal(self) -> Renewal:
         """Every flight that has items out."""
-        return Renewal(self.held_for(0), list(self.flights))
+        return Renewal(self.held_for(0), [*self.flights, *self._succession.inherited.flights])
 
     def session_opened(self) -> None:
         """Nothing is pushed to a scheduler before the row names it."""
-        self._epoch.joined(self.session.scheduler)
-
-    @property
-    def _listed(self) -> bool:
-        return self._epoch.may_push_to(self.session.scheduler)
+        self._succession.opened()
 
     def credit_changed(self) -> None:
         """Limits, gates or functions are new; a function's own priority may give its items another cell."""
-        priorities = {name: int(spec.priority) for name, spec in self.session.functions.items()}
-        if priorities != self._priorities:
-            self._priorities = priorities
-            self._mapping.refresh()
+        if self._aim.functions_changed(self.session.functions):
             for part in self._partitions.values():
-                part.rename(self._mapping.kind)
+                part.rename(self._aim.mapping.kind)
         self.wake()
 
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
         """What was out is handed out again when nothing of it can be running any more."""
         now = self.clock.monotonic()
-        self._epoch.left(self.session.scheduler, now + wait)
+        self._succession.lost(now, wait)
         flights, self.flights = self.flights, {}
         for number, out in flights.items():
             part, batch, mapped = out.place
@@ -352,7 +366,8 @@ class StreamPump(Pump):
     @property
     def busy(self) -> bool:
         """Whether something is out, or on its way into a store."""
-        return bool(self.flights or self._holding.reading_again or len(self._departures))
+        running = self.flights or self._succession.inherited.running
+        return bool(running or self._holding.reading_again or len(self._departures))
 
     @property
     def held(self) -> int:
@@ -366,7 +381,7 @@ class StreamPump(Pump):
             return self.store_failing
         if self._room().items:
             return ""
-        if self._only_cell and (why := self._why_no_credit()):
+        if why := self._aim.why_no_credit(self.session.credit, self.session.functions):
             return why
         if self.held and not self.window.room(self._span()).items:
             return f"{self.held} items are held: {self._holding.why()}"
@@ -383,18 +398,3 @@ class StreamPump(Pump):
     @property
     def functions(self) -> set[str]:
         return super().functions or self._holding.functions()
-
-    def _why_no_credit(self) -> str:
-        name = str(self.config.function)
-        kind = self._mapping.kind(Kind(name, self._set_priority()))
-        credit = self.session.credit
-        if name not in self.session.functions:
-            return f'no worker runs the function "{name}"'
-        return credit.why_closed(kind)
-
-    def _own_priority(self, function: str) -> int | None:
-        return self._priorities.get(function)
-
-    def _set_priority(self) -> int:
-        priority = self.config.priority
-        return int(Priority.parse(priority)) if isinstance(priority, str) else int(DEFAULT_PRIORITY)
