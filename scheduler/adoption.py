@@ -150,7 +150,6 @@ class Adoptions:
         limbo = known.limbo
         if limbo is None:
             limbo = known.limbo = Tailer("", "", 0, 0.0)
-            limbo.held.ended = {}
             limbo.rows.add(key)
         wanted = {of: lease for of, lease in flights.items() if of[0] is not limbo}
 

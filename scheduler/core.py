@@ -78,7 +78,6 @@ class Core:
     def tailer_connected(self, tailer: Tailer) -> None:
         """A connection of the session is up: its leases are renewed at once (L3)."""
         tailer.connected = True
-        tailer.held.ended = None
         tailer.request_due = True
         self.speaking.add(tailer)
 
@@ -86,7 +85,6 @@ class Core:
         """Its connection is gone; it may come back until its leases are over."""
         tailer.connected = False
         tailer.away_since = now
-        tailer.held.ended = {}
 
     def forget_tailer(self, tailer: Tailer, now: float) -> None:
         """A session is over for good: what waits is dropped, what runs is cancelled, late outcomes are discarded."""

@@ -91,6 +91,8 @@ class TailerEnd:
         reply = pb.TailerReply()
         if outcomes:
             write_outcomes(reply.outcomes, take_outcomes(tailer))
+            if not self.has_outcomes:
+                tailer.held.ended.clear()
         if credit:
             self._write_credit(reply.credit)
         if tailer.request_due:

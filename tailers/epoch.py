@@ -115,7 +115,10 @@ class Epoch:
             self._wake.set()  # they are to be named once the row is taken
 
     async def _take(self, version: int) -> Owner | None:
-        return await self._ownership.take(self._source, WHOLE, self._holder, self._sizes.source, version)
+        """What was adopted runs at the scheduler of this session: the row names it from the start, or the next owner
+        would not know whom to ask."""
+        names = tuple(sorted(self._schedulers))
+        return await self._ownership.take(self._source, WHOLE, self._holder, self._sizes.source, version, names)
 
     async def commit(self, marks: Mapping[str, Mark]) -> None:
         """Moves the checkpoint; raises StaleFence when another owner took the source."""

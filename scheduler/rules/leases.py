@@ -55,15 +55,15 @@ class FlightLease:
 class Held:
     """Everything held of one tailer session. Invariant: a flight is listed while at least one of its items is open.
 
-    `ended`, unless None, keeps the flights whose items have all ended while nobody can be told: their outcomes may yet
-    go to another owner.
+    `ended` keeps owned flights whose items have all ended until that was said: their outcomes may yet go to another
+    owner.
     """
 
     __slots__ = ("ended", "flights", "items", "last_flight")
 
     def __init__(self) -> None:
         self.flights: dict[int, FlightLease] = {}
-        self.ended: dict[int, FlightLease] | None = None
+        self.ended: dict[int, FlightLease] = {}
         self.items = 0
         self.last_flight = 0
 
@@ -81,7 +81,7 @@ class Held:
         if lease.open:
             self.flights[flight] = lease
             self.items += lease.open
-        elif self.ended is not None:
+        else:
             self.ended[flight] = lease
 
     def known(self) -> dict[int, FlightLease]:
@@ -103,8 +103,7 @@ class Held:
 
     def forget(self, flight: int) -> bool:
         """The tailer does not hold this flight any more. False: it was not held here either."""
-        if self.ended is not None:
-            self.ended.pop(flight, None)
+        self.ended.pop(flight, None)
         held = self.flights.pop(flight, None)
         if held is not None:
             self.items -= held.open
@@ -120,7 +119,7 @@ class Held:
         assert held.open >= 0
         if not held.open:
             del self.flights[flight]
-            if self.ended is not None:
+            if held.owned is not None:
                 self.ended[flight] = held
         return True
 

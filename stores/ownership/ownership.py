@@ -45,9 +45,12 @@ class Ownership(Protocol):
     async def read(self, source: str, partition: str) -> Owner | None:
         """The row, or None when nobody ever took it."""
 
-    async def take(self, source: str, partition: str, holder: str, lease: float, seen: int) -> Owner | None:
-        """Takes the row under a new epoch, with no scheduler listed, if its version is still `seen` (0: there is no
-        row). None: it changed. Raises InvalidRequest for an empty holder or a lease that is no positive number."""
+    async def take(
+        self, source: str, partition: str, holder: str, lease: float, seen: int, schedulers: Sequence[str] = ()
+    ) -> Owner | None:
+        """Takes the row under a new epoch, listing exactly these schedulers (those that adopted what runs must be among
+        them), if its version is still `seen` (0: there is no row). None: it changed. Raises InvalidRequest for an empty
+        holder or a lease that is no positive number."""
 
     async def renew(self, source: str, partition: str, epoch: int, schedulers: Sequence[str]) -> Owner:
         """Raises the version and lists exactly these schedulers. Raises StaleFence when the epoch is over or was

@@ -48,7 +48,9 @@ class SqliteOwnership:
     async def read(self, source: str, partition: str) -> Owner | None:
         return await self._file.read(lambda connection: _read(connection, source, partition))
 
-    async def take(self, source: str, partition: str, holder: str, lease: float, seen: int) -> Owner | None:
+    async def take(
+        self, source: str, partition: str, holder: str, lease: float, seen: int, schedulers: Sequence[str] = ()
+    ) -> Owner | None:
         if not holder:
             raise InvalidRequest(f"source {source!r}: an owner needs a name")
         if not (math.isfinite(lease) and lease > 0):
@@ -59,10 +61,10 @@ class SqliteOwnership:
             if (row.version if row else 0) != seen:
                 return None
             epoch = max(row.epoch + 1 if row else 1, int(self._clock.wall()) - EPOCHS_FROM)
-            owner = Owner(self._version(row), epoch, holder, lease)
+            owner = Owner(self._version(row), epoch, holder, lease, tuple(schedulers))
             connection.execute(
-                "INSERT OR REPLACE INTO ownership VALUES (?, ?, ?, ?, ?, ?, '[]')",
-                (source, partition, owner.version, epoch, holder, lease),
+                "INSERT OR REPLACE INTO ownership VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (source, partition, owner.version, epoch, holder, lease, json.dumps([*schedulers])),
             )
             return owner
 

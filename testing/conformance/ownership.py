@@ -93,14 +93,17 @@ class OwnershipLaws(StoreLaws[Ownership]):
         assert row is not None
         assert row.schedulers == ("x", "ü/y")
 
-    async def test_a_take_lists_no_scheduler_and_is_a_new_epoch_even_by_the_same_holder(
+    async def test_a_take_lists_what_it_names_and_is_a_new_epoch_even_by_the_same_holder(
         self, store: StoreBench[Ownership]
     ) -> None:
         first = await take(store)
-        await store.engine.renew("s", "", first.epoch, ["x"])
-        second = await take(store)
+        renewed = await store.engine.renew("s", "", first.epoch, ["x"])
+        second = await store.engine.take("s", "", "a", LEASE, renewed.version, ["y", "z"])
+        assert second is not None
         assert second.epoch > first.epoch
-        assert second.schedulers == ()
+        assert second.schedulers == ("y", "z")
+        assert await store.engine.read("s", "") == second
+        assert (await take(store)).schedulers == ()
 
     async def test_a_former_epoch_writes_nothing(self, store: StoreBench[Ownership]) -> None:
         old = await take(store, holder="a")

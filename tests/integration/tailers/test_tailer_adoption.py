@@ -1,0 +1,319 @@
+"""A tailer dies, another one takes its stream over below a real scheduler: what runs goes on and is not run again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from tailrace.scheduler.config import SchedulerConfig
+from tailrace.scheduler.endpoints import TailerEnd
+from tailrace.scheduler.server import SchedulerServer
+from tailrace.sdk.model.function_spec import FunctionSpec
+from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.workload import Ended, Outcomes, ref
+from tailrace.sdk.wire.convert import KindReader, function_to_wire, read_items, write_outcomes
+from tailrace.sdk.wire.scheduler import SchedulerClient
+from tailrace.sdk.wire.session import Dialer
+from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.stores.log.log import Record
+from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.tailer import Tailer
+
+#: Leases far longer than any test waits: 36 s for a source.
+LONG = LeaseSizes.of_heartbeat(5.0)
+SHORT = LeaseSizes.of_heartbeat(0.2)
+
+
+class HeldWorker:
+    """Runs what it is given until a test ends it."""
+
+    def __init__(self, client: SchedulerClient, sizes: LeaseSizes) -> None:
+        self.open: dict[str, int] = {}
+        self.started: list[str] = []
+        self.fences: dict[str, int] = {}
+        self.attempts: list[int] = []
+        self.outcomes = Outcomes()
+        self.asked = False
+        self.requests = 0
+        self.kinds = KindReader()
+        self.dialer = Dialer(client.attach_worker, self._hello, self, pb.WorkerFrame, silence=30.0)
+        self._sizes = sizes
+        self._beat: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self.dialer.start()
+        self._beat = asyncio.create_task(self._beats())
+
+    async def close(self) -> None:
+        if self._beat is not None:
+            self._beat.cancel()
+        await self.dialer.close()
+
+    async def _beats(self) -> None:
+        while True:
+            await asyncio.sleep(self._sizes.heartbeat)
+            self.ask()
+
+    def _hello(self, hello: pb.Hello) -> pb.WorkerFrame:
+        hello.name = "held"
+        hello.functions.append(function_to_wire(FunctionSpec("f")))
+        hello.pools.append(pb.Pool(name="default", functions=["f"], slots=4, limit=4))
+        return pb.WorkerFrame(hello=hello)
+
+    def end(self, *ids: str, ended: Ended | None = None) -> None:
+        for id_ in ids:
+            number = self.open.pop(id_)
+            if ended is None:
+                self.outcomes.succeeded.append(number)
+            else:
+                self.outcomes.ended[number] = ended
+        self.dialer.notify()
+
+    def ask(self) -> None:
+        self.asked = True
+        self.dialer.notify()
+
+    def opened(self, resumed: bool) -> None:
+        self.ask()
+
+    def broken(self) -> None: ...
+
+    def lost(self) -> None:
+        self.open.clear()
+        self.kinds = KindReader()
+        self.requests = 0
+
+    def compose(self) -> pb.WorkerFrame | None:
+        if not (self.outcomes or self.asked):
+            return None
+        frame = pb.WorkerFrame()
+        write_outcomes(frame.outcomes, self.outcomes)
+        self.outcomes = Outcomes()
+        if self.asked:
+            self.asked = False
+            self.requests += 1
+            frame.lease_request.number = self.requests
+        return frame
+
+    def accept(self, frame: pb.WorkerReply) -> None:
+        for assign in frame.assigns:
+            flight = read_items(assign.items, self.kinds, assign.flight, 0)
+            for index, id_ in enumerate(flight.ids):
+                assert id_ not in self.open, "it runs already"
+                self.open[id_] = ref(assign.flight, index)
+                self.started.append(id_)
+                self.fences[id_] = assign.fence[index]
+            self.attempts += flight.attempts
+        names = {number: id_ for id_, number in self.open.items()}
+        self.end(*[names[number] for number in frame.cancel if number in names], ended=Ended(Outcome.CANCELLED))
+
+
+class Place:
+    """A scheduler, its worker, and tailers of one log; `address` stays when the scheduler is replaced."""
+
+    def __init__(self, environment: Any, parking: Any, sizes: LeaseSizes) -> None:
+        self.sizes = sizes
+        self.address = "127.0.0.1:0"
+        self.tailers: list[Tailer] = []
+        self._environment = environment
+        self._parking = parking
+
+    async def start(self) -> None:
+        self.scheduler = SchedulerServer(SchedulerConfig(listen=self.address), self.sizes)
+        await self.scheduler.start()
+        self.address = self.scheduler.address
+        self.client = SchedulerClient(self.address)
+        self.worker = HeldWorker(self.client, self.sizes)
+        self.worker.start()
+
+    async def tailer(self, **keys: Any) -> Tailer:
+        keys = {"name": "t", "source": {"kind": "log", "stream": "s"}, "function": "f", **keys}
+        config = TailerConfig.model_validate(keys)
+        tailer = Tailer(config, self._environment, self.address, self._parking, self.sizes)
+        self.tailers.append(tailer)
+        await tailer.start()
+        return tailer
+
+    async def die(self, tailer: Tailer) -> None:
+        """Ends a tailer although its items run, and waits until the scheduler knows."""
+        await tailer.stop()
+        async with asyncio.timeout(10):
+            while any(each.connected for each in self.scheduler.core.tailers.values()):
+                await asyncio.sleep(0.005)
+
+    def has_owner(self) -> bool:
+        """Whether a session that is connected holds two items."""
+        return any(each.connected and each.held.items == 2 for each in self.scheduler.core.tailers.values())
+
+    def sessions(self) -> list[Any]:
+        """The tailers' sessions as the scheduler serves them."""
+        return [each for each in self.scheduler._sessions.values() if isinstance(each.endpoint, TailerEnd)]
+
+    async def end_scheduler(self) -> None:
+        await self.worker.close()
+        await self.client.close()
+        await self.scheduler.stop()
+
+    async def stop(self) -> None:
+        for tailer in self.tailers:
+            await tailer.stop()
+        await self.end_scheduler()
+
+
+Begin = Callable[[LeaseSizes], Awaitable[Place]]
+
+
+@pytest.fixture
+async def begin(environment: Any, parking: Any) -> AsyncIterator[Begin]:
+    places: list[Place] = []
+
+    async def one(sizes: LeaseSizes) -> Place:
+        place = Place(environment, parking, sizes)
+        await place.start()
+        places.append(place)
+        return place
+
+    yield one
+    for place in places:
+        await place.stop()
+
+
+async def fill(stores: Any, count: int, keys: Sequence[str] = ()) -> None:
+    await stores.log.append("s", 0, [Record(b"%d" % n, key=keys[n] if keys else "") for n in range(count)])
+
+
+async def position(stores: Any) -> int:
+    marks = await stores.checkpoints.load("t")
+    return marks["0"].position if "0" in marks else 0
+
+
+async def test_what_runs_goes_on_under_the_next_owner_and_settles_there(
+    begin: Begin, stores: Any, eventually: Any
+) -> None:
+    # Given a tailer with four items running and more waiting, and leases much longer than this test
+    place = await begin(LONG)
+    await fill(stores, 8)
+    first = await place.tailer()
+    await eventually(lambda: len(place.worker.open) == 4)
+    old = await stores.ownership.read("t", "")
+    # When it ends without its items having ended, one of which ends in between, and another one comes
+    await place.die(first)
+    place.worker.end("t/0/2")
+    second = await place.tailer()
+    await eventually(lambda: second.overview().state == "running")
+    # Then it has taken over at once
+    row = await stores.ownership.read("t", "")
+    assert row.epoch > old.epoch and row.holder != old.holder
+    # And what runs ends there, and is never started again; what waited is
+    while len(place.worker.started) < 8 or place.worker.open:
+        await eventually(lambda: place.worker.open)
+        place.worker.end(next(iter(place.worker.open)))
+        await asyncio.sleep(0)
+    await eventually(lambda: second.overview().settled == 8)
+    assert sorted(place.worker.started) == [f"t/0/{n}" for n in range(8)]
+    assert set(place.worker.attempts) == {1}
+    assert place.worker.fences["t/0/1"] >> 32 == old.epoch and place.worker.fences["t/0/7"] >> 32 == row.epoch
+    await second.stop()
+    assert await position(stores) == 8
+
+
+async def test_what_was_adopted_and_fails_is_parked_with_its_payload(
+    begin: Begin, stores: Any, parking: Any, eventually: Any
+) -> None:
+    place = await begin(LONG)
+    await fill(stores, 2)
+    first = await place.tailer()
+    await eventually(lambda: len(place.worker.open) == 2)
+    await place.die(first)
+    second = await place.tailer()
+    await eventually(lambda: second.overview().state == "running")
+    place.worker.end("t/0/1", ended=Ended(Outcome.RETRY, "no luck"))
+    await eventually(lambda: second.overview().parked == 1)
+    assert [(item.payload, item.attempt) for item in parking.items] == [(b"1", 2)]
+    place.worker.end("t/0/0")
+    await eventually(lambda: second.overview().settled == 1)
+
+
+async def test_many_owners_one_after_the_other_start_each_item_once(begin: Begin, stores: Any, eventually: Any) -> None:
+    place = await begin(LONG)
+    await fill(stores, 12)
+    for least in (0, 1, 1, 1):
+        tailer = await place.tailer()
+        # Each hears of the item that ended while nobody was there; it would be run again if it died before settling it.
+        await eventually(lambda tailer=tailer, least=least: tailer.overview().settled == least)
+        await eventually(lambda: len(place.worker.open) == 4)
+        await place.die(tailer)
+        place.worker.end(next(iter(place.worker.open)))
+    tailer = await place.tailer()
+    while len(place.worker.started) < 12 or place.worker.open:
+        await eventually(lambda: place.worker.open)
+        place.worker.end(next(iter(place.worker.open)))
+        await asyncio.sleep(0)
+    await eventually(lambda: tailer.overview().in_flight == 0 and not tailer.overview().held)
+    assert sorted(place.worker.started) == sorted(f"t/0/{n}" for n in range(12))
+
+
+async def test_a_replaced_scheduler_cannot_confirm_for_the_former_one(
+    begin: Begin, stores: Any, eventually: Any
+) -> None:
+    # Given an item that runs below a scheduler that dies with its tailer
+    place = await begin(SHORT)
+    await fill(stores, 1)
+    first = await place.tailer()
+    await eventually(lambda: len(place.worker.open) == 1)
+    loop = asyncio.get_running_loop()
+    died = loop.time()
+    await place.end_scheduler()
+    await first.stop()
+    # When another scheduler and another tailer come, then the item is not started before its lease is over
+    await place.start()
+    await place.tailer()
+    await eventually(lambda: len(place.worker.open) == 1)
+    assert loop.time() - died >= SHORT.scheduler
+
+
+async def test_cuts_while_another_one_wants_the_row_start_nothing_twice(
+    begin: Begin, stores: Any, eventually: Any
+) -> None:
+    # Given an owner whose connections are cut again and again while another one wants its row
+    place = await begin(LONG)
+    await fill(stores, 2)
+    first = await place.tailer()
+    await eventually(lambda: len(place.worker.open) == 2)
+    second = await place.tailer()
+
+    def settled() -> int:
+        return first.overview().settled + second.overview().settled
+
+    for _ in range(5):
+        cut = [each for each in place.sessions() if each.connection is not None]
+        for each in cut:
+            each._task.cancel()
+        await eventually(lambda cut=cut: all(each._task.done() or each.connection is not None for each in cut))
+        await eventually(place.has_owner)
+    # Then whoever has the row at the end settles both, and each ran once
+    place.worker.end("t/0/0", "t/0/1")
+    await eventually(lambda: settled() == 2)
+    assert sorted(place.worker.started) == ["t/0/0", "t/0/1"]
+
+
+async def test_with_order_what_was_adopted_ends_before_its_key_goes_on(
+    begin: Begin, stores: Any, eventually: Any
+) -> None:
+    place = await begin(LONG)
+    await fill(stores, 4, keys=["a", "a", "b", "b"])
+    first = await place.tailer(order="key", key={"record": True})
+    await eventually(lambda: sorted(place.worker.open) == ["t/0/0", "t/0/2"])
+    await place.die(first)
+    second = await place.tailer(order="key", key={"record": True})
+    await eventually(lambda: second.overview().state == "running")
+    assert len(place.worker.started) == 2
+    place.worker.end("t/0/0")
+    place.worker.end("t/0/2")
+    await eventually(lambda: sorted(place.worker.open) == ["t/0/1", "t/0/3"])
+    place.worker.end("t/0/1", "t/0/3")
+    await eventually(lambda: second.overview().settled == 4)
