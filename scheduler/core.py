@@ -132,6 +132,15 @@ class Core:
             self._recall.take_back(worker)
             self._reroster(now)
 
+    def break_worker(self, worker: Worker, now: float) -> None:
+        """Its session cannot go on, but what it runs may: it is forgotten when that is over. Its name is free again."""
+        if self.workers.get(worker.session) is worker:
+            del self.workers[worker.session]
+            self._groups += 1
+            worker.session = f"{worker.session} (broken, {self._groups})"
+            self.workers[worker.session] = worker
+            self.worker_away(worker, now)
+
     def forget_worker(self, worker: Worker, now: float) -> None:
         """A session is over for good: whether its items ran is not known."""
         if self.workers.get(worker.session) is worker:

@@ -169,7 +169,7 @@ class WorkerEnd:
 
     def accept(self, frame: pb.WorkerFrame) -> None:
         core, worker = self._core, self.worker
-        if core.workers.get(worker.session) is not worker:
+        if not worker.connected or core.workers.get(worker.session) is not worker:
             raise SessionLost(f"session {worker.session} was replaced")
         if frame.HasField("outcomes"):
             core.report(worker, read_outcomes(frame.outcomes), self._clock.monotonic(), self._clock.wall())

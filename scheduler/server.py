@@ -180,7 +180,7 @@ class SchedulerServer:
         if isinstance(end, TailerEnd):
             self.core.forget_tailer(end.tailer, now)
         elif isinstance(end, WorkerEnd):
-            self.core.forget_worker(end.worker, now)
+            self.core.break_worker(end.worker, now)
         self._soon()
 
     # ---- turns and time

@@ -46,6 +46,7 @@ class FakeScheduler(scheduler_pb2_grpc.SchedulerServicer):
         self.requests = 0
         self.changed = asyncio.Condition()
         self.address = ""
+        self.others: list[FakeScheduler] = []
         self._frame = pb.WorkerReply()
         self._pending = False
         self._flight = 0
@@ -218,17 +219,20 @@ async def start() -> AsyncIterator[Start]:
     """Starts a worker attached to a fake scheduler."""
     async with contextlib.AsyncExitStack() as stack:
 
-        async def begin(heartbeat: float = 1.0, **settings: Any) -> tuple[FakeScheduler, Worker]:
+        async def begin(heartbeat: float = 1.0, schedulers: int = 1, **settings: Any) -> tuple[FakeScheduler, Worker]:
             sizes = LeaseSizes.of_heartbeat(heartbeat)
-            scheduler = FakeScheduler(sizes)
-            await scheduler.start()
-            stack.push_async_callback(scheduler.stop)
+            several = [FakeScheduler(sizes) for _ in range(schedulers)]
+            for each in several:
+                await each.start()
+                stack.push_async_callback(each.stop)
+            scheduler, *scheduler.others = several
             options = {"executors": 1, "isolated": 1, "slots": 50, "threads": 4, "name": "test"} | settings
-            worker = Worker(WorkerConfig(**options), [FUNCTIONS], [scheduler.address], None, sizes)
+            worker = Worker(WorkerConfig(**options), [FUNCTIONS], [each.address for each in several], None, sizes)
             stack.push_async_callback(worker.stop)
             await worker.start()
             await worker.attached()
-            await scheduler.until(lambda: scheduler.requests > 0)
+            for each in several:
+                await each.until(lambda each=each: each.requests > 0)
             return scheduler, worker
 
         yield begin

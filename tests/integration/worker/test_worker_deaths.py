@@ -119,6 +119,30 @@ async def test_a_session_that_the_scheduler_forgot_is_stopped_and_a_new_one_begi
     assert not (set(forgotten) - set(fresh)) & set(scheduler.ends)
 
 
+async def test_a_scheduler_that_was_replaced_stops_what_it_gave_and_nothing_else(start: Any, journal: Any) -> None:
+    # Given a worker of two schedulers, each of which gave it something
+    former, worker = await start(schedulers=2)
+    other = former.others[0]
+    former.assign("waits", {"journal": journal.name, "name": "former"})
+    kept = other.assign("waits", {"journal": journal.name, "name": "other"})
+    await journal.until("start former")
+    await journal.until("start other")
+    # When another process takes the place of one, which knows no session
+    ran = set(former.ends)
+    former.knows_session = False
+    await former.stop()
+    await former.start()
+    # Then what it gave is stopped and never reported to the new one; the rest goes on
+    await journal.until("cancelled former")
+    await worker.attached()
+    fresh = former.assign("add", {"a": 1}, request=0)
+    assert (await former.ended(*fresh))[0].outcome == Outcome.SUCCESS
+    assert set(former.ends) - ran == set(fresh)
+    assert "cancelled other" not in journal.lines()
+    journal.go()
+    assert (await other.ended(*kept))[0].outcome == Outcome.SUCCESS
+
+
 async def test_items_whose_lease_is_not_renewed_are_stopped_before_it_ends(start: Any, journal: Any) -> None:
     scheduler, worker = await start(heartbeat=0.3)
     before = worker.executor_pids

@@ -313,6 +313,26 @@ def test_what_is_stopped_at_its_leases_end_comes_back_lost_not_cancelled() -> No
     assert first.ended[ref(1, 0)].outcome == Outcome.LOST
 
 
+def test_a_worker_whose_session_cannot_go_on_is_waited_out() -> None:
+    # Given a worker that runs something and said what cannot be right, so that its session ended
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [7])
+    bench.sent()
+    bench.core.break_worker(bench.worker, 1.0)
+    # When it attaches again under the same name
+    bench.core.attach_worker("w", "w", 1.0)
+    bench.core.tick(2.0, WALL)
+    # Then what it ran is lost only when it cannot run any more
+    assert not first.ended
+    until = bench.worker.granted.over
+    assert until > SIZES.worker
+    bench.core.tick(until - 0.01, WALL)
+    assert not first.ended
+    bench.core.tick(until, WALL)
+    assert first.ended[ref(1, 0)].outcome == Outcome.LOST
+
+
 class Takeovers(RuleBasedStateMachine):
     """Owners come, push, lose connections, die, are adopted from; the worker ends items. The row's compare-and-set is
     played here. No position ever runs twice, and each told owner hears the end of what it was told of."""
