@@ -276,6 +276,34 @@ async def test_a_replaced_scheduler_cannot_confirm_for_the_former_one(
     assert loop.time() - died >= SHORT.scheduler
 
 
+async def test_when_tailer_and_worker_die_together_the_next_owner_waits_for_the_worker_alone(
+    begin: Begin, stores: Any, eventually: Any
+) -> None:
+    # Given an item that runs at a worker which dies with its tailer
+    place = await begin(SHORT)
+    await fill(stores, 1)
+    first = await place.tailer()
+    await eventually(lambda: len(place.worker.open) == 1)
+    loop = asyncio.get_running_loop()
+    died = loop.time()
+    await place.worker.close()
+    await place.die(first)
+    # When another worker and another tailer come
+    place.worker = HeldWorker(place.client, place.sizes)
+    place.worker.start()
+    second = await place.tailer()
+    await eventually(lambda: second.overview().state == "running")
+    taken = loop.time() - died
+    # Then the stream is taken at once, and the item is handed out again when the dead worker's lease is over
+    await eventually(lambda: len(place.worker.open) == 1)
+    assert taken < SHORT.source
+    assert loop.time() - died > SHORT.worker - SHORT.heartbeat
+    assert place.worker.fences["t/0/0"] >> 32 == (await stores.ownership.read("t", "")).epoch
+    assert place.worker.attempts == [1], "nobody knows that it crashed anything"
+    place.worker.end("t/0/0")
+    await eventually(lambda: second.overview().settled == 1)
+
+
 async def test_cuts_while_another_one_wants_the_row_start_nothing_twice(
     begin: Begin, stores: Any, eventually: Any
 ) -> None:
