@@ -75,7 +75,8 @@ class Injector:
         begin = time.monotonic()
         signal_all([world.parts[name].pid for name in members], number)
         await asyncio.gather(*(world.up_again(name, count) for name, count in deaths.items()))
-        return Fault(kind, begin, time.monotonic(), pids, self._sources(target))
+        # Of all but workers there is only one: nothing goes on before it was started again.
+        return Fault(kind, begin, time.monotonic(), pids, self._sources(target), lasting=target not in WORKERS)
 
     async def _stop(self, action: Action, kind: str) -> Fault | None:
         world, target = self._world, action.target

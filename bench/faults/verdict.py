@@ -38,7 +38,7 @@ class Fault(NamedTuple):
     end        the part was ready again, woke up, or the wire was whole
     pids       processes it hit: only items that ran in or under one of them are touched; empty: all are
     sources    only items of these are touched; empty: all
-    lasting    the world was broken until `end`, so recovery counts from there; else it counts from `begin`
+    lasting    nothing could go on before `end`, so recovery counts from there; else it counts from `begin`
     """
 
     kind: str
