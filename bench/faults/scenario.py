@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import secrets
+import signal
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -50,6 +51,10 @@ def main(options: FaultOptions) -> int:
         items = [item for item in items if item.function != "killer"]  # its crashes would be taken for charges
 
     async def go(folder: Path) -> Run:
+        mine = asyncio.current_task()
+        assert mine is not None
+        # Told to end, it ends what it started first, and gives its disk back.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, mine.cancel)
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(options.scenario, total=1.0)
