@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
 from ..sdk.model.outcome import Outcome
-from .departures import Departures
+from .departures import Tag
 from .holding import Holding
 from .inherited import Inherited
 from .partition import Partition
@@ -23,21 +23,21 @@ FATES = {
 
 
 class Accounts:
-    """Reads what others keep, and changes nothing."""
+    """Reads what others keep, and changes nothing. `leaving`: what is on its way to a worker or into a store."""
 
     def __init__(
         self,
         tailer: str,
         partitions: Mapping[str, Partition],
         holding: Holding,
-        departures: Departures,
         inherited: Inherited,
+        leaving: Callable[[], Iterator[Tag]],
     ) -> None:
         self._tailer = tailer
         self._partitions = partitions
         self._holding = holding
-        self._departures = departures
         self._inherited = inherited
+        self._leaving = leaving
 
     def audits(
         self, flights: Mapping[int, Out], partition: str | None = None, span: tuple[int, int] | None = None
@@ -57,11 +57,11 @@ class Accounts:
         for part in self._partitions.values():
             faults += part.book.missing_count + part.book.doubled_count
             open_ones += part.frontier.unsettled
-        return faults + abs(open_ones - in_flight - len(self._holding) - len(self._departures))
+        return faults + abs(open_ones - in_flight - len(self._holding) - sum(1 for _ in self._leaving()))
 
     def _in_flight(self, part: Partition, flights: Mapping[int, Out]) -> list[int]:
         """The positions of what is out, or on its way into a store."""
         out = [flight for flight in flights.values() if flight.place.partition is part]
         going = [flight.place.batch.positions[index] for flight in out for index in flight.still_open()]
         going += self._inherited.positions(part)
-        return [*going, *(tag.position for tag in self._departures.tags() if tag.partition is part)]
+        return [*going, *(tag.position for tag in self._leaving() if tag.partition is part)]

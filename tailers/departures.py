@@ -1,10 +1,15 @@
 """Stream items that leave for a store: the delay service, the dead letters, the results, the notes of what was dropped.
-Only when that is durable may the frontier pass them (law 3)."""
+Only when that is durable may the frontier pass them (law 3).
+
+Who parks writes the item's row in the ledger before and after (L15); what ends as a copy of the delay service ends in
+its row too, before it is settled. Batches, never item by item.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -13,6 +18,7 @@ from ..sdk.model.audit import Fate
 from ..sdk.model.dead_letter import DeadLetter
 from ..sdk.model.drop import Cause, Drop
 from ..sdk.model.errors import UserError
+from ..sdk.model.ledger import Entry, Place
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.parked import Parked
 from ..sdk.model.workload import DroppedBy, Ended, Extra
@@ -23,8 +29,15 @@ from .parking import Parking
 from .partition import Partition, chosen
 from .pump import Counts
 from .registry import Environment
+from .rows import Home, RowChange, Rows, home_of
+from .rules import ledger
+from .rules.ledger import Find, Next, after_parking, found, parking, suspect
 from .rules.settlement import Action, History, Settlement
 
+#: How an item ended that was not run.
+_NOT_RUN = Ended(Outcome.HELD)
+#: What became of an item whose row says that it is over.
+_FATES = {Place.DONE: Fate.SUCCEEDED, Place.DEAD: Fate.DEAD}
 #: What is noted of a drop by a gate that its scheduler does not describe.
 UNKNOWN = DroppedBy(0, "", "the scheduler named no gate")
 
@@ -44,6 +57,16 @@ class Departing(NamedTuple):
         """What is settled when it is in its store."""
         return Tag(self.partition, self.batch.positions[self.place], len(self.batch.payloads[self.place]), fate)
 
+    @property
+    def position(self) -> int:
+        """Its position in the source that this tailer reads."""
+        return self.batch.positions[self.place]
+
+    @property
+    def row(self) -> Entry | None:
+        """Its row in the ledger, as this tailer knows it."""
+        return self.partition.rows.get(self.position)
+
     def history(self, now: float) -> History:
         """What happened to it before this end: in this epoch, else when it was parked. `now`: wall clock seconds."""
         trouble = self.partition.troubles.get(self.batch.positions[self.place])
@@ -51,6 +74,8 @@ class Departing(NamedTuple):
         late = max(0.0, now - (self.pushed_at if parked is None else parked.due))
         if trouble is not None:
             return trouble._replace(late=late)
+        if self.row is not None:
+            return ledger.history(self.row, late)
         if parked is not None:
             return History(parked.attempt, parked.crashes, parked.throttles, late)
         return History(late=late)
@@ -65,59 +90,98 @@ class Tag(NamedTuple):
     fate: Fate
 
 
+class Leaving(NamedTuple):
+    """An item on its way into the delay service: its row before and as it shall be (None: it has none, as what was
+    parked by an older version). `written`: the row says so already."""
+
+    parked: Parked
+    home: Home | None
+    before: Entry | None
+    wanted: Entry | None
+    written: bool = False
+
+
 class Departures:
-    """The four ways out of one tailer. `departed` gets the tags of what is durable."""
+    """The ways out of one tailer. `departed` gets the tags of what is durable; `counted` each item that stays, when its
+    row says what it has behind it, with the time before which it must not start."""
 
     def __init__(
         self,
         tailer: str,
         environment: Environment,
-        parking: Parking,
+        rows: Rows,
+        delay: Parking,
         clock: Clock,
         counts: Counts,
         departed: Callable[[list[Tag]], None],
+        counted: Callable[[Departing, float], None],
     ) -> None:
         self._tailer = tailer
         self._environment = environment
-        self._parking = parking
+        self._rows = rows
+        self._delay = delay
         self._clock = clock
         self._counts = counts
         self._departed = departed
-        self._parks: DurableWriter[Parked, Tag] = DurableWriter(self._write_parks, self._parked)
-        self._dead: DurableWriter[DeadLetter, Tag] = DurableWriter(environment.dead_letters.add, self._died)
-        self._results: DurableWriter[tuple[str, bytes], Tag] = DurableWriter(
-            lambda batch: environment.results.put(dict(batch)), self._stored
+        self._tell_counted = counted
+        self._parks: DurableWriter[Leaving, Tag] = DurableWriter(self._write_parks, self._parked)
+        self._dead: DurableWriter[tuple[DeadLetter, RowChange | None], Tag] = DurableWriter(
+            self._write_dead, self._died
         )
-        self._drops: DurableWriter[tuple[Partition, Drop], Tag] = DurableWriter(self._write_drops, self._dropped)
+        self._drops: DurableWriter[tuple[Partition, Drop, RowChange | None], Tag] = DurableWriter(
+            self._write_drops, self._dropped
+        )
+        self._results: DurableWriter[tuple[str, bytes, RowChange | None], Tag] = DurableWriter(
+            self._write_results, self._stored
+        )
+        self._over: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._stored)
+        self._counting: dict[tuple[str, int], tuple[Departing, float]] = {}
+        self._counted: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._were_counted)
+        self._writers = (self._parks, self._dead, self._results, self._drops, self._over, self._counted)
 
     def __len__(self) -> int:
-        return len(self._parks) + len(self._dead) + len(self._results) + len(self._drops)
+        return sum(len(writer) for writer in self._writers)
 
     @property
     def failing(self) -> str:
         """Why a store refuses; empty when none does."""
-        return self._parks.why or self._dead.why or self._results.why or self._drops.why
+        return next((writer.why for writer in self._writers if writer.why), "")
 
     def tags(self) -> Iterator[Tag]:
         """Everything that is on its way into a store."""
-        return chain(self._parks.tags(), self._dead.tags(), self._results.tags(), self._drops.tags())
+        return chain.from_iterable(writer.tags() for writer in self._writers)
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         """The loops that write."""
-        return [self._parks.run(), self._dead.run(), self._results.run(), self._drops.run()]
+        return [writer.run() for writer in self._writers]
 
     def park(self, item: Departing, settlement: Settlement) -> None:
         """To the delay service, until it is due again. What was parked before keeps its id, origin and first sight."""
-        _, batch, mapped, index, pushed_at, fence, ended = item
-        former = mapped.parked.get(index)
+        former, before, home = item.mapped.parked.get(item.place), item.row, self._home(item)
+        first_seen = item.pushed_at if former is None else former.first_seen
+        due = self._clock.wall() + settlement.delay
+        wanted = None if home is None else parking(before, home.position, settlement, due, item.fence, first_seen)
+        parked = self._to_park(item, settlement, due, first_seen)
+        self._parks.add(Leaving(parked, home, before, wanted), len(parked.payload), item.tag(Fate.DELAYED))
+
+    def append_again(self, item: Departing, row: Entry) -> None:
+        """To the delay service, as its row says, which somebody wrote who may have died before that (L15, L18)."""
+        settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
+        parked = self._to_park(item, settlement, row.due, row.first_seen)
+        leaving = Leaving(parked, self._home(item), None, row, written=True)
+        self._parks.add(leaving, len(parked.payload), item.tag(Fate.DELAYED))
+
+    def _to_park(self, item: Departing, settlement: Settlement, due: float, first_seen: float) -> Parked:
+        _, batch, mapped, index, _, fence, ended = item
+        former, home = mapped.parked.get(index), self._home(item)
         extra = mapped.extras.get(index) or Extra()
-        parked = Parked(
+        return Parked(
             tailer=self._tailer if former is None else former.tailer,
             id=mapped.ids[index],
             kind=mapped.kinds[index],
             payload=batch.payloads[index],
-            due=self._clock.wall() + settlement.delay,
-            first_seen=pushed_at if former is None else former.first_seen,
+            due=due,
+            first_seen=first_seen,
             attempt=settlement.failed + 1,
             crashes=settlement.crashes,
             throttles=settlement.throttles,
@@ -127,8 +191,9 @@ class Departures:
             headers=mapped.headers[index],
             expires_at=extra.expires_at,
             progress=ended.progress or extra.progress,
+            partition="" if home is None else home.partition,
+            position=0 if home is None else home.position,
         )
-        self._parks.add(parked, len(parked.payload), item.tag(Fate.DELAYED))
 
     def bury(self, item: Departing, settlement: Settlement) -> None:
         """To the dead letters, with the reason."""
@@ -150,17 +215,19 @@ class Departures:
             headers=mapped.headers[index],
             progress=ended.progress or extra.progress,
         )
-        self._dead.add(letter, len(letter.payload), item.tag(Fate.DEAD))
+        self._dead.add((letter, self._ending(item, Place.DEAD)), len(letter.payload), item.tag(Fate.DEAD))
 
     def store(self, item: Departing, result: bytes) -> None:
         """A success whose return value is kept."""
-        self._results.add((item.mapped.ids[item.place], result), len(result), item.tag(Fate.SUCCEEDED))
+        stored = (item.mapped.ids[item.place], result, self._ending(item, Place.DONE))
+        self._results.add(stored, len(result), item.tag(Fate.SUCCEEDED))
 
     def drop(self, item: Departing) -> None:
         """A note of what an operator's gate dropped: by which version, who and why."""
         gate, position = item.ended.dropped_by or UNKNOWN, item.batch.positions[item.place]
         drop = Drop(position, position, 1, Cause.GATE, *gate, self._clock.wall())
-        self._drops.add((item.partition, drop), len(item.batch.payloads[item.place]), item.tag(Fate.DROPPED))
+        change = self._ending(item, Place.DONE)
+        self._drops.add((item.partition, drop, change), len(item.batch.payloads[item.place]), item.tag(Fate.DROPPED))
 
     def bury_refused(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> StreamBatch:
         """The batch without what its source cannot hand out as it is: that becomes dead letters."""
@@ -169,29 +236,123 @@ class Departures:
             self.bury(item, Settlement(Action.DEAD, 0.0, 0, 0, 0, why))
         return chosen(batch, [index for index in range(len(batch.positions)) if index not in batch.refused])
 
-    async def _write_drops(self, batch: list[tuple[Partition, Drop]]) -> None:
+    async def _write_drops(self, batch: list[tuple[Partition, Drop, RowChange | None]]) -> None:
         drops: dict[Partition, list[Drop]] = defaultdict(list)
-        for part, drop in batch:
+        for part, drop, _ in batch:
             drops[part].append(drop)
-        for part, found in drops.items():
-            await self._environment.drops.add(self._tailer, part.name, found, part.frontier.position)
+        for part, those in drops.items():
+            await self._environment.drops.add(self._tailer, part.name, those, part.frontier.position)
+        await self._rows.write([change for *_, change in batch if change is not None])
 
     def _dropped(self, tags: list[Tag]) -> None:
         self._counts.dropped += len(tags)
         self._counts.settled += len(tags)
         self._departed(tags)
 
-    async def _write_parks(self, items: list[Parked]) -> None:
-        """What the delay service refuses for good (a delay beyond its bound) is a dead letter."""
-        park = self._parking.park
+    def to_run(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> list[int]:
+        """The indexes of items that are to be run from their source. Of the others those that may not have reached the
+        delay service are appended again (L15), and all are settled."""
+        going: list[int] = []
+        now = self._clock.wall()
+        for index, position in enumerate(batch.positions):
+            row = part.rows.get(position)
+            item = Departing(part, batch, mapped, index, now, 0, _NOT_RUN)
+            match found(row):
+                case Find.RUN | Find.ALONE:
+                    going.append(index)
+                case Find.APPEND if row is not None:
+                    self.append_again(item, row)
+                case _:
+                    self.skip([item], Fate.DELAYED if row is None else _FATES.get(row.place, Fate.DELAYED))
+        return going
+
+    def skip(self, items: list[Departing], fate: Fate) -> None:
+        """Items that are over or elsewhere, as their rows say."""
+        if items:
+            self._stored([item.tag(fate) for item in items])
+
+    def end(self, item: Departing, fate: Fate) -> None:
+        """It is over. Of a copy first its row says so, then it is settled."""
+        change = self._ending(item, Place.DONE)
+        if change is None:
+            self._stored([item.tag(fate)])
+        else:
+            self._over.add(change, 0, item.tag(fate))
+
+    def count(self, item: Departing, history: History, not_before: float) -> None:
+        """An item that stays in its source: what it has behind it outlives this tailer. Then it may run again."""
+        one = (item.place,)
+        item = item._replace(batch=chosen(item.batch, one), mapped=item.mapped.chosen(one), place=0)
+        home = Home(self._tailer, item.partition.name, item.position)
+        self._counting[home.partition, home.position] = item, not_before
+        self._counted.add(
+            RowChange(home, item.row, suspect(item.row, home.position, history)), 0, item.tag(Fate.DELAYED)
+        )
+
+    def _were_counted(self, tags: list[Tag]) -> None:
+        for tag in tags:
+            self._tell_counted(*self._counting.pop((tag.partition.name, tag.position)))
+
+    def _home(self, item: Departing) -> Home | None:
+        former = item.mapped.parked.get(item.place)
+        return Home(self._tailer, item.partition.name, item.position) if former is None else home_of(former)
+
+    def _ending(self, item: Departing, place: Place) -> RowChange | None:
+        """The last write of a copy's row; None for an item of the source itself, whose row goes with the checkpoint."""
+        former, row = item.mapped.parked.get(item.place), item.row
+        home = None if former is None else home_of(former)
+        return None if home is None or row is None else RowChange(home, row, row._replace(place=place))
+
+    async def _write_parks(self, items: list[Leaving]) -> None:
+        """Row, append, row (L15). What the delay service refuses for good (a delay beyond its bound) is a dead letter.
+        Repeated whole until all of it is durable."""
+        going = await self._to_append(items)
+        refused: dict[int, str] = {}
         try:
-            await park(items)
+            if going:
+                await self._delay.park([leaving.parked for leaving in going])
         except UserError:
-            for item in items:
+            for index, leaving in enumerate(going):
                 try:
-                    await park([item])
+                    await self._delay.park([leaving.parked])
                 except UserError as error:
-                    await self._environment.dead_letters.add([self._refused(item, str(error))])
+                    refused[index] = str(error)
+        if refused:
+            letters = [self._refused(going[index].parked, why) for index, why in refused.items()]
+            await self._environment.dead_letters.add(letters)
+        await self._rows.write(
+            [
+                RowChange(leaving.home, row, row._replace(place=Place.DEAD if index in refused else Place.PARKED))
+                for index, leaving in enumerate(going)
+                if leaving.home is not None and (row := leaving.wanted) is not None
+            ]
+        )
+
+    async def _to_append(self, items: list[Leaving]) -> list[Leaving]:
+        """Writes the rows; those that are to be appended after it, as their rows say."""
+        going = [leaving for leaving in items if leaving.wanted is None or leaving.written]
+        pending = [leaving for leaving in items if leaving.wanted is not None and not leaving.written]
+        while pending:
+            writing, pending = pending, []
+            rows = await self._rows.write(
+                [RowChange(each.home, each.before, each.wanted) for each in writing if each.home and each.wanted]
+            )
+            for leaving, row in zip(writing, rows, strict=True):
+                assert leaving.wanted is not None
+                step = after_parking(leaving.wanted, row)
+                if step is Next.APPEND:
+                    going.append(leaving._replace(wanted=row))
+                elif step is Next.AGAIN and row is not None:
+                    pending.append(leaving._replace(before=row, wanted=leaving.wanted._replace(n=row.n + 1)))
+        return [leaving._replace(parked=_as_row_says(leaving)) for leaving in going]
+
+    async def _write_dead(self, items: list[tuple[DeadLetter, RowChange | None]]) -> None:
+        await self._environment.dead_letters.add([letter for letter, _ in items])
+        await self._rows.write([change for _, change in items if change is not None])
+
+    async def _write_results(self, items: list[tuple[str, bytes, RowChange | None]]) -> None:
+        await self._environment.results.put({id_: result for id_, result, _ in items})
+        await self._rows.write([change for *_, change in items if change is not None])
 
     def _refused(self, item: Parked, why: str) -> DeadLetter:
         return DeadLetter(
@@ -221,3 +382,19 @@ class Departures:
     def _stored(self, tags: list[Tag]) -> None:
         self._counts.settled += len(tags)
         self._departed(tags)
+
+
+def _as_row_says(leaving: Leaving) -> Parked:
+    row = leaving.wanted
+    if row is None:
+        return leaving.parked
+    fence = max(leaving.parked.fence, row.fence)
+    return replace(
+        leaving.parked,
+        n=row.n,
+        due=row.due,
+        attempt=row.attempts + 1,
+        crashes=row.crashes,
+        throttles=row.throttles,
+        fence=fence,
+    )

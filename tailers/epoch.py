@@ -197,5 +197,9 @@ class Epoch:
         """Something may be running until then although nothing is out."""
         self._quiet_at = max(self._quiet_at, time)
 
+    def quiet(self) -> bool:
+        """Whether nothing can be running that was handed out in a session that is gone."""
+        return self._clock.monotonic() >= self._quiet_at
+
     def _fails(self, why: str) -> None:
         self.failing = why

@@ -17,6 +17,7 @@ from ..sdk.clock import Clock
 from ..sdk.model.demand import Cell
 from ..sdk.model.workload import FLIGHT_ITEMS, Kind
 from ..sdk.source import StreamBatch, StreamSource
+from .mapping import Mapped
 from .partition import Kept, Partition
 from .rules.credit import Credit
 from .rules.window import Window
@@ -105,6 +106,26 @@ class Holding:
             self._kept_bytes += len(payload)
         else:
             self._window.give(1, len(payload))
+
+    def with_credit(self, part: Partition, batch: StreamBatch, mapped: Mapped, idle: bool) -> list[int]:
+        """The indexes of items that may be pushed now, within their cells' credit; the others are held. `idle`: all."""
+        now, wall, credit = self._clock.monotonic(), self._clock.wall(), self._session.credit
+        going: list[int] = []
+        rooms: dict[Cell, int] = {}
+        total = 0 if idle else credit.total - credit.out
+        for index, cell in enumerate(mapped.cells):
+            due = mapped.due.get(index, 0.0)
+            if due > wall:
+                self.hold(part, mapped.kinds[index], batch, index, now + due - wall)
+                continue
+            room = rooms[cell] if cell in rooms else credit.room(cell)
+            if room > 0 and total > 0 and not credit.is_closed(mapped.kinds[index]):
+                going.append(index)
+                rooms[cell] = room - 1
+                total -= 1
+            else:
+                self.hold(part, mapped.kinds[index], batch, index)
+        return going
 
     async def run(self) -> None:
         """Offers held items when credit, a gate or their time allows it."""

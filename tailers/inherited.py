@@ -61,6 +61,11 @@ class Inherited:
         """How many items were read and have no outcome."""
         return len(self._records)
 
+    @property
+    def pending(self) -> bool:
+        """Whether something that was adopted is not settled yet."""
+        return bool(self.running or self._unread or self._records or self._ends)
+
     def positions(self, part: Partition) -> list[int]:
         """The positions of those, in one partition."""
         return [record.batch.positions[0] for record in self._records.values() if record.part is part]

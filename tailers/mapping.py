@@ -6,7 +6,7 @@ Records with the same headers share one entry, so that the usual cost is one dic
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -46,6 +46,20 @@ class Mapped:
     extras: dict[int, Extra] = field(default_factory=dict)
     due: dict[int, float] = field(default_factory=dict)
     parked: dict[int, Parked] = field(default_factory=dict)
+
+    def chosen(self, indexes: Sequence[int]) -> Mapped:
+        """Some items of the batch."""
+        places = {old: new for new, old in enumerate(indexes)}
+        return Mapped(
+            [self.kinds[index] for index in indexes],
+            [self.cells[index] for index in indexes],
+            [self.ids[index] for index in indexes],
+            [self.attempts[index] for index in indexes],
+            [self.headers[index] for index in indexes],
+            {places[old]: extra for old, extra in self.extras.items() if old in places},
+            {places[old]: due for old, due in self.due.items() if old in places},
+            {places[old]: item for old, item in self.parked.items() if old in places},
+        )
 
 
 class Mapping(Protocol):

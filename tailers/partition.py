@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ..sdk.model.audit import Fate
+from ..sdk.model.ledger import Entry
 from ..sdk.model.workload import Headers, Kind
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
@@ -29,9 +30,26 @@ class Kept(NamedTuple):
 class Partition:
     """Invariants: every position in [frontier.position, frontier.end) that is not settled is in exactly one place: in
     flight, in `held`, taken from it to be read again, waiting in a line of `order` (None: nothing waits for another),
-    or on its way into a store. `kept` and `troubles` name only such positions. `book` hears what `frontier` hears."""
+    or on its way into a store. `kept` and `troubles` name only such positions. `book` hears what `frontier` hears.
 
-    __slots__ = ("_committed", "book", "frontier", "held", "kept", "name", "order", "troubles")
+    rows    what the ledger says of items that are not settled, as it was last read or written
+    handed_out  the end of what was ever handed out
+    rowed   positions with a row that no checkpoint has passed yet
+    """
+
+    __slots__ = (
+        "_committed",
+        "book",
+        "frontier",
+        "handed_out",
+        "held",
+        "kept",
+        "name",
+        "order",
+        "rowed",
+        "rows",
+        "troubles",
+    )
 
     def __init__(self, name: str, mark: Mark) -> None:
         self.name = name
@@ -41,6 +59,9 @@ class Partition:
         self.kept: dict[int, Kept] = {}
         self.troubles: dict[int, History] = {}
         self.order: Order | None = None
+        self.rows: dict[int, Entry] = {}
+        self.rowed: set[int] = set()
+        self.handed_out = mark.handed_out
         self._committed = mark
 
     def read(self, batch: StreamBatch, gap: Fate) -> list[int] | None:
@@ -68,6 +89,9 @@ class Partition:
         if self.troubles:
             for position in positions:
                 self.troubles.pop(position, None)
+        if self.rows:
+            for position in positions:
+                self.rows.pop(position, None)
         if self.order is not None:
             for position, kind in self.order.over(positions):
                 self.held.hold(kind, (position,))
@@ -76,12 +100,29 @@ class Partition:
         """What a checkpoint should say now; None when it says so already."""
         self.frontier.advance()
         self.book.passed(self.frontier.position)
-        mark = Mark(self.frontier.position, self.frontier.encode(), book=self.book.encode())
+        mark = Mark(self.frontier.position, self.frontier.encode(), self.handed_out, self.book.encode())
         return None if mark == self._committed else mark
 
     def committed(self, mark: Mark) -> None:
         """A checkpoint with this mark is durable."""
         self._committed = mark
+
+    @property
+    def checkpoint(self) -> int:
+        """The position of the last checkpoint that is durable."""
+        return self._committed.position
+
+    def know(self, entries: Iterable[Entry]) -> None:
+        """Rows as the ledger has them."""
+        for entry in entries:
+            if entry.position >= self._committed.position:
+                self.rowed.add(entry.position)
+            if entry.position >= self.frontier.position:
+                self.rows[entry.position] = entry
+
+    def swept(self, position: int) -> None:
+        """The ledger knows that the checkpoint has passed everything below."""
+        self.rowed = {rowed for rowed in self.rowed if rowed >= position}
 
     def hold(self, kind: Kind, positions: Iterable[int], not_before: float = 0.0) -> None:
         """Keeps items by position; see rules/held.py."""
@@ -133,14 +174,6 @@ class Partition:
             batch.headers.append(kept.headers)
             batch.payloads.append(kept.payload)
         return batch, missing
-
-
-class Partitions(dict[str, Partition]):
-    """By name; one that comes into being begins at 0."""
-
-    def __missing__(self, name: str) -> Partition:
-        part = self[name] = Partition(name, Mark(0))
-        return part
 
 
 class Place(NamedTuple):

@@ -252,7 +252,7 @@ class SchedulerSession:
             future.set_result(Adopted("the session with the scheduler was lost"))
         self._asked.clear()
         self._owed = False
-        self.credit.reset()
+        self.credit = Credit()  # what was reserved in the old one is given back there
         wait, self._granted_until = self.wait_before_again(), 0.0
         self._owner.session_lost(wait, unsent)
 

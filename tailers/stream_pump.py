@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,8 +18,9 @@ from ..sdk.model.audit import Audit, Fate
 from ..sdk.model.demand import Cell
 from ..sdk.model.errors import TailraceError
 from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Extra, Flight, Outcomes
+from ..sdk.model.workload import Ended, Flight, Outcomes
 from ..sdk.source import StreamBatch, StreamSource
+from ..stores.checkpoints.checkpoints import Mark
 from .accounts import FATES, Accounts
 from .aim import Aim
 from .checkpoint import Checkpoint
@@ -30,16 +31,20 @@ from .inherited import Inherited, Record
 from .losses import Losses
 from .mapping import Mapped
 from .ordering import Ordering
-from .partition import Partition, Partitions, Place, chosen
+from .partition import Partition, Place, chosen
 from .pump import Counts, Out, Pump, Setup
-from .rules.clog import may_read
+from .reading import Reading
+from .rows import Rows
 from .rules.settlement import Action, History
 from .rules.window import FULL, Room
 from .session import Renewal
 from .succession import Succession
+from .suspicion import mark_suspects, remember
 
 #: A read waits this long for the first item; it ends at once when one comes.
 READ_WAIT = 5.0
+#: Seconds for the last checkpoint and for leaving the row.
+CLOSE_WITHIN = 5.0
 
 
 class StreamPump(Pump):
@@ -48,34 +53,45 @@ class StreamPump(Pump):
     def __init__(self, setup: Setup, counts: Counts, source: StreamSource) -> None:
         super().__init__(setup, counts)
         self.source = source
-        self._partitions = Partitions()
+        self._partitions: dict[str, Partition] = {}
         self._aim = Aim(setup.config, parked=setup.kind.name == "due")
-        self._departures = Departures(
-            setup.config.name, setup.environment, setup.parking, setup.clock, counts, self._departed
-        )
-        self._losses = Losses(setup.config, setup.environment.drops, setup.clock, counts)
-        stores = setup.environment
-        self._epoch = Epoch(
-            stores.ownership, stores.checkpoints, setup.config.name, setup.sizes, setup.clock, counts.refused
-        )
+        self._reading = Reading(self._aim, self.session, self.window, self._partitions)
+        name, stores, clock = setup.config.name, setup.environment, setup.clock
+        self._epoch = Epoch(stores.ownership, stores.checkpoints, name, setup.sizes, clock, counts.refused)
         inherited = Inherited(self._inherited_ended, self._inherited_lost)
-        self._succession = Succession(setup.config.name, self._epoch, self.session, inherited, setup.sizes, self.wake)
+        self._succession = Succession(name, self._epoch, self.session, inherited, setup.sizes, self.wake)
+        self._rows = Rows(stores.ledger, self._epoch, name, self._partitions)
+        self._departures = Departures(
+            name, stores, self._rows, setup.parking, clock, counts, self._departed, self._counted
+        )
+        self._losses = Losses(setup.config, stores.drops, clock, counts)
+        self._marks: dict[str, Mark] = {}
         self._read_wake = self.new_wake()
         self._holding = Holding(self, source, self._partitions, self.session, self.window, setup.clock, self.new_wake())
         self._ordering = Ordering(setup.config, self._partitions, self._holding, setup.clock)
-        self._accounts = Accounts(setup.config.name, self._partitions, self._holding, self._departures, inherited)
+        self._accounts = Accounts(setup.config.name, self._partitions, self._holding, inherited, self.leaving)
         self._commit_wake = self.new_wake()
         self._checkpoint = Checkpoint(
-            source, self._epoch, self._partitions, setup.clock, self._commit_wake, self._read_wake.set
+            source, self._epoch, self._partitions, setup.clock, self._commit_wake, self._moved
         )
 
     # Taking and leaving the stream.
 
     async def open(self) -> None:
         """Takes the source, waiting for its previous owner's lease if need be, and opens it."""
-        marks = await self._succession.take()
-        self._partitions.update((name, Partition(name, mark)) for name, mark in marks.items())
+        self._marks = await self._succession.take()
+        for name in self._marks:
+            await self._add(name)
         await self.connecting(self._open_source, self._reopen)
+
+    async def _add(self, name: str) -> Partition:
+        """A partition that came into being, or that the checkpoint knows."""
+        part = Partition(name, self._marks.get(name, Mark(0)))
+        await self._rows.open(part)
+        self._partitions[name] = part
+        if self._epoch.left_behind:
+            await mark_suspects(self._rows, self.config.name, part, self._epoch.number)
+        return part
 
     async def _open_source(self) -> None:
         await self.source.open({name: part.frontier.end for name, part in self._partitions.items()})
@@ -88,14 +104,15 @@ class StreamPump(Pump):
         """Leaves the row empty when nothing can be running any more, so that the next owner need not wait."""
         await self.source.close()
         with contextlib.suppress(TailraceError, TimeoutError):
-            async with asyncio.timeout(self.sizes.heartbeat):
+            async with asyncio.timeout(CLOSE_WITHIN):
                 await self._checkpoint.commit()
+                await self._rows.sweep()
                 await self._succession.leave(self.flights)
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         """The loops that run side by side."""
-        loops = [self._read(), self._holding.run(), self._checkpoint.run(), self._epoch.run(), self._measure()]
-        return [*loops, *self._departures.steps()]
+        loops = [self._read(), self._holding.run(), self._checkpoint.run(), self._measure()]
+        return [*loops, self._epoch.run(), self._rows.run(), *self._departures.steps()]
 
     # Read.
 
@@ -111,38 +128,20 @@ class StreamPump(Pump):
             for batch in await self.connecting(
                 partial(self.source.read, room.items, room.bytes, READ_WAIT), self._reopen
             ):
-                part = self._partitions[batch.partition]
+                part = self._partitions.get(batch.partition) or await self._add(batch.partition)
                 if batch.absent or batch.lost:
                     await self._losses.read(part, batch)
                 self._took(part, batch)
 
     def _room(self) -> Room:
-        """How much may be read: window, positions and credit."""
         if not self.active or not self._ordering.may_read:
             return FULL
         if self.config.order != "none" and self._succession.inherited.running:
             return FULL  # what runs may come before what would be pushed
-        credit = self.session.credit
-        room = self.window.room(self._span())
-        most = credit.total_room
-        kind = self._aim.only_kind
-        if kind is not None:
-            if kind.function in credit.clogs and not may_read(self.held):
-                return FULL
-            most = 0 if credit.is_closed(kind) else min(most, credit.batch_room(Cell(kind.function, kind.priority)))
-        items = min(room.items, most, FLIGHT_ITEMS)
-        return Room(items, room.bytes) if items else FULL
-
-    def _span(self) -> int:
-        span = 0
-        for part in self._partitions.values():
-            if part.frontier.span >= FLIGHT_ITEMS:
-                part.frontier.advance()
-            span += part.frontier.span
-        return span
+        return self._reading.room(self.held)
 
     def _took(self, part: Partition, batch: StreamBatch) -> None:
-        """Items read for the first time in this epoch."""
+        """Items read for the first time in this epoch. Those whose row says that they are elsewhere are not run."""
         run = part.read(batch, Fate.ABSENT if self.source.capabilities.holes else Fate.LOST)
         if run is not None or batch.absent or batch.lost:
             batch = chosen(batch, run) if run is not None else batch
@@ -151,6 +150,8 @@ class StreamPump(Pump):
             self.counts.read += len(batch.positions)
             self.window.take(len(batch.positions), sum(map(len, batch.payloads)))
             batch = self._succession.inherited.took(part, batch)
+            if part.rows:
+                batch = chosen(batch, self._departures.to_run(part, batch, self._aim.mapping.map(batch)))
         if batch.positions:
             self.push_or_hold(part, batch)
 
@@ -169,23 +170,7 @@ class StreamPump(Pump):
         if not credit.closed and not mapped.due and not idle and credit.fits(counts):
             self._push(part, batch, mapped, counts)
             return
-        now, wall = self.clock.monotonic(), self.clock.wall()
-        going: list[int] = []
-        rooms: dict[Cell, int] = {}
-        hold = self._holding.hold
-        total = 0 if idle else credit.total - credit.out
-        for index, cell in enumerate(mapped.cells):
-            due = mapped.due.get(index, 0.0)
-            if due > wall:
-                hold(part, mapped.kinds[index], batch, index, now + due - wall)
-                continue
-            room = rooms[cell] if cell in rooms else credit.room(cell)
-            if room > 0 and total > 0 and not credit.is_closed(mapped.kinds[index]):
-                going.append(index)
-                rooms[cell] = room - 1
-                total -= 1
-            else:
-                hold(part, mapped.kinds[index], batch, index)
+        going = self._holding.with_credit(part, batch, mapped, idle)
         if len(going) == len(mapped.cells):
             self._push(part, batch, mapped, counts)
         elif going:
@@ -195,18 +180,14 @@ class StreamPump(Pump):
 
     def _push(self, part: Partition, batch: StreamBatch, mapped: Mapped, counts: Counter[Cell]) -> None:
         """One hand-out under a new fence."""
-        if part.troubles:
-            for index, position in enumerate(batch.positions):
-                trouble = part.troubles.get(position)
-                if trouble is None:
-                    continue
-                mapped.attempts[index] = trouble.attempt
-                if trouble.crashes:
-                    extra = mapped.extras.setdefault(index, Extra())
-                    extra.crashes, extra.alone = trouble.crashes, True
+        if part.troubles or part.rows:
+            remember(part, batch, mapped)
+        self._hand_out(part, batch, mapped, counts, self._epoch.next_fence())
+
+    def _hand_out(self, part: Partition, batch: StreamBatch, mapped: Mapped, counts: Counter[Cell], fence: int) -> None:
         flight = Flight(
             number=self.next_flight(),
-            fence=self._epoch.next_fence(max((parked.fence for parked in mapped.parked.values()), default=0)),
+            fence=fence,
             kinds=mapped.kinds,
             ids=mapped.ids,
             payloads=batch.payloads,
@@ -215,6 +196,7 @@ class StreamPump(Pump):
             wants_result=self.config.results,
             owned=self._succession.owned(batch),
         )
+        part.handed_out = max(part.handed_out, batch.positions[-1] + 1)
         self.push(flight, mapped.cells, counts, Place(part, batch, mapped))
         self._ordering.handed_out(part, batch)
 
@@ -267,13 +249,14 @@ class StreamPump(Pump):
             case Action.AGAIN | Action.HOLD | Action.RETURN:
                 part.troubles[position] = History(settlement.failed + 1, settlement.crashes, settlement.throttles)
                 not_before = self.clock.monotonic() + settlement.delay if settlement.delay else 0.0
-                self._holding.hold(part, kind, batch, index, not_before)
+                if former is None and (settlement.crashes > history.crashes or settlement.failed >= history.attempt):
+                    self._departures.count(item, part.troubles[position], not_before)
+                else:
+                    self._holding.hold(part, kind, batch, index, not_before)
             case Action.DONE if ended.outcome == Outcome.DROPPED:
                 self._departures.drop(item)
             case Action.DONE:
-                part.settle((position,), FATES[Outcome(ended.outcome)])
-                self.window.give(1, len(batch.payloads[index]))
-                self.counts.settled += 1
+                self._departures.end(item, FATES[Outcome(ended.outcome)])
         out.release((index,))
 
     @property
@@ -306,6 +289,20 @@ class StreamPump(Pump):
             part.settle((position,), fate)
             self.window.give(1, size)
         self.wake()
+
+    def _counted(self, item: Departing, not_before: float) -> None:
+        """What an item has behind it is durable: it may run again."""
+        self._holding.hold(item.partition, item.mapped.kinds[item.place], item.batch, item.place, not_before)
+        self.wake()
+
+    def leaving(self) -> Iterator[Tag]:
+        """What is on its way into a store."""
+        return self._departures.tags()
+
+    def _moved(self) -> None:
+        """A checkpoint is durable."""
+        self._read_wake.set()
+        self._rows.moved()
 
     async def _measure(self) -> None:
         """Measures how far behind the source's end the tailer is."""
@@ -383,7 +380,7 @@ class StreamPump(Pump):
             return ""
         if why := self._aim.why_no_credit(self.session.credit, self.session.functions):
             return why
-        if self.held and not self.window.room(self._span()).items:
+        if self.held and not self.window.room(self._reading.span()).items:
             return f"{self.held} items are held: {self._holding.why()}"
         return ""
 

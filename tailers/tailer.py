@@ -14,6 +14,7 @@ from ..sdk.model.errors import NotConnected, StaleFence, UserError
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
 from .config import TailerConfig
+from .due_pump import DuePump
 from .parking import Parking
 from .pump import Counts, Pump, Setup
 from .queue_pump import QueuePump
@@ -142,8 +143,8 @@ class Tailer:
     def _build(self) -> Pump:
         self._failure = ""
         source = self._kind.build(self._options, self._setup.environment)
-        family = QueuePump if self._kind.family == "queue" else StreamPump
-        pump: Pump = family(self._setup, self._counts, source)
+        pump_of = QueuePump if self._kind.family == "queue" else DuePump if self._kind.name == "due" else StreamPump
+        pump: Pump = pump_of(self._setup, self._counts, source)
         pump.paused = self._paused
         return pump
 

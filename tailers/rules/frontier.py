@@ -122,6 +122,20 @@ class Frontier:
             self.position += done
         return done > 0
 
+    def unsettled_below(self, end: int, most: int) -> list[int]:
+        """Up to `most` positions below `end` that were not settled when this one was made, and not read since."""
+        tail = self._tail
+        found: list[int] = []
+        place = 0
+        while len(found) < most:
+            place = tail.find(0, place) if place < len(tail) else place
+            place = len(tail) if place < 0 else place
+            if self.end + place >= end:
+                break
+            found.append(self.end + place)
+            place += 1
+        return found
+
     def encode(self) -> bytes:
         """What is settled above `position`; empty when nothing is. `Frontier(position, encode())` is as settled as
         this one, with everything to be read again."""

@@ -136,14 +136,15 @@ def parking(
     )
 
 
-def suspect(before: Entry | None, position: int, history: History, fence: int = 0) -> Entry:
-    """The mark of an item that ran when something died. What a former mark counted stays."""
+def suspect(before: Entry | None, position: int, history: History, epoch: int = 0) -> Entry:
+    """The mark of an item that ran when something died: its tailer (`epoch` is that of the owner who marks it), or its
+    process, or that failed and is tried again from its source (0). What a former mark counted stays."""
     row = before if before is not None else Entry(position, Place.SUSPECT)
     return row._replace(
         crashes=max(row.crashes, history.crashes),
         throttles=max(row.throttles, history.throttles),
         attempts=max(row.attempts, history.attempt - 1),
-        fence=max(row.fence, fence),
+        epoch=max(row.epoch, epoch),
     )
 
 
@@ -158,13 +159,16 @@ class Next(Enum):
 def after_parking(wanted: Entry, row: Entry | None) -> Next:
     """What follows a compare-and-set to `wanted` after which the row is `row`. A repeated write finds its own row, or
     one further on."""
-    if row is None or row.place in TERMINAL:
+    if row is None:
         return Next.OVER  # L13: below the checkpoint no row is created
-    if row.n >= wanted.n:
-        return Next.APPEND if row.place is Place.PARKING else Next.OVER
-    if row.place is Place.RUNNING:
-        return Next.OVER  # a newer owner's copy; what follows of this one is refused
-    return Next.AGAIN
+    if row.place is Place.SUSPECT:
+        return Next.AGAIN  # the mark was not known
+    return Next.APPEND if row.place is Place.PARKING else Next.OVER
+
+
+def is_marked(row: Entry) -> bool:
+    """Whether an item is suspected of a tailer's death; a crash that it is suspected of is counted instead."""
+    return row.place is Place.SUSPECT and row.epoch > 0
 
 
 def history(row: Entry, late: float = 0.0) -> History:

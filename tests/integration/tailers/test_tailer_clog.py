@@ -176,7 +176,7 @@ async def test_the_other_functions_of_a_stream_go_on(stores, parking, server, wo
     tailer = await begin(source=LOG, function={"header": "to"})
     await eventually(lambda: tailer.overview().settled == 500)
     assert "f is clogged" in tailer.overview().detail
-    assert tailer.overview().held + tailer.overview().parked >= 490
+    await eventually(lambda: (o := tailer.overview()).held + o.parked >= 490)
     worker.decide = lambda flight, index: None
     await eventually(lambda: (o := tailer.overview()).settled + o.parked == 1000)
     assert tailer.overview().detail == ""
@@ -208,10 +208,9 @@ async def test_a_session_that_comes_later_hears_of_the_outage_and_may_probe(
     await begin(source=LOG, function="f")
     await eventually(lambda: "f" in server.core.outages.closed)
     await fill(stores, 500, "later")
-    parked = len(parking.items)
     later = await begin(name="later", source={"kind": "log", "stream": "later"}, function="f")
     await eventually(lambda: any(id_.startswith("later/") for id_ in worker.ids))
     assert len([item for item in parking.items if item.tailer == "later"]) == 0
     worker.decide = lambda flight, index: None
     await eventually(lambda: later.overview().settled == 500)
-    assert len(parking.items) <= parked + 1
+    assert len(parking.items) <= BOUND

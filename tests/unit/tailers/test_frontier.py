@@ -108,3 +108,14 @@ def test_a_skip_takes_no_memory_and_forgets_nothing_unsettled():
     frontier.settle([10**12 + 2])
     frontier.advance()
     assert frontier.position == frontier.end
+
+
+@given(st.sets(st.integers(0, 60)), st.integers(0, 70), st.integers(0, 10), st.integers(0, 80))
+def test_what_was_unsettled_below_the_end_of_what_was_handed_out(settled, start, most, end):
+    frontier = Frontier(start)
+    frontier.read(list(range(start, start + 61)))
+    frontier.settle([start + one for one in settled])
+    frontier.advance()
+    again = Frontier(frontier.position, frontier.encode())
+    unsettled = [one for one in range(start, start + end) if one - start not in settled]
+    assert again.unsettled_below(start + end, most) == unsettled[:most]

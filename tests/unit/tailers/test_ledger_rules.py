@@ -15,6 +15,7 @@ from tailrace.tailers.rules.ledger import (
     copy_finds,
     found,
     history,
+    is_marked,
     is_suspect,
     parking,
     running,
@@ -98,6 +99,12 @@ def test_counts_are_kept_apart_and_outlive_every_move():
     assert history(second).attempt == 3
 
 
+def test_a_mark_of_a_takeover_runs_alone_and_a_mere_count_does_not():
+    assert is_marked(suspect(None, 7, History(), epoch=EPOCH))
+    assert not is_marked(suspect(None, 7, History(3)))
+    assert not is_marked(row(Place.RUNNING, epoch=EPOCH))
+
+
 def test_a_suspicion_never_forgets_what_was_counted():
     assert suspect(row(Place.SUSPECT, crashes=2), 7, History(1, 0)).crashes == 2
 
@@ -109,9 +116,8 @@ def test_what_follows_the_write_of_a_parking_row():
     assert after_parking(wanted, None) is Next.OVER  # the checkpoint has passed it (L13)
     for place in (Place.PARKED, Place.RUNNING, Place.DONE, Place.DEAD):
         assert after_parking(wanted, row(place, 2)) is Next.OVER
-    assert after_parking(wanted, row(Place.RUNNING, 1)) is Next.OVER
-    for place in (Place.SUSPECT, Place.PARKING, Place.PARKED):
-        assert after_parking(wanted, row(place, 1)) is Next.AGAIN
+    assert after_parking(wanted, row(Place.RUNNING, 1)) is Next.OVER  # a newer owner runs it
+    assert after_parking(wanted, row(Place.SUSPECT, 0)) is Next.AGAIN
 
 
 def test_only_what_a_former_owner_ran_is_suspect():

@@ -1,0 +1,48 @@
+"""How far a stream pump reads ahead: by its window, by the positions it may span, and by what may be run at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..sdk.model.demand import Cell
+from ..sdk.model.workload import FLIGHT_ITEMS
+from .aim import Aim
+from .partition import Partition
+from .rules.clog import may_read
+from .rules.window import FULL, Room, Window
+from .session import SchedulerSession
+
+
+class Reading:
+    """`partitions` is the pump's own, and grows. A tailer all of whose items are of one cell reads nothing that this
+    cell could not take."""
+
+    def __init__(
+        self, aim: Aim, session: SchedulerSession, window: Window, partitions: Mapping[str, Partition]
+    ) -> None:
+        self._aim = aim
+        self._session = session
+        self._window = window
+        self._partitions = partitions
+
+    def room(self, held: int) -> Room:
+        """How much may be read now, with so many items held."""
+        credit = self._session.credit
+        room = self._window.room(self.span())
+        most = credit.total_room
+        kind = self._aim.only_kind
+        if kind is not None:
+            if kind.function in credit.clogs and not may_read(held):
+                return FULL
+            most = 0 if credit.is_closed(kind) else min(most, credit.batch_room(Cell(kind.function, kind.priority)))
+        items = min(room.items, most, FLIGHT_ITEMS)
+        return Room(items, room.bytes) if items else FULL
+
+    def span(self) -> int:
+        """How many positions lie between the frontiers and what was read."""
+        span = 0
+        for part in self._partitions.values():
+            if part.frontier.span >= FLIGHT_ITEMS:
+                part.frontier.advance()
+            span += part.frontier.span
+        return span

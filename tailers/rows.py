@@ -1,0 +1,118 @@
+"""The ledger as one tailer sees it: rows read and written in batches, whoever's they are, and swept behind the
+checkpoint (LEASES L15 to L20). What is done with a row is rules/ledger.py's.
+
+A tailer owns the rows of its own source. The tailer of what is due writes rows of the sources that its items came
+from: as a copy, whose only guard is that each write compares the row as it was read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from ..sdk.model.ledger import Entry
+from ..sdk.model.parked import Parked
+from ..stores.ledger.ledger import Change, Ledger
+from .epoch import Epoch
+from .partition import Partition
+
+#: Rows behind the checkpoint are removed at most this often, seconds.
+SWEEP_EVERY = 0.25
+
+
+class Home(NamedTuple):
+    """Where an item's row is."""
+
+    source: str
+    partition: str
+    position: int
+
+
+class RowChange(NamedTuple):
+    """A row as it was read (None: there was none) and as it shall be."""
+
+    home: Home
+    before: Entry | None
+    after: Entry
+
+
+def home_of(parked: Parked) -> Home | None:
+    """Where the row of a copy is; None when it has none."""
+    return Home(parked.tailer, parked.partition, parked.position) if parked.n else None
+
+
+class Rows:
+    """`source` is the tailer's own name. `partitions` is the pump's own, and grows; `moved` is told to it whenever a
+    checkpoint is durable."""
+
+    def __init__(self, ledger: Ledger, epoch: Epoch, source: str, partitions: Mapping[str, Partition]) -> None:
+        self._ledger = ledger
+        self._epoch = epoch
+        self._source = source
+        self._partitions = partitions
+        self._wake = asyncio.Event()
+
+    async def open(self, part: Partition) -> None:
+        """Writes the epoch, then reads (L11): rows of items that may still be run from here. Tells the ledger how far
+        the checkpoint is, since the former owner may have died between the two."""
+        entries = await self._epoch.guarded(lambda: self._ledger.open(self._source, part.name, self._epoch.number))
+        part.know(entries)
+        if part.checkpoint:
+            await self._passed(part.name, part.checkpoint)
+
+    async def read(self, homes: Iterable[Home]) -> dict[Home, Entry]:
+        """The rows that there are."""
+        groups: dict[tuple[str, str], list[int]] = {}
+        for home in homes:
+            groups.setdefault(home[:2], []).append(home.position)
+        found: dict[Home, Entry] = {}
+        for (source, partition), positions in groups.items():
+            rows = await self._epoch.guarded(partial(self._ledger.get, source, partition, positions))
+            found.update((Home(source, partition, position), row) for position, row in rows.items())
+        return found
+
+    async def write(self, changes: Sequence[RowChange]) -> list[Entry | None]:
+        """The rows as they stand after it, see `Ledger.write`. Rows of other tailers are written as a copy's. Raises
+        StaleFence when another owner took the source."""
+        groups: dict[tuple[str, str], list[int]] = {}
+        for index, change in enumerate(changes):
+            groups.setdefault(change.home[:2], []).append(index)
+        found: list[Entry | None] = [None] * len(changes)
+        for (source, partition), indexes in groups.items():
+            batch: list[Change] = [(changes[index].before, changes[index].after) for index in indexes]
+            own = source == self._source
+            for index, row in zip(indexes, await self._write(source, partition, batch, own), strict=True):
+                found[index] = row
+                if own and row is not None:
+                    self._partitions[partition].know((row,))
+        return found
+
+    async def _write(self, source: str, partition: str, batch: list[Change], own: bool) -> list[Entry | None]:
+        epoch = self._epoch.number if own else None
+        return await self._epoch.guarded(lambda: self._ledger.write(source, partition, batch, epoch))
+
+    def moved(self) -> None:
+        """A checkpoint is durable: it may have passed rows."""
+        if any(part.rowed for part in self._partitions.values()):
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Removes what is over and passed, as the checkpoint moves (L20)."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await self.sweep()
+            await asyncio.sleep(SWEEP_EVERY)
+
+    async def sweep(self) -> None:
+        """Tells the ledger of each checkpoint that passed a row; what still runs goes when it ends."""
+        for part in self._partitions.values():
+            position = part.checkpoint
+            if any(rowed < position for rowed in part.rowed):
+                await self._passed(part.name, position)
+                part.swept(position)
+
+    async def _passed(self, partition: str, position: int) -> None:
+        await self._epoch.guarded(lambda: self._ledger.passed(self._source, partition, self._epoch.number, position))

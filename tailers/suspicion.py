@@ -1,0 +1,49 @@
+"""Items of a stream that may be to blame for a death: marked in the ledger at a takeover, run alone (LEASES L14).
+
+Whoever dies leaves a mark of how far it had handed out. What is unsettled below that may have been running: when the
+row was not left empty, each such item gets a mark that bars nothing. Counts of crashes, and of attempts that are made
+from the source, stand in the same rows, so that they outlive the tailer.
+"""
+
+from __future__ import annotations
+
+from ..sdk.model.workload import Extra
+from ..sdk.source import StreamBatch
+from .mapping import Mapped
+from .partition import Partition
+from .rows import Home, RowChange, Rows
+from .rules.ledger import Find, found, history, is_marked, suspect
+from .rules.settlement import History
+
+#: At most so many items of a partition are marked, the oldest: no more can have been out, the others were held.
+MOST = 4096
+#: Rows in one write.
+AT_ONCE = 1024
+
+
+async def mark_suspects(rows: Rows, source: str, part: Partition, epoch: int) -> int:
+    """Marks what the former owner may have left running; returns how many there are."""
+    unsettled = part.frontier.unsettled_below(part.handed_out, MOST)
+    suspects = [position for position in unsettled if found(part.rows.get(position)) in (Find.RUN, Find.ALONE)]
+    for begin in range(0, len(suspects), AT_ONCE):
+        changes = [
+            RowChange(Home(source, part.name, position), row, suspect(row, position, History(), epoch))
+            for position in suspects[begin : begin + AT_ONCE]
+            for row in (part.rows.get(position),)
+        ]
+        await rows.write(changes)
+    return len(suspects)
+
+
+def remember(part: Partition, batch: StreamBatch, mapped: Mapped) -> None:
+    """What is known of items about to be handed out: their attempts, crashes, and whether they run alone."""
+    for index, position in enumerate(batch.positions):
+        row, trouble = part.rows.get(position), part.troubles.get(position)
+        if trouble is None and row is not None:
+            trouble = history(row)
+        if trouble is None:
+            continue
+        mapped.attempts[index] = trouble.attempt
+        if trouble.crashes or (row is not None and is_marked(row)):
+            extra = mapped.extras.setdefault(index, Extra())
+            extra.crashes, extra.alone = trouble.crashes, True
