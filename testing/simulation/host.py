@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from ...sdk.wire.channel import NETWORK
 from .clock import MachineClock
 from .loop import SimLoop
 from .world import World
@@ -21,11 +23,18 @@ def here() -> Host:
     return _HERE.get()
 
 
+def current() -> str:
+    """The name of the host whose code is running; empty: none's."""
+    host = _HERE.get(None)
+    return "" if host is None else host.name
+
+
 class Host:
     """One process slot of a machine. `main` makes the coroutine of a fresh process.
 
     disk      what survives the process
-    point     called at named moments; True: the process was killed there and must do nothing more
+    network   what its code dials and serves on (None: none)
+    processes what it started (executor.Kernel); they outlive it for a moment, or until their timers ring
     """
 
     def __init__(
@@ -35,11 +44,21 @@ class Host:
         clock: MachineClock,
         main: Callable[[], Coroutine[Any, Any, None]],
         disk: Any = None,
+        network: Any = None,
     ) -> None:
         self.world = world
         self.name = name
         self.clock = clock
         self.disk = disk
+        self.network = network
+        self.journal: Any = None
+        self.deeds: Any = None
+        self.processes: list[Any] = []
+        self.processes_started = 0
+        self.draining: asyncio.Event | None = None
+        self.after_commit: Callable[[str], None] = lambda file: None
+        self.silent = False  # its machine goes with it: nobody is told
+        self.orphans: float | None = None  # seconds that what it started runs on without it; None: hardly any
         self.incarnation = 0
         self.frozen = False
         self.frozen_since = 0.0
@@ -50,6 +69,9 @@ class Host:
         self.failure: BaseException | None = None
         self._main = main
         self._former: list[SimLoop] = []
+        self._context = contextvars.copy_context()
+        self._context.run(_HERE.set, self)
+        self._context.run(NETWORK.set, network)
         world.hosts.append(self)
 
     @property
@@ -69,11 +91,10 @@ class Host:
         self.incarnation += 1
         self.frozen = False
         loop = self.loop = SimLoop(self.clock, self.latency)
+        loop.context = self._context
         self._former.append(loop)
         self.world.say(self.name, f"starts ({self.incarnation})")
-        context = contextvars.copy_context()
-        context.run(_HERE.set, self)
-        loop.call_soon(self._begin, loop, context=context)
+        loop.call_soon(self._begin, loop)
 
     def _begin(self, loop: SimLoop) -> None:
         task = loop.create_task(self._main(), name=f"{self.name}-main")
@@ -94,6 +115,12 @@ class Host:
         self.frozen = False
         self.ended()
 
+    def drain(self) -> None:
+        """SIGTERM."""
+        if self.draining is not None:
+            self.world.say(self.name, "drains")
+            self.call(self.draining.set)
+
     def freeze(self) -> None:
         """SIGSTOP: it does not run, its clock goes on."""
         if self.loop is not None and not self.frozen:
@@ -110,9 +137,7 @@ class Host:
     def call(self, function: Callable[..., Any], *args: Any) -> None:
         """Has something run in the process, from outside; nothing happens when there is none."""
         if self.loop is not None:
-            context = contextvars.copy_context()
-            context.run(_HERE.set, self)
-            self.loop.call_soon(function, *args, context=context)
+            self.loop.call_soon(function, *args)
 
     def point(self, name: str) -> bool:
         """A named moment around a durable write. True: the process was killed here."""
@@ -122,6 +147,11 @@ class Host:
             self.kill(f"killed at {name} ({count})")
             return True
         return False
+
+    def complaints(self) -> list[str]:
+        """What its event loops had to say: errors that nobody heard of."""
+        found = [complaint for loop in self._former for complaint in loop.complaints]
+        return [f"{each.get('message')}: {each.get('exception')!r}" for each in found]
 
     def dispose(self) -> None:
         """Frees what its processes held, when the world has ended."""

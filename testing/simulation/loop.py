@@ -27,6 +27,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._seen: WeakSet[asyncio.Task[Any]] = WeakSet()
         self._kept: list[asyncio.Task[Any]] = []
         self.dead = False
+        self.context: contextvars.Context | None = None  # of what comes from outside
         self.complaints: list[dict[str, Any]] = []
         self.set_task_factory(self._make)
         self.set_exception_handler(lambda loop, context: self.complaints.append(context))
@@ -39,6 +40,14 @@ class SimLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """The machine's monotonic clock."""
         return self._clock.monotonic()
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        """What is not called from within has the process's own context."""
+        if context is None and events._get_running_loop() is not self:
+            context = self.context
+        return super().call_soon(callback, *args, context=context)
 
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None

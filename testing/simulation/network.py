@@ -34,7 +34,7 @@ class Weather:
     drop_reply: float = 0.0
     repeat: float = 0.0
     late: float = 0.0
-    lateness: float = 0.0
+    lateness: float = 3.0
     reset: float = 0.0
 
 

@@ -92,6 +92,7 @@ class InlineFile(SqliteFile):
             return
         if group or self._standing:
             self._commit(connection, group, self._standing)
+            host.after_commit(self.name)
         if group and host.point(f"{self.name}: after commit"):
             return
         if self._pending:

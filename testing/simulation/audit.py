@@ -1,0 +1,151 @@
+"""What must be true of the stores: after each commit, and when everything is over. Read from outside of every host."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from ...sdk.model.claim import State
+from ...stores.log.batch import decode as decode_batch
+from ...tailers.rules.frontier import decode as decode_ahead
+from .client import Client
+from .journal import Journal
+from .parts import STREAM
+from .plan import Plan
+from .sqlite_disk import Disk
+
+#: Streams of the delay service and what is due, by the beginning of their names.
+_RUNGS = "delay."
+_ID = "tailrace-id"
+
+
+class Audit:
+    """Knows where every workload is. Ids of the stream are `orders/0/<position>`, as the tailer makes them."""
+
+    def __init__(self, plan: Plan, disk: Disk, journal: Journal, client: Client) -> None:
+        self._plan = plan
+        self._disk = disk
+        self._journal = journal
+        self._client = client
+        self._passed = 0
+
+    # ---- after each commit
+
+    def committed(self, file: str) -> None:
+        """A checkpoint that has passed something: it must be done, dead, or durably parked (law 3, I4)."""
+        if file != "state":
+            return
+        position, ahead = self._mark(STREAM, "0")
+        if position < self._passed:
+            self._journal.wrong(f"the checkpoint of {STREAM} went back from {self._passed} to {position}")
+        settled = [*range(self._passed, position)]
+        settled += [position + index for index, bit in enumerate(decode_ahead(ahead)) if bit]
+        self._passed = max(self._passed, position)
+        loose = [id_ for id_ in (f"{STREAM}/0/{each}" for each in settled) if not self._done(id_)]
+        if loose:
+            known = self._dead() | self._parked()
+            for id_ in loose:
+                if id_ not in known:
+                    self._journal.wrong(f"the checkpoint passed {id_}, which is neither done nor parked nor dead")
+
+    def _done(self, id_: str) -> bool:
+        story = self._journal.stories.get(id_)
+        return story is not None and any(run.how == "ok" for run in story.executions)
+
+    def _parked(self) -> set[str]:
+        """Ids of everything in the delay service's streams, moved on or not."""
+        rows = self._rows("delay", "SELECT columns FROM batches")
+        return {
+            value
+            for (columns,) in rows
+            for headers in decode_batch(columns).header_sets
+            for name, value in headers
+            if name == _ID
+        }
+
+    def _dead(self) -> set[str]:
+        return {id_ for (id_,) in self._rows("state", "SELECT id FROM dead_letters")}
+
+    def _mark(self, source: str, partition: str) -> tuple[int, bytes]:
+        query = "SELECT position, ahead FROM checkpoint_marks WHERE source = ? AND partition = ?"
+        rows = self._rows("state", query, (source, partition))
+        return rows[0] if rows else (0, b"")
+
+    def _rows(self, file: str, query: str, values: tuple[object, ...] = ()) -> list[Any]:
+        try:
+            return self._disk.connect(file).execute(query, values).fetchall()
+        except sqlite3.OperationalError:  # no such table: its process has not started yet
+            return []
+
+    # ---- when everything should be over
+
+    def over(self) -> bool:
+        """Whether nothing is left to do."""
+        return (
+            len(self._client.accepted) == len(self._plan.items)
+            and not self._journal.live
+            and next(self._pending(), None) is None
+        )
+
+    def unfinished(self) -> list[str]:
+        """What is not over, for people."""
+        missing = sorted({item.n for item in self._plan.items} - self._client.accepted)
+        found = [f"item {n} was never accepted" for n in missing[:5]]
+        found += [f"{id_} still runs in {run.where}" for id_, run in self._journal.live.items()]
+        found += [*self._pending()]
+        return [f"unfinished: {line}" for line in found[:8]]
+
+    def _pending(self) -> Iterator[str]:
+        for number, state in self._rows("queue", "SELECT id, state FROM tasks WHERE state < ?", (int(State.SUCCESS),)):
+            yield f"queue item {number:016x} is {State(state).label}"
+        for file in ("log", "delay"):
+            for stream, end in self._ends(file):
+                source, partition = ("@delay", stream) if stream.startswith(_RUNGS) else (stream, "0")
+                position, _ = self._mark(source, partition)
+                if position < end:
+                    yield f"the checkpoint of {stream} is at {position} of {end}"
+
+    def _ends(self, file: str) -> list[tuple[str, int]]:
+        query = (
+            "SELECT s.name, max(b.first + b.count) FROM batches AS b JOIN streams AS s ON s.id = b.stream GROUP BY s.id"
+        )
+        return self._rows(file, query)
+
+    # ---- at rest
+
+    def at_rest(self) -> None:
+        """Everything ended as it should, and nothing is left over."""
+        dead = self._dead()
+        wrong = self._journal.wrong
+        for number, state in self._rows("queue", "SELECT id, state FROM tasks"):
+            self._ended(f"{number:016x}", f"{number:016x}" in dead if state == State.FATAL_FAILURE else False)
+        for stream, end in self._ends("log"):
+            for position in range(end):
+                id_ = f"{stream}/0/{position}"
+                self._ended(id_, id_ in dead)
+        for query, what in (
+            ("SELECT count(*) FROM ledger", "rows in the ledger"),
+            ("SELECT count(*) FROM dead_letters_moving", "letters on their way"),
+        ):
+            for (count,) in self._rows("state", query):
+                if count:
+                    wrong(f"left over: {count} {what}")
+        for query, what in (
+            ("SELECT count(*) FROM claims", "claims"),
+            ("SELECT count(*) FROM keyed", "keys"),
+        ):
+            for (count,) in self._rows("queue", query):
+                if count:
+                    wrong(f"left over: {count} {what} of the queue")
+        for id_, run in self._journal.live.items():
+            wrong(f"left over: {id_} runs in {run.where}")
+
+    def _ended(self, id_: str, buried: bool) -> None:
+        story = self._journal.stories.get(id_)
+        runs = story.executions if story is not None else []
+        if buried:
+            if self._done(id_) and not any(run.how != "ok" for run in runs):
+                self._journal.wrong(f"{id_} is a dead letter although it never failed")
+        elif not self._done(id_):
+            self._journal.wrong(f"lost: {id_} never succeeded ({', '.join(run.how for run in runs) or 'never ran'})")

@@ -1,0 +1,134 @@
+"""Makes a plan's faults happen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from .executor import Kernel
+from .host import Host
+from .journal import Journal
+from .network import Network
+from .plan import Fault, Plan
+from .world import World
+
+#: True seconds for which orphans of a killed supervisor run on, usually: until they see that their sockets are closed.
+ORPHANS = 0.005
+
+
+class Faults:
+    """Everything that goes wrong in one world."""
+
+    def __init__(self, plan: Plan, world: World, hosts: Mapping[str, Host], network: Network, journal: Journal) -> None:
+        self._plan = plan
+        self._world = world
+        self._hosts = hosts
+        self._network = network
+        self._journal = journal
+        for host in hosts.values():
+            host.ended = lambda host=host: self._ended(host)  # type: ignore[misc]
+
+    def begin(self) -> None:
+        """Sets the alarm for each fault, and for the calm after them."""
+        for fault in self._plan.faults:
+            self._world.at(fault.at, self._strike, fault)
+        self._world.at(self._plan.calm, self._calm)
+
+    def _calm(self) -> None:
+        self._world.say("", "the faults cease")
+        self._network.heal()
+        for host in self._hosts.values():
+            host.kill_at = None
+            host.thaw()
+            for kernel in list(host.processes):
+                kernel.thaw()
+            if not host.up and host.name != "client":
+                host.start()
+
+    def _ended(self, host: Host) -> None:
+        """A process is gone: the network notices, and soon what it had started."""
+        self._network.died(host, silent=host.silent)
+        for kernel in list(host.processes):
+            delay = host.orphans if host.orphans is not None else ORPHANS * self._world.random.random()
+            self._world.after(delay, self._orphan, kernel)
+
+    def _orphan(self, kernel: Kernel) -> None:
+        if kernel.alive and not kernel.frozen:
+            kernel.die(1)
+        elif kernel.alive:
+            self._world.after(0.1, self._orphan, kernel)
+
+    def _strike(self, fault: Fault) -> None:
+        world, network = self._world, self._network
+        host = self._hosts.get(fault.host)
+        world.say(fault.host, f"FAULT {fault}")
+        match fault.kind:
+            case "cut":
+                network.cut(fault.host, fault.other, fault.seconds)
+            case "both":
+                network.cut(fault.host, fault.other, fault.seconds)
+                network.cut(fault.other, fault.host, fault.seconds)
+            case "reset":
+                network.reset(fault.host, fault.other)
+            case "weather":
+                self._weather(fault)
+            case _ if host is not None:
+                self._on_host(fault, host)
+
+    def _weather(self, fault: Fault) -> None:
+        weather = self._network.weather
+        self._network.weather = replace(weather, **{fault.what: fault.amount})
+        self._world.after(fault.seconds, self._clear, fault.what)
+
+    def _clear(self, what: str) -> None:
+        self._network.weather = replace(self._network.weather, **{what: 0.0})
+
+    def _on_host(self, fault: Fault, host: Host) -> None:
+        world = self._world
+        match fault.kind:
+            case "kill":
+                host.silent = fault.number > 0
+                host.orphans = fault.amount or None
+                host.kill()
+                world.after(fault.seconds, host.start)
+            case "freeze":
+                host.freeze()
+                world.after(fault.seconds, host.thaw)
+            case "drain":
+                host.drain()
+                world.after(max(fault.seconds, 15.0), self._again, host)
+            case "jump":
+                host.clock.jump(fault.amount)
+                if fault.amount > 0:
+                    self._journal.jumped += fault.amount
+            case "point":
+                host.kill_at = (fault.what, host.points.get(fault.what, 0) + max(1, fault.number))
+                world.after(fault.seconds, self._after_point, host)
+            case "executors":
+                self._on_executor(fault, host)
+
+    def _again(self, host: Host) -> None:
+        host.kill("its drain is over")
+        host.start()
+
+    def _after_point(self, host: Host) -> None:
+        host.kill_at = None
+        if not host.up:
+            host.start()
+
+    def _on_executor(self, fault: Fault, host: Host) -> None:
+        kernels = list(host.processes)
+        if not kernels:
+            return
+        kernel: Kernel = kernels[fault.number % len(kernels)]
+        if fault.what == "kill":
+            kernel.die(-9)
+        elif fault.what == "stall":
+            kernel.stall = fault.seconds
+        else:
+            for each in kernels if fault.what == "all" else [kernel]:
+                each.freeze()
+                self._world.after(fault.seconds, each.thaw)
+            if fault.what == "all":
+                host.freeze()
+                self._world.after(fault.seconds, host.thaw)

@@ -1,0 +1,84 @@
+"""What truly ran, when, and where: kept by the world, outside of every host, by true time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .world import World
+
+#: Seconds by which an item may start before its time: what rounding to microseconds makes of equal times.
+ROUNDING = 1e-3
+
+
+@dataclass(slots=True, eq=False)
+class Execution:
+    """One run. `end` None: it is running. `how` it ended; `killed` when its process ended under it."""
+
+    id: str
+    n: int
+    fence: int
+    where: str
+    start: float
+    end: float | None = None
+    how: str = ""
+
+
+@dataclass(slots=True)
+class Story:
+    """What is known of one workload."""
+
+    n: int
+    executions: list[Execution] = field(default_factory=list)
+    fence: int = 0
+    not_before: float = 0.0  # true time, if no wall clock jumps forward
+    jumped: float = 0.0  # how far wall clocks had jumped forward by then
+
+
+class Journal:
+    """The world's record. `violations` are what must not be; `jumped` sums the forward jumps of wall clocks."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.stories: dict[str, Story] = {}
+        self.violations: list[str] = []
+        self.jumped = 0.0
+        self.live: dict[str, Execution] = {}
+
+    def wrong(self, what: str) -> None:
+        """Something that must not be."""
+        self._world.say("!", what)
+        self.violations.append(f"{self._world.now:.6f} {what}")
+
+    def begin(self, id: str, n: int, fence: int, where: str) -> Execution:
+        """A run begins: alone, under a fence above all before it, and not early."""
+        now = self._world.now
+        story = self.stories.setdefault(id, Story(n))
+        run = Execution(id, n, fence, where, now)
+        other = self.live.get(id)
+        if other is not None:
+            self.wrong(f"two at once: {id} starts in {where} while it runs in {other.where} since {other.start:.3f}")
+        if fence <= story.fence:
+            self.wrong(f"fence: {id} starts under {fence} after {story.fence}")
+        allowed = story.not_before - (self.jumped - story.jumped)
+        if now < allowed - ROUNDING:
+            self.wrong(f"early: {id} starts {allowed - now:.3f} s before its time")
+        story.fence = max(story.fence, fence)
+        story.executions.append(run)
+        self.live[id] = run
+        self._world.say(where, f"runs {id} (item {n}, fence {fence}, run {len(story.executions)})")
+        return run
+
+    def end(self, run: Execution, how: str, at: float | None = None) -> None:
+        """A run ended, `at` a time that may have passed: of a frozen process, when it last did anything."""
+        if run.end is not None:
+            return
+        run.end = self._world.now if at is None else at
+        run.how = how
+        if self.live.get(run.id) is run:
+            del self.live[run.id]
+        self._world.say(run.where, f"ends {run.id}: {how}")
+
+    def expect_pause(self, id: str, n: int, until: float) -> None:
+        """The workload may not start again before a true time."""
+        story = self.stories.setdefault(id, Story(n))
+        story.not_before, story.jumped = until, self.jumped

@@ -1,0 +1,127 @@
+"""The processes of a simulated platform: the real parts, put together as assembly/ does, over simulated clocks, disks,
+networks and executors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...assembly.embedded import EmbeddedStores
+from ...delay_service.config import DelayConfig
+from ...delay_service.mover import Mover
+from ...delay_service.service import DelayServer, DelayService
+from ...runtime.config import WorkerConfig
+from ...runtime.loader import Loaded
+from ...runtime.worker import Worker
+from ...scheduler.config import SchedulerConfig
+from ...scheduler.server import SchedulerServer
+from ...sdk.function import function
+from ...sdk.lifecycle import Group, Part
+from ...sdk.model.lease import LeaseSizes
+from ...sdk.model.retry import Retry
+from ...stores.config import StoresConfig
+from ...stores.data_dir import DataDir
+from ...stores.server import StoreServer
+from ...tailers.config import TailerConfig
+from ...tailers.registry import Environment
+from ...tailers.supervisor import Tailers
+from .executor import SimExecutor
+from .host import here
+from .plan import Plan
+from .sqlite_disk import InlineFile
+
+SIZES = LeaseSizes()
+#: Seconds between the attempts of a failed item, and attempts in all: short, so that a story ends.
+DELAYS = (2.0, 7.0)
+ATTEMPTS = 5
+#: The one function, and the stream that the log's tailer reads. The queue's tailer is named as assembly/node names it.
+FUNCTION, STREAM, QUEUE = "work", "orders", "queue"
+#: Seconds that a process gets to drain.
+GRACE = 10.0
+
+
+@function(name=FUNCTION, retry=Retry(backoff="list", delays=DELAYS, max_attempts=ATTEMPTS, max_crashes=3))
+async def work(n: int) -> None:
+    """What it does stands in the plan."""
+
+
+def main(make: Callable[[], Part]) -> Callable[[], Coroutine[Any, Any, None]]:
+    """The main task of a process that is one part, until it is killed or asked to drain (Host.drain)."""
+
+    async def run() -> None:
+        host = here()
+        host.draining = asyncio.Event()
+        part = make()
+        await part.start()
+        await host.draining.wait()
+        await part.drain(GRACE)
+        await part.stop()
+
+    return run
+
+
+class _DataDir(DataDir):
+    """A directory that nobody else can have: its machine has one process."""
+
+    def open(self) -> None:
+        """Nothing to lock."""
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def node(scheduler: str) -> Part:
+    """Stores, delay service and tailers in one process."""
+    clock = here().clock
+    data = Path("/simulated")
+    stores = EmbeddedStores(data, StoresConfig(), clock, file=InlineFile)
+    stores.data_dir = _DataDir(data)
+    config = DelayConfig(listen=f"{here().name}:delay")
+    delay = DelayService(stores.delay_log, config, clock)
+    environment = Environment(
+        queue=stores.queue,
+        log=stores.log,
+        delay_log=stores.delay_log,
+        checkpoints=stores.checkpoints,
+        inventory=stores.inventory,
+        dead_letters=stores.dead_letters,
+        results=stores.results,
+        ownership=stores.ownership,
+        ledger=stores.ledger,
+        drops=stores.drops,
+        clock=clock,
+        data_dir=data,
+    )
+    return Group(
+        [
+            stores,
+            Mover(stores.delay_log, stores.checkpoints, config, clock),
+            DelayServer(delay, config),
+            StoreServer(f"{here().name}:store", stores.engines()),
+            Tailers(tailer_configs(), environment, scheduler, delay, SIZES),
+        ]
+    )
+
+
+def tailer_configs() -> list[TailerConfig]:
+    """A tailer of the queue and one of the stream."""
+    return [
+        TailerConfig.model_validate({"name": QUEUE, "source": {"kind": "queue"}, "results": True}),
+        TailerConfig.model_validate(
+            {"name": STREAM, "source": {"kind": "log", "stream": STREAM}, "function": FUNCTION, "key": {"record": True}}
+        ),
+    ]
+
+
+def scheduler() -> Part:
+    """A scheduler with no gates and no quotas."""
+    return SchedulerServer(SchedulerConfig(listen=f"{here().name}:1"), SIZES, clock=here().clock)
+
+
+def worker(plan: Plan, schedulers: Sequence[str]) -> Part:
+    """A worker whose executors are simulated."""
+    config = WorkerConfig(executors=plan.executors, slots=plan.slots, isolated=1, name=here().name)
+    loaded = Loaded(("simulated",), {FUNCTION: work})
+    return Worker(config, loaded, schedulers, None, SIZES, here().clock, process=SimExecutor)

@@ -1,0 +1,92 @@
+"""What is to happen in a world: its hosts, its items and what each does when it runs, its faults. Plain data made from
+a seed, so that a story can be told again with less in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What one execution does: `kind` of KINDS, after `seconds` of true time. `after`: what it asks to wait.
+
+    ok, raise, fatal     returns; raises any error; raises Fatal
+    later, throttled     raises RetryLater or Throttled, with `after` seconds (None: none given)
+    crash                takes its process down
+    """
+
+    kind: str
+    seconds: float = 0.1
+    after: float | None = None
+    stubborn: bool = False  # does not end when it is told to
+
+
+OK = Deed("ok")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A workload: submitted `at` true seconds to `source` (`queue`, or a stream by name). Execution i does
+    `deeds[i]`, those after the last one succeed. `delay`: a queue's item is due so much after it was submitted."""
+
+    n: int
+    source: str
+    at: float
+    deeds: tuple[Deed, ...] = ()
+    delay: float = 0.0
+    key: str = ""
+
+    def deed(self, execution: int) -> Deed:
+        """What its execution number `execution` (from 0) does."""
+        return self.deeds[execution] if execution < len(self.deeds) else OK
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong `at` true seconds, for so many `seconds`.
+
+    kill, restart   a host's process dies, silently (its machine with it) if `number`; it is back after `seconds`
+    freeze          a host's process stands still
+    executors       one executor of a worker: killed (`what` kill) or frozen (`what` freeze), also with its supervisor
+                    (`what` all)
+    cut             nothing goes from `host` to `other`
+    both            nothing goes either way
+    reset           all connections between two hosts break
+    weather         `what` of the network's Weather is `amount` for so long
+    point           the host's process dies at the `number`th moment named `what` from then on
+    jump            a host's wall clock jumps by `amount` seconds
+    drain           the process is ended with SIGTERM's drain, and started again
+    """
+
+    at: float
+    kind: str
+    host: str = ""
+    other: str = ""
+    seconds: float = 0.0
+    what: str = ""
+    amount: float = 0.0
+    number: int = 0
+
+    def __str__(self) -> str:
+        parts = [self.kind, self.host, self.other, self.what]
+        parts += [f"{self.seconds:.2f} s"] if self.seconds else []
+        parts += [f"{self.amount:g}"] if self.amount else []
+        parts += [f"#{self.number}"] if self.number else []
+        return f"{self.at:.3f} " + " ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One story. `rates`: seconds that a machine's clock counts in a true one. Faults are over at `calm`; from then on
+    everything must end within `patience` seconds."""
+
+    seed: int
+    items: tuple[Item, ...]
+    faults: tuple[Fault, ...] = ()
+    schedulers: int = 1
+    workers: int = 2
+    executors: int = 1
+    slots: int = 4
+    rates: dict[str, float] = field(default_factory=dict)
+    calm: float = 60.0
+    patience: float = 300.0

@@ -1,0 +1,113 @@
+"""A seed → a plan: how many hosts, what the items do, what goes wrong when."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+from .parts import QUEUE, STREAM
+from .plan import Deed, Fault, Item, Plan
+
+#: Items of a story: the least and the most. Faults at most.
+ITEMS = (12, 36)
+FAULTS = 7
+#: True seconds within which items are brought, faults begin and are over.
+BRING, STRIKE, CALM = 40.0, 45.0, 75.0
+#: How much a clock may drift.
+RHO = 0.01
+#: Moments around durable writes at which a host may die.
+POINTS = [f"{file}: {when} commit" for file in ("queue", "log", "delay", "state") for when in ("before", "after")]
+
+
+def plan_of(seed: int) -> Plan:
+    """The plan of a seed."""
+    random = Random(f"plan {seed}")
+    workers = random.choice((1, 2, 2, 3))
+    schedulers = random.choice((1, 1, 1, 2))
+    names = ["node", "client"]
+    names += [f"scheduler{number + 1}" for number in range(schedulers)]
+    names += [f"worker{number + 1}" for number in range(workers)]
+    return Plan(
+        seed=seed,
+        items=tuple(_item(random, n) for n in range(random.randint(*ITEMS))),
+        faults=tuple(
+            sorted((_fault(random, names) for _ in range(random.randint(0, FAULTS))), key=lambda each: each.at)
+        ),
+        schedulers=schedulers,
+        workers=workers,
+        executors=random.choice((1, 1, 2)),
+        slots=random.choice((1, 4, 16)),
+        rates={name: _rate(random) for name in names},
+        calm=CALM,
+    )
+
+
+def _rate(random: Random) -> float:
+    if random.random() < 0.3:
+        return random.choice((1 - RHO, 1 + RHO))
+    return random.uniform(1 - RHO, 1 + RHO)
+
+
+def _item(random: Random, n: int) -> Item:
+    source = QUEUE if random.random() < 0.5 else STREAM
+    count = random.choices((0, 1, 2, 3, 7), (6, 5, 2, 1, 1))[0]
+    deeds = [_deed(random, last=index == count - 1) for index in range(count)]
+    if random.random() < 0.5:
+        deeds.append(Deed("ok", _seconds(random)))
+    delay = _log_uniform(random, 0.5, 20.0) if source == QUEUE and random.random() < 0.2 else 0.0
+    key = f"key{random.randrange(3)}" if random.random() < 0.1 else ""
+    return Item(n, source, random.uniform(0.5, BRING), tuple(deeds), delay, key)
+
+
+def _deed(random: Random, *, last: bool) -> Deed:
+    kinds = ["ok", "raise", "raise", "later", "throttled", "crash"] + (["fatal"] if last else [])
+    kind = random.choice(kinds)
+    after = None
+    if kind in ("later", "throttled"):
+        after = _log_uniform(random, 0.2, 15.0)
+    return Deed(kind, _seconds(random), after, stubborn=random.random() < 0.3)
+
+
+def _seconds(random: Random) -> float:
+    return _log_uniform(random, 0.005, 40.0 if random.random() < 0.2 else 2.0)
+
+
+def _log_uniform(random: Random, least: float, most: float) -> float:
+    return math.exp(random.uniform(math.log(least), math.log(most)))
+
+
+def _fault(random: Random, names: list[str]) -> Fault:
+    at = random.uniform(1.0, STRIKE)
+    victims = [name for name in names if name != "client"]
+    workers = [name for name in names if name.startswith("worker")]
+    host = random.choice(victims)
+    seconds = _log_uniform(random, 0.1, 60.0)
+    match random.choice(
+        ("kill", "kill", "point", "freeze", "executors", "cut", "both", "reset", "weather", "jump", "drain")
+    ):
+        case "kill":
+            orphans = _log_uniform(random, 0.1, 30.0) if random.random() < 0.3 else 0.0
+            return Fault(at, "kill", host, seconds=seconds, amount=orphans, number=int(random.random() < 0.3))
+        case "point":
+            return Fault(at, "point", "node", what=random.choice(POINTS), number=random.randint(1, 12), seconds=10.0)
+        case "freeze":
+            return Fault(at, "freeze", host, seconds=seconds)
+        case "executors":
+            what = random.choice(("kill", "freeze", "all", "stall"))
+            return Fault(
+                at, "executors", random.choice(workers), seconds=seconds, what=what, number=random.randrange(4)
+            )
+        case "cut" | "both" | "reset" as kind:
+            one, other = random.sample(names, 2)
+            if random.random() < 0.8:
+                one, other = random.sample([random.choice(("node", *workers)), "scheduler1"], 2)
+            return Fault(at, kind, one, other, seconds=seconds)
+        case "weather":
+            what, amount = random.choice(
+                (("drop_request", 0.2), ("drop_reply", 0.2), ("repeat", 0.2), ("late", 0.3), ("reset", 0.02))
+            )
+            return Fault(at, "weather", what=what, amount=amount, seconds=seconds)
+        case "jump":
+            return Fault(at, "jump", host, amount=random.choice((-1, 1)) * _log_uniform(random, 0.5, 3600.0))
+        case _:
+            return Fault(at, "drain", random.choice(victims), seconds=15.0)

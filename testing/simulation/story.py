@@ -1,0 +1,114 @@
+"""One story told from its beginning to its end: a plan in, what went wrong out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from .audit import Audit
+from .chance import seeded
+from .client import Client
+from .clock import MachineClock
+from .faults import Faults
+from .host import Host, current
+from .journal import Journal
+from .network import Network
+from .parts import main, node, scheduler, worker
+from .plan import Plan
+from .sqlite_disk import Disk
+from .world import Event, Spinning, World
+
+#: True seconds between two looks at whether everything is over.
+LOOK = 1.0
+#: True seconds that a world goes on after everything is over, so that what comes too late is seen.
+AFTER = 45.0
+
+
+@dataclass(slots=True)
+class Told:
+    """How a story ended. `wrong` is empty when nothing was; `rest` is when everything was over, true seconds."""
+
+    seed: int
+    hash: str
+    wrong: list[str]
+    rest: float
+    runs: int
+    steps: int
+    trace: list[Event] = field(default_factory=list)
+
+
+class Story:
+    """A world with its hosts, ready to begin. `hosts` are by name."""
+
+    def __init__(self, plan: Plan, *, keep_trace: bool = False) -> None:
+        self.plan = plan
+        self.world = World(plan.seed, keep_trace=keep_trace)
+        self.journal = Journal(self.world)
+        self.network = Network(self.world)
+        self.disk = Disk()
+        self.hosts: dict[str, Host] = {}
+        schedulers = [f"scheduler{number + 1}" for number in range(plan.schedulers)]
+        addresses = [f"{name}:1" for name in schedulers]
+        self._add("node", main(partial(node, addresses[0])))
+        for name in schedulers:
+            self._add(name, main(scheduler))
+        for number in range(plan.workers):
+            self._add(f"worker{number + 1}", main(partial(worker, plan, addresses)))
+        self.client = Client(plan, "node:store")
+        self._add("client", self.client.main)
+        self.audit = Audit(plan, self.disk, self.journal, self.client)
+        self.hosts["node"].after_commit = self.audit.committed
+        self.faults = Faults(plan, self.world, self.hosts, self.network, self.journal)
+
+    def _add(self, name: str, run: object) -> None:
+        offset = 1000.0 + 1000.0 * self.world.random.random()
+        clock = MachineClock(self.world.true, self.plan.rates.get(name, 1.0), offset)
+        host = Host(self.world, name, clock, run, self.disk, self.network)  # type: ignore[arg-type]
+        items = {item.n: item for item in self.plan.items}
+        host.journal = self.journal
+        host.deeds = lambda n, execution: items[n].deed(execution)
+        self.hosts[name] = host
+
+    def tell(self) -> Told:
+        """Runs it to its end."""
+        plan, world = self.plan, self.world
+        rest = 0.0
+        with seeded(plan.seed, self._logged):
+            try:
+                for host in self.hosts.values():
+                    host.start()
+                self.faults.begin()
+                if self._run_until_rest():
+                    rest = world.now
+                    world.say("", "everything is over")
+                    world.run(world.now + AFTER)
+                    self.audit.at_rest()
+                elif not self.journal.violations:
+                    for line in self.audit.unfinished():
+                        self.journal.wrong(line)
+                self._failures()
+            except Spinning as error:
+                self.journal.wrong(str(error))
+            finally:
+                world.dispose()
+                self.disk.close()
+        runs = sum(len(story.executions) for story in self.journal.stories.values())
+        return Told(plan.seed, world.hash, self.journal.violations, rest, runs, world.steps, world.trace)
+
+    def _run_until_rest(self) -> bool:
+        world, end = self.world, self.plan.calm + self.plan.patience
+        while world.now < end and not self.journal.violations:
+            world.run(world.now + LOOK)
+            if world.now >= self.plan.calm and self.audit.over():
+                return True
+        return False
+
+    def _logged(self, line: str) -> None:
+        self.world.note(current() or "?", f"log: {line}")
+
+    def _failures(self) -> None:
+        for host in self.hosts.values():
+            if host.failure is not None:
+                self.journal.wrong(f"{host.name} failed: {host.failure!r}")
+            for complaint in host.complaints():
+                self.journal.wrong(f"{host.name}: {complaint}")
