@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 JOBS ?= 2
+SEEDS ?= 300
+FROM ?= 0
 
-.PHONY: help venv demo test test-long format check lock generate clean
+.PHONY: help venv demo test test-long simulate format check lock generate clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -40,6 +42,9 @@ test: check ## every check and every test that ends within minutes
 
 test-long: $(STAMP) ## what takes longer
 	$(BIN)/pytest -m long $(ARGS)
+
+simulate: $(STAMP) ## seeded worlds that try to break the promises: SEEDS=N FROM=SEED
+	$(BIN)/tailrace simulate --seeds $(SEEDS) --from $(FROM)
 
 generate: $(STAMP) ## write the generated code, schemas and reference again
 	$(BIN)/python -m tailrace.sdk.wire.generate

@@ -21,6 +21,7 @@ from .sdk import terminal
 from .sdk.model.errors import TailraceError
 from .tailers.audit_command import audit
 from .tailers.commands import tailer
+from .testing.simulation.commands import simulate
 
 TRY = """Five things to try:
 
@@ -186,6 +187,7 @@ app.command(rich_help_panel=WORK)(explain)
 app.command(rich_help_panel=OPERATE)(inspect)
 app.command(rich_help_panel=OPERATE)(audit)
 app.command(rich_help_panel=OPERATE)(bench)
+app.command(rich_help_panel=OPERATE)(simulate)
 for name, group in (
     ("function", function),
     ("tailer", tailer),

@@ -12,6 +12,54 @@ from typing import Any
 
 import structlog
 
+from ...runtime.executors import ExecutorProcess
+from ...runtime.rules.leases import Group
+from ...scheduler.roster import Able, Function
+from ...scheduler.rules.placement import Pool
+from ...scheduler.sessions import Tailer, Worker
+from ...tailers.partition import Partition
+from .loop import SimFuture, SimTask
+
+#: Classes whose objects the platform keeps in sets: such sets are walked in the order of hashes, which by default are
+#: addresses in memory.
+_IN_SETS: tuple[type[Any], ...] = (Tailer, Worker, Pool, Function, Able, Group, Partition, ExecutorProcess)
+
+
+class Numbers:
+    """Numbers for objects in the order in which they were first asked for; they are kept until the end."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[int, Any]] = {}
+
+    def of(self, one: Any) -> int:
+        """The object's number."""
+        known = self._known.get(id(one))
+        if known is None:
+            known = self._known[id(one)] = (len(self._known), one)
+        return known[0]
+
+
+@contextlib.contextmanager
+def _in_order() -> Iterator[None]:
+    """Sets of objects and of tasks are walked in the same order in every process."""
+    numbers = Numbers()
+    changed: list[Any] = [*_IN_SETS, SimTask, SimFuture]
+    former = [vars(each).get("__hash__") for each in changed]
+
+    def number(self: Any) -> int:
+        return numbers.of(self)
+
+    for each in changed:
+        each.__hash__ = number
+    try:
+        yield
+    finally:
+        for each, hashed in zip(changed, former, strict=True):
+            if hashed is None:
+                del each.__hash__
+            else:
+                each.__hash__ = hashed
+
 
 @contextlib.contextmanager
 def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterator[None]:
@@ -36,7 +84,8 @@ def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterat
     propagate, root.propagate = root.propagate, False
     root.addHandler(handler)
     try:
-        yield
+        with _in_order():
+            yield
     finally:
         root.removeHandler(handler)
         root.propagate = propagate

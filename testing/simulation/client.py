@@ -28,7 +28,7 @@ class Client:
         queue, log = RemoteQueue(self._store), RemoteLog(self._store)
         streams = {item.source for item in self._plan.items} - {QUEUE}
         for stream in sorted(streams):
-            await self._until_heard(lambda stream=stream: log.create(stream, 1))  # type: ignore[misc]
+            await self._until_heard(lambda stream=stream: log.create(stream, 1))
         async with asyncio.TaskGroup() as group:
             for item in self._plan.items:
                 group.create_task(self._bring(item, queue, log))

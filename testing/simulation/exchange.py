@@ -15,6 +15,8 @@ from .world import World
 
 #: Seconds after which a call to where nobody listens is refused.
 REFUSED = 0.001
+#: Seconds between two messages of one direction at least: they stay in order.
+NEXT = 1e-6
 
 
 class Serving(Protocol):
@@ -149,7 +151,7 @@ class Exchange:
         if self.net.chance(self.net.weather.reset, source, sink):
             self.broken("connection reset")
             return
-        arrival = max(self._last[towards_server], self.net.arrival(source, sink))
+        arrival = max(self._last[towards_server] + NEXT, self.net.arrival(source, sink))
         self._last[towards_server] = arrival
         self.net.world.at(arrival, self.to_server if towards_server else self.to_client, call, *args)
 

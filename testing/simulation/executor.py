@@ -24,6 +24,7 @@ from ...runtime.rules.suspicion import Death
 from ...sdk.model.errors import Fatal, RetryLater, Throttled
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended
+from .exchange import NEXT
 from .host import Host, here
 from .journal import Execution, Journal
 from .loop import SimLoop
@@ -115,7 +116,7 @@ class Kernel:
             self.journal.end(run.execution, f"killed ({code})", at)
         self.running.clear()
         self.world.say(self.name, f"ends with code {code}")
-        self.world.at(max(self._said_at, self.world.now + REAP), self.executor.reaped_by_kernel, code, running)
+        self.world.at(max(self._said_at + NEXT, self.world.now + REAP), self.executor.reaped_by_kernel, code, running)
 
     # ---- its timer
 
@@ -220,7 +221,7 @@ class Kernel:
 
     def say(self, frame: Any) -> None:
         """Sends a frame; it arrives even if the process dies meanwhile."""
-        self._said_at = max(self._said_at, self.world.now + PIPE)
+        self._said_at = max(self._said_at + NEXT, self.world.now + PIPE)
         self.world.at(self._said_at, self.executor.heard, encode(frame))
 
 
@@ -242,7 +243,7 @@ def _end_of(deed: Deed, stop: Stop) -> Ended | None:
 class SimExecutor(ExecutorProcess):
     """A supervisor's hold on a simulated process: what ExecutorProcess is to a real one."""
 
-    _loop: SimLoop  # type: ignore[assignment]
+    _loop: SimLoop
 
     def __init__(self, setup: Setup, *, on_frame: Callable[..., None], on_death: Callable[..., None]) -> None:
         host = here()
@@ -280,12 +281,14 @@ class SimExecutor(ExecutorProcess):
     def send(self, frame: Any) -> None:
         """In order, on a socket that outlives neither end."""
         world = self._host.world
-        self._sent_at = max(self._sent_at, world.now + PIPE)
+        self._sent_at = max(self._sent_at + NEXT, world.now + PIPE)
         world.at(self._sent_at, self.kernel._do, self.kernel.accept, (frame,))
 
     def set_timer(self, deadline: float) -> None:
         self.timer = deadline
-        self.kernel.later(PIPE, self.kernel.accept, Timer(self.covered, deadline))
+        self.kernel.later(
+            PIPE + PIPE * self._host.world.random.random(), self.kernel.accept, Timer(self.covered, deadline)
+        )
 
     def kill(self, why: str) -> None:
         self.why = self.why or why

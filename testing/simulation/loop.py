@@ -13,6 +13,14 @@ from weakref import WeakSet
 from .clock import MachineClock
 
 
+class SimTask(asyncio.Task[Any]):
+    """A task that may be told apart by more than its address (chance.py)."""
+
+
+class SimFuture(asyncio.Future[Any]):
+    """A future likewise."""
+
+
 class SimLoop(asyncio.BaseEventLoop):
     """The real asyncio machinery over virtual time. `delay` gives the seconds that work in another thread takes.
 
@@ -33,7 +41,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.set_exception_handler(lambda loop, context: self.complaints.append(context))
 
     def _make(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        task = asyncio.Task(coro, loop=loop, **options)
+        task = SimTask(coro, loop=loop, **options)
         self._seen.add(task)
         return task
 
@@ -57,7 +65,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
         """Runs at once; the answer comes after the delay of a thread."""
-        future: asyncio.Future[Any] = self.create_future()
+        future = self.create_future()
         try:
             value = func(*args)
         except Exception as error:
@@ -65,6 +73,10 @@ class SimLoop(asyncio.BaseEventLoop):
         else:
             self.call_later(self._delay(), _answer, future, value)
         return future
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """A future of this loop."""
+        return SimFuture(loop=self)
 
     def next_at(self) -> float | None:
         """The true time at which it has something to run; 0: now; None: not before something comes from outside."""

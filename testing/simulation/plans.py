@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 
 from .parts import QUEUE, STREAM
@@ -15,6 +16,8 @@ FAULTS = 7
 BRING, STRIKE, CALM = 40.0, 45.0, 75.0
 #: How much a clock may drift.
 RHO = 0.01
+#: How far a wall clock may jump, seconds: less than the shortest lease, and within what a story waits.
+JUMP = 15.0
 #: Moments around durable writes at which a host may die.
 POINTS = [f"{file}: {when} commit" for file in ("queue", "log", "delay", "state") for when in ("before", "after")]
 
@@ -76,38 +79,34 @@ def _log_uniform(random: Random, least: float, most: float) -> float:
     return math.exp(random.uniform(math.log(least), math.log(most)))
 
 
+_KINDS = (*("kill", "kill", "point", "freeze", "executors", "cut", "both", "reset", "weather", "jump", "drain"),)
+_WEATHER = (("drop_request", 0.2), ("drop_reply", 0.2), ("repeat", 0.2), ("late", 0.3), ("reset", 0.02))
+
+
 def _fault(random: Random, names: list[str]) -> Fault:
-    at = random.uniform(1.0, STRIKE)
     victims = [name for name in names if name != "client"]
     workers = [name for name in names if name.startswith("worker")]
-    host = random.choice(victims)
-    seconds = _log_uniform(random, 0.1, 60.0)
-    match random.choice(
-        ("kill", "kill", "point", "freeze", "executors", "cut", "both", "reset", "weather", "jump", "drain")
-    ):
+    fault = Fault(random.uniform(1.0, STRIKE), random.choice(_KINDS), random.choice(victims))
+    fault = replace(fault, seconds=_log_uniform(random, 0.1, 60.0))
+    match fault.kind:
         case "kill":
             orphans = _log_uniform(random, 0.1, 30.0) if random.random() < 0.3 else 0.0
-            return Fault(at, "kill", host, seconds=seconds, amount=orphans, number=int(random.random() < 0.3))
+            fault = replace(fault, amount=orphans, number=int(random.random() < 0.3))
         case "point":
-            return Fault(at, "point", "node", what=random.choice(POINTS), number=random.randint(1, 12), seconds=10.0)
-        case "freeze":
-            return Fault(at, "freeze", host, seconds=seconds)
+            fault = replace(fault, host="node", what=random.choice(POINTS), number=random.randint(1, 12), seconds=10.0)
         case "executors":
             what = random.choice(("kill", "freeze", "all", "stall"))
-            return Fault(
-                at, "executors", random.choice(workers), seconds=seconds, what=what, number=random.randrange(4)
-            )
-        case "cut" | "both" | "reset" as kind:
+            fault = replace(fault, host=random.choice(workers), what=what, number=random.randrange(4))
+        case "cut" | "both" | "reset":
             one, other = random.sample(names, 2)
             if random.random() < 0.8:
                 one, other = random.sample([random.choice(("node", *workers)), "scheduler1"], 2)
-            return Fault(at, kind, one, other, seconds=seconds)
+            fault = replace(fault, host=one, other=other)
         case "weather":
-            what, amount = random.choice(
-                (("drop_request", 0.2), ("drop_reply", 0.2), ("repeat", 0.2), ("late", 0.3), ("reset", 0.02))
-            )
-            return Fault(at, "weather", what=what, amount=amount, seconds=seconds)
+            what, amount = random.choice(_WEATHER)
+            fault = replace(fault, host="", what=what, amount=amount)
         case "jump":
-            return Fault(at, "jump", host, amount=random.choice((-1, 1)) * _log_uniform(random, 0.5, 3600.0))
-        case _:
-            return Fault(at, "drain", random.choice(victims), seconds=15.0)
+            fault = replace(fault, amount=random.choice((-1, 1)) * _log_uniform(random, 0.5, JUMP), seconds=0.0)
+        case "drain":
+            fault = replace(fault, seconds=15.0)
+    return fault

@@ -47,6 +47,7 @@ class Story:
         self.network = Network(self.world)
         self.disk = Disk()
         self.hosts: dict[str, Host] = {}
+        self._over = False
         schedulers = [f"scheduler{number + 1}" for number in range(plan.schedulers)]
         addresses = [f"{name}:1" for name in schedulers]
         self._add("node", main(partial(node, addresses[0])))
@@ -90,6 +91,7 @@ class Story:
             except Spinning as error:
                 self.journal.wrong(str(error))
             finally:
+                self._over = True
                 world.dispose()
                 self.disk.close()
         runs = sum(len(story.executions) for story in self.journal.stories.values())
@@ -104,7 +106,8 @@ class Story:
         return False
 
     def _logged(self, line: str) -> None:
-        self.world.note(current() or "?", f"log: {line}")
+        if not self._over:
+            self.world.note(current() or "?", f"log: {line}")
 
     def _failures(self) -> None:
         for host in self.hosts.values():

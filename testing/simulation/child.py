@@ -1,0 +1,93 @@
+"""`python -m tailrace.testing.simulation.child`: tells stories in a process of its own and prints a line of JSON for
+each. Its strings hash as the environment says (PYTHONHASHSEED=0), so that a seed tells the same story everywhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import sys
+
+import msgspec
+
+from ...sdk.terminal import say
+from .bugs import planted
+from .plan import Plan
+from .plans import plan_of
+from .shrink import shrunk
+from .story import Story, Told
+
+
+class Order(msgspec.Struct):
+    """What to tell: `seeds`, and of each plan only some faults and items, by index (None: all). `bug` is planted
+    meanwhile. `small`: a failing plan is shrunk. `trace`: lines are printed instead of JSON."""
+
+    seeds: list[int]
+    faults: list[int] | None = None
+    items: list[int] | None = None
+    bug: str = ""
+    small: bool = False
+    trace: bool = False
+
+
+class Verdict(msgspec.Struct):
+    """How one story ended. `faults` and `items`: what was left of a failing plan after shrinking, by index."""
+
+    seed: int
+    hash: str
+    wrong: list[str]
+    rest: float
+    runs: int
+    steps: int
+    faults: list[int] | None = None
+    items: list[int] | None = None
+
+
+def tell(plan: Plan, *, trace: bool = False) -> Told:
+    """One story of a plan."""
+    return Story(plan, keep_trace=trace).tell()
+
+
+def chosen(plan: Plan, order: Order) -> Plan:
+    """A plan with only what an order wants of it."""
+    faults, items = order.faults, order.items
+    return dataclasses.replace(
+        plan,
+        faults=plan.faults if faults is None else tuple(plan.faults[index] for index in faults),
+        items=plan.items if items is None else tuple(plan.items[index] for index in items),
+    )
+
+
+def verdict(order: Order, seed: int) -> Verdict:
+    """Tells one seed's story, and shrinks it when it fails."""
+    whole = plan_of(seed)
+    plan = chosen(whole, order)
+    told = tell(plan, trace=order.trace)
+    if order.trace:
+        for fault in plan.faults:
+            say(f"fault {whole.faults.index(fault)}: {fault}")
+        for item in plan.items:
+            deeds = ", ".join(f"{deed.kind} {deed.seconds:.3f} s" for deed in item.deeds)
+            say(f"item {whole.items.index(item)}: {item.source} at {item.at:.3f}: {deeds}")
+        for event in told.trace:
+            say(str(event))
+    found = Verdict(told.seed, told.hash, told.wrong, told.rest, told.runs, told.steps)
+    if told.wrong and order.small:
+        small = shrunk(plan, lambda candidate: bool(tell(candidate).wrong))
+        found.faults = [whole.faults.index(fault) for fault in small.faults]
+        found.items = [whole.items.index(item) for item in small.items]
+    return found
+
+
+def main() -> None:
+    """The process: an order as JSON in its first argument."""
+    order = msgspec.json.decode(sys.argv[1], type=Order)
+    gc.freeze()
+    with planted(order.bug):
+        for seed in order.seeds:
+            line = msgspec.json.encode(verdict(order, seed)).decode()
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""`tailrace simulate`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ...sdk.model.errors import UserError
+from ...sdk.terminal import Json
+
+
+def simulate(
+    seeds: Annotated[int, typer.Option("--seeds", min=1, metavar="N", help="So many worlds.")] = 300,
+    first: Annotated[int, typer.Option("--from", min=0, metavar="SEED", help="The first one's seed.")] = 0,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="SEED", help="This one only.")] = None,
+    trace: Annotated[bool, typer.Option("--trace", help="With --seed: what happened when, and where.")] = False,
+    faults: Annotated[
+        str | None, typer.Option("--faults", metavar="I,J,…", help="With --seed: only these faults (-: none).")
+    ] = None,
+    items: Annotated[str | None, typer.Option("--items", metavar="I,J,…", help="Only these items likewise.")] = None,
+    bug: Annotated[str, typer.Option("--bug", metavar="NAME", help="Plant a known mistake, to see it found.")] = "",
+    shrink: Annotated[bool, typer.Option("--shrink/--no-shrink", help="Look for less that still fails.")] = True,
+    jobs: Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Processes; default: processors.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Run the platform in seeded worlds of virtual time, lost messages and dying hosts. Exit code 1 when a promise is
+    broken in any of them."""
+    from .bugs import BUGS
+    from .run import Options, main
+
+    if bug and bug not in BUGS:
+        raise UserError(f"--bug {bug!r} is not known; expected one of {', '.join(sorted(BUGS))}")
+    raise typer.Exit(
+        main(Options(seeds, first, seed, trace, _indexes(faults), _indexes(items), bug, shrink, jobs, as_json))
+    )
+
+
+def _indexes(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",") if part not in ("", "-")]
+    except ValueError:
+        raise UserError(f"{text!r}: expected numbers with commas between them, such as 0,2, or - for none") from None

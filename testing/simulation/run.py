@@ -1,0 +1,141 @@
+"""`tailrace simulate`: many seeds over all processors, or one with its trace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ...sdk.terminal import say, show_json
+from .child import Order, Verdict
+
+#: Failing seeds that are shrunk: each takes as long as a hundred stories.
+SHRINK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command was asked for. `seed`: this one alone; else `seeds` from `first` on."""
+
+    seeds: int = 300
+    first: int = 0
+    seed: int | None = None
+    trace: bool = False
+    faults: list[int] | None = None
+    items: list[int] | None = None
+    bug: str = ""
+    shrink: bool = True
+    jobs: int = 0
+    as_json: bool = False
+
+
+def main(options: Options) -> int:
+    """Runs it; 1 when anything was wrong."""
+    if options.seed is not None and options.trace:
+        return asyncio.run(_traced(options, options.seed))
+    verdicts = asyncio.run(simulate(options, _progress if sys.stderr.isatty() and not options.as_json else _silent))
+    wrong = [verdict for verdict in verdicts if verdict.wrong]
+    if options.as_json:
+        show_json(summary(verdicts))
+    else:
+        for verdict in wrong:
+            _report(verdict)
+        say(f"{len(verdicts)} seeds: {len(wrong)} wrong, {sum(each.runs for each in verdicts)} executions")
+    return 1 if wrong else 0
+
+
+def summary(verdicts: list[Verdict]) -> dict[str, Any]:
+    """The figures, for --json."""
+    return {
+        "seeds": len(verdicts),
+        "wrong": [json.loads(msgspec.json.encode(verdict)) for verdict in verdicts if verdict.wrong],
+        "executions": sum(verdict.runs for verdict in verdicts),
+        "steps": sum(verdict.steps for verdict in verdicts),
+        "longest_rest_s": round(max((verdict.rest for verdict in verdicts), default=0.0), 1),
+    }
+
+
+async def simulate(options: Options, progress: Callable[[int, int, int], None]) -> list[Verdict]:
+    """Every seed's verdict, by seed. `progress` is told how many are done, of how many, and how many were wrong."""
+    if options.seed is not None:
+        seeds = [options.seed]
+    else:
+        seeds = list(range(options.first, options.first + options.seeds))
+    jobs = max(1, min(len(seeds), options.jobs or os.cpu_count() or 1))
+    found: list[Verdict] = []
+
+    def take(verdict: Verdict) -> None:
+        found.append(verdict)
+        progress(len(found), len(seeds), sum(1 for each in found if each.wrong))
+
+    shares = [seeds[share::jobs] for share in range(jobs)]
+    await asyncio.gather(*(_child(_order(options, share), take) for share in shares))
+    found.sort(key=lambda verdict: verdict.seed)
+    if options.shrink:
+        again = [verdict.seed for verdict in found if verdict.wrong][:SHRINK]
+        smaller: list[Verdict] = []
+        await asyncio.gather(*(_child(_order(options, [seed], small=True), smaller.append) for seed in again))
+        by_seed = {verdict.seed: verdict for verdict in smaller}
+        found = [by_seed.get(verdict.seed, verdict) for verdict in found]
+    return found
+
+
+def _order(options: Options, seeds: list[int], *, small: bool = False, trace: bool = False) -> Order:
+    return Order(seeds, options.faults, options.items, options.bug, small, trace)
+
+
+def _command(order: Order) -> list[str]:
+    text = msgspec.json.encode(order).decode()
+    return [sys.executable, "-m", "tailrace.testing.simulation.child", text]
+
+
+async def _child(order: Order, take: Callable[[Verdict], None]) -> None:
+    """Runs an order in a process and hands on its verdicts as they come."""
+    process = await asyncio.create_subprocess_exec(
+        *_command(order), stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONHASHSEED": "0"}, limit=1 << 24
+    )
+    assert process.stdout is not None
+    try:
+        async for line in process.stdout:
+            take(msgspec.json.decode(line, type=Verdict))
+    finally:
+        if process.returncode is None and not process.stdout.at_eof():
+            process.kill()
+        code = await process.wait()
+    if code:
+        raise RuntimeError(f"a process of the simulation ended with code {code}; what it said is above")
+
+
+async def _traced(options: Options, seed: int) -> int:
+    order = _order(options, [seed], trace=True)
+    process = await asyncio.create_subprocess_exec(*_command(order), env={**os.environ, "PYTHONHASHSEED": "0"})
+    return await process.wait()
+
+
+def _report(verdict: Verdict) -> None:
+    say(f"seed {verdict.seed}:")
+    for line in verdict.wrong[:3]:
+        say(f"  {line}")
+    again = f"tailrace simulate --seed {verdict.seed} --trace"
+    if verdict.faults is not None and verdict.items is not None:
+        again += (
+            f" --faults {','.join(map(str, verdict.faults)) or '-'} --items {','.join(map(str, verdict.items)) or '-'}"
+        )
+    say(f"  again: {again}")
+
+
+def _progress(done: int, total: int, wrong: int) -> None:
+    width = 30
+    bar = "#" * (width * done // total)
+    sys.stderr.write(f"\r[{bar:<{width}}] {done}/{total} seeds, {wrong} wrong" + ("\n" if done == total else ""))
+    sys.stderr.flush()
+
+
+def _silent(done: int, total: int, wrong: int) -> None:
+    """Nobody watches."""

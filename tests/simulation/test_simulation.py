@@ -1,0 +1,52 @@
+"""Seeded worlds: the promises hold in three hundred of them, and one seed always tells the same story."""
+
+import asyncio
+
+from tailrace.testing.simulation.child import Verdict
+from tailrace.testing.simulation.plan import Deed, Fault, Item, Plan
+from tailrace.testing.simulation.run import Options, simulate
+from tailrace.testing.simulation.shrink import fewer
+from tailrace.testing.simulation.story import Story
+
+
+def verdicts(options: Options) -> list[Verdict]:
+    return asyncio.run(simulate(options, lambda done, total, wrong: None))
+
+
+def test_the_promises_hold_in_three_hundred_worlds() -> None:
+    wrong = [verdict for verdict in verdicts(Options(seeds=300, jobs=2)) if verdict.wrong]
+    assert wrong == [], "\n".join(f"tailrace simulate --seed {each.seed} --trace: {each.wrong[0]}" for each in wrong)
+
+
+def test_one_seed_tells_one_story_in_any_process() -> None:
+    first = verdicts(Options(seeds=8, first=1000, jobs=1))
+    again = verdicts(Options(seeds=8, first=1000, jobs=4))
+    assert [each.hash for each in first] == [each.hash for each in again]
+    assert len({each.hash for each in first}) == 8
+
+
+def test_a_healthy_world_runs_each_item_once() -> None:
+    # Given items that succeed, and nothing that goes wrong
+    items = tuple(Item(n, "queue" if n % 2 else "orders", 1.0 + n * 0.1, (Deed("ok", 0.5),)) for n in range(20))
+    # When the story is told
+    told = Story(Plan(1, items, calm=10.0)).tell()
+    # Then each ran once, and all is over soon
+    assert told.wrong == []
+    assert told.runs == 20
+    assert told.rest < 15.0
+
+
+def test_a_frozen_worker_is_given_up_and_its_items_run_elsewhere() -> None:
+    # Given an item that runs in a worker whose every process is frozen for longer than its leases
+    item = Item(0, "orders", 1.0, (Deed("ok", 30.0), Deed("ok", 1.0)))
+    faults = (Fault(5.0, "executors", "worker1", what="all", seconds=80.0),)
+    # When the story is told
+    told = Story(Plan(1, (item,), faults, workers=1, calm=90.0)).tell()
+    # Then it ran again, after the first run had been killed
+    assert told.wrong == []
+    assert told.runs == 2
+
+
+def test_what_still_fails_is_made_small() -> None:
+    assert fewer(list(range(40)), lambda some: {7, 31} <= set(some)) == [7, 31]
+    assert fewer([1, 2, 3], lambda some: True) == []
