@@ -97,7 +97,7 @@ def node(scheduler: str) -> Part:
     return Group(
         [
             stores,
-            Mover(stores.delay_log, stores.checkpoints, config, clock),
+            Mover(stores.delay_log, stores.checkpoints, stores.ownership, config, clock),
             DelayServer(delay, config),
             StoreServer(f"{here().name}:store", stores.engines()),
             Tailers(tailer_configs(), environment, scheduler, delay, SIZES),
