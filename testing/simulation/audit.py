@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from typing import Any
 
 from ...sdk.model.claim import State
 from ...stores.log.batch import decode as decode_batch
@@ -55,7 +53,7 @@ class Audit:
 
     def _parked(self) -> set[str]:
         """Ids of everything in the delay service's streams, moved on or not."""
-        rows = self._rows("delay", "SELECT columns FROM batches")
+        rows = self._disk.rows("delay", "SELECT columns FROM batches")
         return {
             value
             for (columns,) in rows
@@ -65,18 +63,12 @@ class Audit:
         }
 
     def _dead(self) -> set[str]:
-        return {id_ for (id_,) in self._rows("state", "SELECT id FROM dead_letters")}
+        return {id_ for (id_,) in self._disk.rows("state", "SELECT id FROM dead_letters")}
 
     def _mark(self, source: str, partition: str) -> tuple[int, bytes]:
         query = "SELECT position, ahead FROM checkpoint_marks WHERE source = ? AND partition = ?"
-        rows = self._rows("state", query, (source, partition))
+        rows = self._disk.rows("state", query, (source, partition))
         return rows[0] if rows else (0, b"")
-
-    def _rows(self, file: str, query: str, values: tuple[object, ...] = ()) -> list[Any]:
-        try:
-            return self._disk.connect(file).execute(query, values).fetchall()
-        except sqlite3.OperationalError:  # no such table: its process has not started yet
-            return []
 
     # ---- when everything should be over
 
@@ -97,7 +89,9 @@ class Audit:
         return [f"unfinished: {line}" for line in found[:8]]
 
     def _pending(self) -> Iterator[str]:
-        for number, state in self._rows("queue", "SELECT id, state FROM tasks WHERE state < ?", (int(State.SUCCESS),)):
+        for number, state in self._disk.rows(
+            "queue", "SELECT id, state FROM tasks WHERE state < ?", (int(State.SUCCESS),)
+        ):
             yield f"queue item {number:016x} is {State(state).label}"
         for file in ("log", "delay"):
             for stream, end in self._ends(file):
@@ -110,7 +104,7 @@ class Audit:
         query = (
             "SELECT s.name, max(b.first + b.count) FROM batches AS b JOIN streams AS s ON s.id = b.stream GROUP BY s.id"
         )
-        return self._rows(file, query)
+        return self._disk.rows(file, query)
 
     # ---- at rest
 
@@ -118,7 +112,7 @@ class Audit:
         """Everything ended as it should, and nothing is left over."""
         dead = self._dead()
         wrong = self._journal.wrong
-        for number, state in self._rows("queue", "SELECT id, state FROM tasks"):
+        for number, state in self._disk.rows("queue", "SELECT id, state FROM tasks"):
             self._ended(f"{number:016x}", f"{number:016x}" in dead if state == State.FATAL_FAILURE else False)
         for stream, end in self._ends("log"):
             for position in range(end):
@@ -128,14 +122,14 @@ class Audit:
             ("SELECT count(*) FROM ledger", "rows in the ledger"),
             ("SELECT count(*) FROM dead_letters_moving", "letters on their way"),
         ):
-            for (count,) in self._rows("state", query):
+            for (count,) in self._disk.rows("state", query):
                 if count:
                     wrong(f"left over: {count} {what}")
         for query, what in (
             ("SELECT count(*) FROM claims", "claims"),
             ("SELECT count(*) FROM keyed", "keys"),
         ):
-            for (count,) in self._rows("queue", query):
+            for (count,) in self._disk.rows("queue", query):
                 if count:
                     wrong(f"left over: {count} {what} of the queue")
         for id_, run in self._journal.live.items():

@@ -28,6 +28,13 @@ class Disk:
             self._files[name] = connection
         return self._files[name]
 
+    def rows(self, name: str, query: str, values: tuple[object, ...] = ()) -> list[Any]:
+        """What a query finds; nothing where its table does not exist yet."""
+        try:
+            return self.connect(name).execute(query, values).fetchall()
+        except sqlite3.OperationalError:
+            return []
+
     def copy(self, name: str) -> bytes:
         """What a backup would hold."""
         return self._files[name].serialize()

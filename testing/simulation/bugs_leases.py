@@ -1,0 +1,227 @@
+"""Mistakes in the lease chain and in sessions (LEASES L1 to L10)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+from ...runtime.deadman import Deadman
+from ...runtime.pool import Pool
+from ...runtime.rules import attempt
+from ...runtime.rules.leases import Leases
+from ...scheduler import core as core_
+from ...scheduler.core import Core
+from ...scheduler.recall import Recall
+from ...scheduler.rules import leases as scheduler_leases
+from ...scheduler.rules.leases import Held, Requests
+from ...sdk.model import lease
+from ...sdk.wire.link import Link
+from ...sdk.wire.session import Served
+from ...tailers import session as session_
+from ...tailers.rules.credit import Credit
+from ...tailers.session import SchedulerSession
+from .host import here
+from .planting import Bug, bug, instead
+
+# ---- the lease chain (L1 to L10)
+
+
+@bug
+def _no_kernel_timer() -> Bug:
+    return instead(Deadman, "_set", lambda self: None)
+
+
+@bug
+def _timer_at_the_latest_deadline() -> Bug:
+    real = Deadman._set
+
+    def latest(self: Deadman) -> None:
+        known, later = self._known, self._later
+        deadlines = [*later.values(), *([known] if known is not None else [])]
+        if len(deadlines) > 1:
+            self._known, self._later = max(deadlines), {}
+        real(self)
+        self._known, self._later = known, later
+
+    return instead(Deadman, "_set", latest)
+
+
+@bug
+def _timer_not_shortened_when_set_late() -> Bug:
+    def once(self: Deadman) -> None:
+        deadlines = [*self._later.values(), *([self._known] if self._known is not None else [])]
+        if not self._inside or not deadlines:
+            self._arm(0.0)
+            self._armed = None
+        elif min(deadlines) != self._armed:
+            self._armed = min(deadlines)
+            self._arm(max(1e-6, self._armed - self._clock()))
+
+    return instead(Deadman, "_set", once)
+
+
+@bug
+def _timer_runs_on_after_a_renewal_is_refused() -> Bug:
+    return instead(Deadman, "left", lambda self, count: None)
+
+
+@bug
+def _worker_granted_more_than_the_scheduler_holds() -> Bug:
+    return instead(scheduler_leases, "grant_to_worker", lambda sizes, held: sizes.worker if held > 0 else 0.0)
+
+
+@bug
+def _scheduler_granted_more_than_the_tailer_holds() -> Bug:
+    return instead(session_, "grant_to_scheduler", lambda sizes, held: sizes.scheduler if held > 0 else 0.0)
+
+
+@bug
+def _kill_margin_and_drift_left_out() -> Bug:
+    stack = contextlib.ExitStack()
+    for module in (scheduler_leases, core_):
+        stack.enter_context(instead(module, "grant_to_worker", lambda sizes, held: max(0.0, min(sizes.worker, held))))
+    stack.enter_context(instead(scheduler_leases, "wait_for_worker", lambda sizes, granted: granted))
+    stack.enter_context(instead(session_, "grant_to_scheduler", lambda sizes, held: min(sizes.scheduler, held)))
+    stack.enter_context(instead(lease.LeaseSizes, "drift", 1.0))
+    return stack
+
+
+@bug
+def _worker_counts_a_renewal_from_its_receipt() -> Bug:
+    real = Leases.granted
+
+    def received(self: Leases, session: int, request: int, leases: Any, revoked: Any) -> None:
+        known = self._sessions.get(session)
+        if known is not None and request in known.requests:
+            known.requests[request] = _now()
+        real(self, session, request, leases, revoked)
+
+    return instead(Leases, "granted", received)
+
+
+@bug
+def _worker_counts_its_first_lease_from_its_receipt() -> Bug:
+    real = Leases.assigned
+
+    def received(self: Leases, session: int, group: int, flight: int, request: int, lease: float, now: float) -> Any:
+        known = self._sessions.get(session)
+        if known is not None and request in known.requests:
+            known.requests[request] = now
+        return real(self, session, group, flight, request, lease, now)
+
+    return instead(Leases, "assigned", received)
+
+
+@bug
+def _scheduler_counts_a_renewal_from_its_receipt() -> Bug:
+    return instead(Requests, "sent_at", lambda self, number: _now())
+
+
+@bug
+def _a_lapsed_flight_is_resumed() -> Bug:
+    real = Held.renew
+
+    def renew(self: Held, until: float, listed: Iterable[int]) -> list[int]:
+        listed = list(listed)
+        for number in listed:
+            if number in self.flights:
+                self.flights[number].lapsed = False
+        return real(self, until, listed)
+
+    return instead(Held, "renew", renew)
+
+
+@bug
+def _supervisor_reports_what_it_did_not_reap() -> Bug:
+    real = Pool.stop_items
+
+    def stop(self: Pool, keys: set[int], why: attempt.Stop) -> None:
+        real(self, keys, why)
+        for executor in self.executors:
+            here = executor.live & keys
+            executor.live -= here
+            self._tell([], {key: attempt.stopped(why) for key in sorted(here)})
+
+    return instead(Pool, "stop_items", stop)
+
+
+@bug
+def _scheduler_dispatches_again_by_itself() -> Bug:
+    real = Core.worker_away
+
+    def away(self: Core, worker: Any, now: float) -> None:
+        _, items = self.returns.release(worker, list(worker.open))
+        self.intake.put_back(items)
+        real(self, worker, now)
+
+    return instead(Core, "worker_away", away)
+
+
+@bug
+def _scheduler_calls_a_silent_worker_lost_at_once() -> Bug:
+    real = Core.worker_away
+
+    def away(self: Core, worker: Any, now: float) -> None:
+        real(self, worker, now)
+        self.forget_worker(worker, now)
+
+    return instead(Core, "worker_away", away)
+
+
+@bug
+def _tailer_hands_out_again_without_waiting() -> Bug:
+    return instead(SchedulerSession, "wait_before_again", lambda self: 0.0)
+
+
+@bug
+def _revoked_items_are_renewed() -> Bug:
+    return instead(Recall, "revoke", lambda self, gone: self.remove(gone))
+
+
+# ---- sessions
+
+
+@bug
+def _a_frame_seen_before_is_handled_again() -> Bug:
+    def accept(self: Link, frame: Any) -> bool:
+        self.acknowledged(frame.link.ack)
+        self._last_handled = max(self._last_handled, frame.link.seq)
+        return bool(frame.link.seq)
+
+    return instead(Link, "accept", accept)
+
+
+@bug
+def _unacknowledged_frames_are_not_sent_again() -> Bug:
+    def gone(self: Link) -> list[Any]:
+        self._last_sent -= len(self._sent)
+        self._sent.clear()
+        return []
+
+    return instead(Link, "unacknowledged", gone)
+
+
+@bug
+def _a_former_connection_is_left_open() -> Bug:
+    real = Served.serve
+
+    async def serve(self: Served, *args: Any, **options: Any) -> None:
+        self._task = None
+        await real(self, *args, **options)
+
+    return instead(Served, "serve", serve)
+
+
+@bug
+def _credit_leaks_at_a_reconnect() -> Bug:
+    def reset(self: Credit) -> None:
+        out, total = self._out, self.out
+        self.__init__()  # type: ignore[misc]
+        self._out, self.out = out, total
+
+    return instead(Credit, "reset", reset)
+
+
+def _now() -> float:
+    return here().clock.monotonic()

@@ -1,0 +1,225 @@
+"""Mistakes in the queue, in streams and their takeover, and in the delay service."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+from unittest import mock
+
+from ...delay_service.mover import Rung
+from ...delay_service.rules.ladder import Ladder
+from ...stores.queue import sqlite as queue_
+from ...stores.queue import sqlite_lease, sqlite_settle
+from ...stores.queue.sqlite_rows import id_number
+from ...tailers import epoch as epoch_
+from ...tailers.departures import Departures
+from ...tailers.durable import DurableWriter
+from ...tailers.epoch import Epoch
+from ...tailers.holding import Holding
+from ...tailers.queue_pump import QueuePump
+from ...tailers.rules.frontier import Frontier
+from ...tailers.rules.held import Held as HeldItems
+from ...tailers.settling import Settling
+from ...tailers.stream_pump import StreamPump
+from .planting import Bug, bug, instead
+
+# ---- the queue
+
+
+@bug
+def _queue_accepts_a_stale_fence() -> Bug:
+    def any_fence(real: Any) -> Any:
+        def settle(connection: Any, memory: Any, fence: int, items: Any, now: int) -> Any:
+            refused = []
+            for each in items:
+                number = id_number(getattr(each, "id", each))
+                row = connection.execute("SELECT fence FROM tasks WHERE id = ?", (number,)).fetchone()
+                refused += real(connection, memory, row[0] if row is not None else fence, [each], now)
+            return refused
+
+        return settle
+
+    stack = contextlib.ExitStack()
+    stack.enter_context(instead(queue_, "succeed", any_fence(sqlite_settle.succeed)))
+    stack.enter_context(instead(queue_, "end", any_fence(sqlite_settle.end)))
+    return stack
+
+
+@bug
+def _queue_fences_go_back_with_the_clock() -> Bug:
+    real = sqlite_lease.claim
+
+    def claim(connection: Any, memory: Any, demand: Any, gates: Any, seconds: float, share: float, now: int) -> Any:
+        memory.fence = 0
+        connection.execute("UPDATE tasks SET fence = 0 WHERE state < 2")
+        return real(connection, memory, demand, gates, seconds, share, now)
+
+    return instead(queue_, "claim", claim)
+
+
+@bug
+def _queue_ends_leases_early() -> Bug:
+    real = sqlite_lease.claim
+
+    def claim(connection: Any, memory: Any, demand: Any, gates: Any, seconds: float, share: float, now: int) -> Any:
+        return real(connection, memory, demand, gates, seconds / 4, share, now)
+
+    def told(connection: Any, memory: Any, demand: Any, gates: Any, seconds: float, share: float, now: int) -> Any:
+        leased = claim(connection, memory, demand, gates, seconds, share, now)
+        if not isinstance(leased, float):
+            leased.lease = seconds
+        return leased
+
+    return instead(queue_, "claim", told)
+
+
+@bug
+def _queue_ignores_due_times() -> Bug:
+    real = sqlite_settle.end
+
+    def end(connection: Any, memory: Any, fence: int, others: Any, now: int) -> Any:
+        return real(connection, memory, fence, [each._replace(due=0.0) for each in others], now)
+
+    return instead(queue_, "end", end)
+
+
+@bug
+def _queue_forgets_the_letter_of_what_it_buries() -> Bug:
+    real = Settling.end
+
+    def end(self: Settling, *args: Any) -> None:
+        real(self, *args)
+        self._letters.clear()
+
+    return instead(Settling, "end", end)
+
+
+@bug
+def _queue_claims_are_not_renewed() -> Bug:
+    async def renew(self: QueuePump, out: Any) -> None:
+        out.place.until = self.clock.monotonic() + self.sizes.source
+
+    return instead(QueuePump, "_renew", renew)
+
+
+# ---- streams
+
+
+@bug
+def _frontier_is_off_by_one() -> Bug:
+    real = Frontier.advance
+
+    def advance(self: Frontier) -> bool:
+        moved = real(self)
+        if self._bits:
+            del self._bits[:1]
+            self.position += 1
+        return moved
+
+    return instead(Frontier, "advance", advance)
+
+
+@bug
+def _settled_before_it_is_parked() -> Bug:
+    real = DurableWriter.add
+
+    def add(self: Any, item: Any, size: int, tag: Any) -> None:
+        real(self, item, size, tag)
+        self._done([tag])
+
+    return instead(DurableWriter, "add", add)
+
+
+@bug
+def _a_held_item_is_forgotten() -> Bug:
+    real = HeldItems.hold
+
+    def hold(self: HeldItems, kind: Any, positions: Iterable[int], not_before: float = 0.0) -> None:
+        positions = list(positions)
+        real(self, kind, positions[1:] if len(positions) > 1 or not_before else positions, not_before)
+
+    return instead(HeldItems, "hold", hold)
+
+
+@bug
+def _a_throttled_item_does_not_wait() -> Bug:
+    real = Holding.hold
+
+    def hold(self: Holding, part: Any, kind: Any, batch: Any, index: int, not_before: float = 0.0) -> None:
+        real(self, part, kind, batch, index)
+
+    return instead(Holding, "hold", hold)
+
+
+@bug
+def _takeover_without_waiting() -> Bug:
+    return instead(epoch_, "free_at", lambda seen, drift, adopted=False: seen.since)
+
+
+@bug
+def _an_epoch_is_resumed_after_its_lease() -> Bug:
+    return instead(epoch_, "lapsed", lambda held_until, sent: False)
+
+
+@bug
+def _fences_start_again_in_a_new_epoch() -> Bug:
+    def next_fence(self: Epoch, above: int = 0) -> int:
+        self._fence += 1
+        return self._fence
+
+    return instead(Epoch, "next_fence", next_fence)
+
+
+@bug
+def _a_lost_session_forgets_its_items() -> Bug:
+    real = StreamPump.session_lost
+
+    def lost(self: StreamPump, wait: float, unsent: Any) -> None:
+        if self.flights:
+            self.flights.pop(next(iter(self.flights)))
+        real(self, wait, unsent)
+
+    return instead(StreamPump, "session_lost", lost)
+
+
+@bug
+def _a_park_is_not_written() -> Bug:
+    async def nothing(self: Departures, items: Any) -> None:
+        """Says that it did."""
+
+    return instead(Departures, "_write_parks", nothing)
+
+
+# ---- the delay service
+
+
+@bug
+def _ladder_lets_go_early() -> Bug:
+    return instead(Ladder, "release_at", lambda self, entered, rung, due: entered)
+
+
+@bug
+def _mover_passes_before_it_appends() -> Bug:
+    real = Rung.move
+
+    async def move(self: Rung) -> Any:
+        with mock.patch.object(self, "_log", _Forgetful(self._log)):
+            return await real(self)
+
+    return instead(Rung, "move", move)
+
+
+class _Forgetful:
+    """A log that answers an append before it is written."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def append(self, stream: str, partition: int, records: Any) -> int:
+        asyncio.get_running_loop().call_later(0.5, lambda: asyncio.ensure_future(self._log.append(stream, 0, records)))
+        return 0
