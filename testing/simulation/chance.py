@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
+import os
 import random
+import socket
 import uuid
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
@@ -79,6 +81,8 @@ def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterat
     random.seed(seed)
     uuid.uuid4 = lambda: uuid.UUID(int=ids.getrandbits(128), version=4)
     gc.disable()
+    getpid, gethostname = os.getpid, socket.gethostname
+    os.getpid, socket.gethostname = (lambda: 1), (lambda: "host")
     logging.disable(logging.NOTSET)
     root = logging.getLogger("tailrace")
     propagate, root.propagate = root.propagate, False
@@ -87,6 +91,7 @@ def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterat
         with _in_order():
             yield
     finally:
+        os.getpid, socket.gethostname = getpid, gethostname
         root.removeHandler(handler)
         root.propagate = propagate
         structlog.configure(**former)

@@ -90,6 +90,8 @@ class Kernel:
         """SIGSTOP."""
         if self.alive and not self.frozen:
             self.frozen, self.frozen_since = True, self.world.now
+            for run in self.running.values():
+                run.execution.frozen = True
             self.world.say(self.name, "freezes")
 
     def thaw(self) -> None:
@@ -101,6 +103,8 @@ class Kernel:
             self.die(-signal.SIGALRM)
             return
         self.frozen = False
+        for run in self.running.values():
+            self.journal.thawed(run.execution)
         missed, self._missed = self._missed, []
         for call, args in missed:
             self._do(call, args)

@@ -99,8 +99,7 @@ class Faults:
                 world.after(max(fault.seconds, 15.0), self._again, host)
             case "jump":
                 host.clock.jump(fault.amount)
-                if fault.amount > 0:
-                    self._journal.jumped += fault.amount
+                self._journal.jumped += abs(fault.amount)
             case "point":
                 host.kill_at = (fault.what, host.points.get(fault.what, 0) + max(1, fault.number))
                 world.after(fault.seconds, self._after_point, host)

@@ -7,6 +7,7 @@ import contextvars
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from ...sdk.model.errors import Unavailable
 from ...sdk.wire.channel import NETWORK
 from .clock import MachineClock
 from .loop import SimLoop
@@ -16,6 +17,8 @@ _HERE: contextvars.ContextVar[Host] = contextvars.ContextVar("tailrace-simulated
 
 #: Seconds that a disk or another thread takes: the least and the most, usually near the least.
 LATENCY = (0.0002, 0.004)
+#: Seconds after which a process that could not start is started again.
+RESTART = 1.0
 
 
 def here() -> Host:
@@ -101,7 +104,12 @@ class Host:
         task.add_done_callback(self._main_ended)
 
     def _main_ended(self, task: Any) -> None:
-        if not task.cancelled() and task.exception() is not None:
+        if task.cancelled() or task.exception() is None:
+            return
+        if isinstance(task.exception(), Unavailable):  # it ends with a clear message, and whoever runs it tries again
+            self.kill(f"exits: {task.exception()}")
+            self.world.after(RESTART, self.start)
+        else:
             self.failure = task.exception()
             self.world.say(self.name, f"its main task failed: {self.failure!r}")
 

@@ -12,7 +12,8 @@ ROUNDING = 1e-3
 
 @dataclass(slots=True, eq=False)
 class Execution:
-    """One run. `end` None: it is running. `how` it ended; `killed` when its process ended under it."""
+    """One run. `end` None: it has not ended. `how` it ended; `killed` when its process ended under it. `frozen`: its
+    process stands still; `overtaken`: what will be wrong if that process ever goes on."""
 
     id: str
     n: int
@@ -21,6 +22,8 @@ class Execution:
     start: float
     end: float | None = None
     how: str = ""
+    frozen: bool = False
+    overtaken: str = ""
 
 
 @dataclass(slots=True)
@@ -30,12 +33,12 @@ class Story:
     n: int
     executions: list[Execution] = field(default_factory=list)
     fence: int = 0
-    not_before: float = 0.0  # true time, if no wall clock jumps forward
-    jumped: float = 0.0  # how far wall clocks had jumped forward by then
+    not_before: float = 0.0  # true time, if all wall clocks agree
 
 
 class Journal:
-    """The world's record. `violations` are what must not be; `jumped` sums the forward jumps of wall clocks."""
+    """The world's record. `violations` are what must not be; `jumped` sums the jumps of wall clocks: so much may
+    a due time mean another moment to one host than to the other."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -56,10 +59,14 @@ class Journal:
         run = Execution(id, n, fence, where, now)
         other = self.live.get(id)
         if other is not None:
-            self.wrong(f"two at once: {id} starts in {where} while it runs in {other.where} since {other.start:.3f}")
+            text = f"two at once: {id} starts in {where} while it runs in {other.where} since {other.start:.3f}"
+            if other.frozen:
+                other.overtaken = text
+            else:
+                self.wrong(text)
         if fence <= story.fence:
             self.wrong(f"fence: {id} starts under {fence} after {story.fence}")
-        allowed = story.not_before - (self.jumped - story.jumped)
+        allowed = story.not_before - self.jumped
         if now < allowed - ROUNDING:
             self.wrong(f"early: {id} starts {allowed - now:.3f} s before its time")
         story.fence = max(story.fence, fence)
@@ -67,6 +74,12 @@ class Journal:
         self.live[id] = run
         self._world.say(where, f"runs {id} (item {n}, fence {fence}, run {len(story.executions)})")
         return run
+
+    def thawed(self, run: Execution) -> None:
+        """The process of a run goes on after a freeze."""
+        run.frozen = False
+        if run.overtaken:
+            self.wrong(f"{run.overtaken}, whose process was frozen and goes on")
 
     def end(self, run: Execution, how: str, at: float | None = None) -> None:
         """A run ended, `at` a time that may have passed: of a frozen process, when it last did anything."""
@@ -81,4 +94,4 @@ class Journal:
     def expect_pause(self, id: str, n: int, until: float) -> None:
         """The workload may not start again before a true time."""
         story = self.stories.setdefault(id, Story(n))
-        story.not_before, story.jumped = until, self.jumped
+        story.not_before = until

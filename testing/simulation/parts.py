@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...assembly.embedded import EmbeddedStores
+from ...assembly.separate import RemoteStores
 from ...delay_service.config import DelayConfig
 from ...delay_service.mover import Mover
 from ...delay_service.service import DelayServer, DelayService
@@ -21,6 +22,7 @@ from ...sdk.function import function
 from ...sdk.lifecycle import Group, Part
 from ...sdk.model.lease import LeaseSizes
 from ...sdk.model.retry import Retry
+from ...sdk.wire.delay import DelayClient
 from ...stores.config import StoresConfig
 from ...stores.data_dir import DataDir
 from ...stores.server import StoreServer
@@ -72,15 +74,15 @@ class _DataDir(DataDir):
         """Nothing to give back."""
 
 
-def node(scheduler: str) -> Part:
-    """Stores, delay service and tailers in one process."""
-    clock = here().clock
+def _stores() -> EmbeddedStores:
     data = Path("/simulated")
-    stores = EmbeddedStores(data, StoresConfig(), clock, file=InlineFile)
+    stores = EmbeddedStores(data, StoresConfig(), here().clock, file=InlineFile)
     stores.data_dir = _DataDir(data)
-    config = DelayConfig(listen=f"{here().name}:delay")
-    delay = DelayService(stores.delay_log, config, clock)
-    environment = Environment(
+    return stores
+
+
+def _environment(stores: EmbeddedStores | RemoteStores) -> Environment:
+    return Environment(
         queue=stores.queue,
         log=stores.log,
         delay_log=stores.delay_log,
@@ -91,18 +93,55 @@ def node(scheduler: str) -> Part:
         ownership=stores.ownership,
         ledger=stores.ledger,
         drops=stores.drops,
-        clock=clock,
-        data_dir=data,
+        clock=here().clock,
+        data_dir=Path("/simulated"),
     )
-    return Group(
-        [
-            stores,
-            Mover(stores.delay_log, stores.checkpoints, stores.ownership, config, clock),
-            DelayServer(delay, config),
-            StoreServer(f"{here().name}:store", stores.engines()),
-            Tailers(tailer_configs(), environment, scheduler, delay, SIZES),
-        ]
-    )
+
+
+def _delay(stores: EmbeddedStores | RemoteStores) -> tuple[DelayService, list[Part]]:
+    clock = here().clock
+    config = DelayConfig(listen=f"{here().name}:delay")
+    service = DelayService(stores.delay_log, config, clock)
+    mover = Mover(stores.delay_log, stores.checkpoints, stores.ownership, config, clock)
+    return service, [mover, DelayServer(service, config)]
+
+
+def _store_server(stores: EmbeddedStores) -> Part:
+    return StoreServer(f"{here().name}:store", stores.engines())
+
+
+def node(scheduler: str) -> Part:
+    """Stores, delay service and tailers in one process."""
+    stores = _stores()
+    service, parts = _delay(stores)
+    tailers = Tailers(tailer_configs(), _environment(stores), scheduler, service, SIZES)
+    return Group([stores, *parts, _store_server(stores), tailers])
+
+
+def store() -> Part:
+    """The stores alone, served."""
+    stores = _stores()
+    return Group([stores, _store_server(stores)])
+
+
+def delay(address: str) -> Part:
+    """The delay service over served stores."""
+    stores = RemoteStores(address)
+    return Group([stores, *_delay(stores)[1]])
+
+
+class SeparateTailers(Group):
+    """Tailers over served stores, with the delay service at its address. A Part."""
+
+    def __init__(self, scheduler: str, store: str, delay: str) -> None:
+        stores = RemoteStores(store)
+        self._client = DelayClient(delay)
+        super().__init__([stores, Tailers(tailer_configs(), _environment(stores), scheduler, self._client, SIZES)])
+
+    async def stop(self) -> None:
+        """Ends the client too."""
+        await super().stop()
+        await self._client.close()
 
 
 def tailer_configs() -> list[TailerConfig]:

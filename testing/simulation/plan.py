@@ -77,12 +77,18 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One story. `rates`: seconds that a machine's clock counts in a true one. Faults are over at `calm`; from then on
-    everything must end within `patience` seconds."""
+    """One story. Faults are over at `calm`; from then on everything must end within `patience` seconds.
+
+    apart   the stores, the delay service and so many `tailers`, each with all sources, are processes of their own, and
+            tailer number i pushes to scheduler number i; else they are one node
+    rates   seconds that a machine's clock counts in a true one
+    """
 
     seed: int
     items: tuple[Item, ...]
     faults: tuple[Fault, ...] = ()
+    apart: bool = False
+    tailers: int = 2
     schedulers: int = 1
     workers: int = 2
     executors: int = 1

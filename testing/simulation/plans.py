@@ -27,7 +27,8 @@ def plan_of(seed: int) -> Plan:
     random = Random(f"plan {seed}")
     workers = random.choice((1, 2, 2, 3))
     schedulers = random.choice((1, 1, 1, 2))
-    names = ["node", "client"]
+    apart = random.random() < 0.4
+    names = ["store", "delay", "tailer1", "tailer2", "client"] if apart else ["node", "client"]
     names += [f"scheduler{number + 1}" for number in range(schedulers)]
     names += [f"worker{number + 1}" for number in range(workers)]
     return Plan(
@@ -36,6 +37,7 @@ def plan_of(seed: int) -> Plan:
         faults=tuple(
             sorted((_fault(random, names) for _ in range(random.randint(0, FAULTS))), key=lambda each: each.at)
         ),
+        apart=apart,
         schedulers=schedulers,
         workers=workers,
         executors=random.choice((1, 1, 2)),
@@ -93,14 +95,17 @@ def _fault(random: Random, names: list[str]) -> Fault:
             orphans = _log_uniform(random, 0.1, 30.0) if random.random() < 0.3 else 0.0
             fault = replace(fault, amount=orphans, number=int(random.random() < 0.3))
         case "point":
-            fault = replace(fault, host="node", what=random.choice(POINTS), number=random.randint(1, 12), seconds=10.0)
+            fault = replace(
+                fault, host=names[0], what=random.choice(POINTS), number=random.randint(1, 12), seconds=10.0
+            )
         case "executors":
             what = random.choice(("kill", "freeze", "all", "stall"))
             fault = replace(fault, host=random.choice(workers), what=what, number=random.randrange(4))
         case "cut" | "both" | "reset":
             one, other = random.sample(names, 2)
             if random.random() < 0.8:
-                one, other = random.sample([random.choice(("node", *workers)), "scheduler1"], 2)
+                near = [name for name in names if name in ("node", "tailer1", "tailer2")]
+                one, other = random.sample([random.choice((*near, *workers)), "scheduler1"], 2)
             fault = replace(fault, host=one, other=other)
         case "weather":
             what, amount = random.choice(_WEATHER)

@@ -13,7 +13,7 @@ from .faults import Faults
 from .host import Host, current
 from .journal import Journal
 from .network import Network
-from .parts import main, node, scheduler, worker
+from .parts import SeparateTailers, delay, main, node, scheduler, store, worker
 from .plan import Plan
 from .sqlite_disk import Disk
 from .world import Event, Spinning, World
@@ -50,15 +50,24 @@ class Story:
         self._over = False
         schedulers = [f"scheduler{number + 1}" for number in range(plan.schedulers)]
         addresses = [f"{name}:1" for name in schedulers]
-        self._add("node", main(partial(node, addresses[0])))
+        if plan.apart:
+            self.store = "store"
+            self._add("store", main(store))
+            self._add("delay", main(partial(delay, "store:store")))
+            for number in range(plan.tailers):
+                make = partial(SeparateTailers, addresses[number % len(addresses)], "store:store", "delay:delay")
+                self._add(f"tailer{number + 1}", main(make))
+        else:
+            self.store = "node"
+            self._add("node", main(partial(node, addresses[0])))
         for name in schedulers:
             self._add(name, main(scheduler))
         for number in range(plan.workers):
             self._add(f"worker{number + 1}", main(partial(worker, plan, addresses)))
-        self.client = Client(plan, "node:store")
+        self.client = Client(plan, f"{self.store}:store")
         self._add("client", self.client.main)
         self.audit = Audit(plan, self.disk, self.journal, self.client)
-        self.hosts["node"].after_commit = self.audit.committed
+        self.hosts[self.store].after_commit = self.audit.committed
         self.faults = Faults(plan, self.world, self.hosts, self.network, self.journal)
 
     def _add(self, name: str, run: object) -> None:
