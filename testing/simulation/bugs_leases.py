@@ -12,12 +12,10 @@ from ...runtime.rules import attempt
 from ...runtime.rules.leases import Leases
 from ...scheduler import core as core_
 from ...scheduler.core import Core
-from ...scheduler.recall import Recall
 from ...scheduler.rules import leases as scheduler_leases
-from ...scheduler.rules.leases import Held, Requests
 from ...sdk.model import lease
+from ...sdk.model.workload import INDEX_BITS
 from ...sdk.wire.link import Link
-from ...sdk.wire.session import Served
 from ...tailers import session as session_
 from ...tailers.rules.credit import Credit
 from ...tailers.session import SchedulerSession
@@ -34,17 +32,12 @@ def _no_kernel_timer() -> Bug:
 
 @bug
 def _timer_at_the_latest_deadline() -> Bug:
-    real = Deadman._set
+    def latest(self: Leases, keys: Iterable[int]) -> float:
+        flights = self._flights
+        known = [flights[flight].deadline for flight in {key >> INDEX_BITS for key in keys} if flight in flights]
+        return max(known, default=0.0)
 
-    def latest(self: Deadman) -> None:
-        known, later = self._known, self._later
-        deadlines = [*later.values(), *([known] if known is not None else [])]
-        if len(deadlines) > 1:
-            self._known, self._later = max(deadlines), {}
-        real(self)
-        self._known, self._later = known, later
-
-    return instead(Deadman, "_set", latest)
+    return instead(Leases, "earliest", latest)
 
 
 @bug
@@ -59,11 +52,6 @@ def _timer_not_shortened_when_set_late() -> Bug:
             self._arm(max(1e-6, self._armed - self._clock()))
 
     return instead(Deadman, "_set", once)
-
-
-@bug
-def _timer_runs_on_after_a_renewal_is_refused() -> Bug:
-    return instead(Deadman, "left", lambda self, count: None)
 
 
 @bug
@@ -114,25 +102,6 @@ def _worker_counts_its_first_lease_from_its_receipt() -> Bug:
 
 
 @bug
-def _scheduler_counts_a_renewal_from_its_receipt() -> Bug:
-    return instead(Requests, "sent_at", lambda self, number: _now())
-
-
-@bug
-def _a_lapsed_flight_is_resumed() -> Bug:
-    real = Held.renew
-
-    def renew(self: Held, until: float, listed: Iterable[int]) -> list[int]:
-        listed = list(listed)
-        for number in listed:
-            if number in self.flights:
-                self.flights[number].lapsed = False
-        return real(self, until, listed)
-
-    return instead(Held, "renew", renew)
-
-
-@bug
 def _supervisor_reports_what_it_did_not_reap() -> Bug:
     real = Pool.stop_items
 
@@ -174,22 +143,7 @@ def _tailer_hands_out_again_without_waiting() -> Bug:
     return instead(SchedulerSession, "wait_before_again", lambda self: 0.0)
 
 
-@bug
-def _revoked_items_are_renewed() -> Bug:
-    return instead(Recall, "revoke", lambda self, gone: self.remove(gone))
-
-
 # ---- sessions
-
-
-@bug
-def _a_frame_seen_before_is_handled_again() -> Bug:
-    def accept(self: Link, frame: Any) -> bool:
-        self.acknowledged(frame.link.ack)
-        self._last_handled = max(self._last_handled, frame.link.seq)
-        return bool(frame.link.seq)
-
-    return instead(Link, "accept", accept)
 
 
 @bug
@@ -200,17 +154,6 @@ def _unacknowledged_frames_are_not_sent_again() -> Bug:
         return []
 
     return instead(Link, "unacknowledged", gone)
-
-
-@bug
-def _a_former_connection_is_left_open() -> Bug:
-    real = Served.serve
-
-    async def serve(self: Served, *args: Any, **options: Any) -> None:
-        self._task = None
-        await real(self, *args, **options)
-
-    return instead(Served, "serve", serve)
 
 
 @bug

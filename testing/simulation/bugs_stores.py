@@ -9,7 +9,6 @@ from typing import Any
 from unittest import mock
 
 from ...delay_service.mover import Rung
-from ...delay_service.rules.ladder import Ladder
 from ...stores.queue import sqlite as queue_
 from ...stores.queue import sqlite_lease, sqlite_settle
 from ...stores.queue.sqlite_rows import id_number
@@ -159,11 +158,6 @@ def _takeover_without_waiting() -> Bug:
 
 
 @bug
-def _an_epoch_is_resumed_after_its_lease() -> Bug:
-    return instead(epoch_, "lapsed", lambda held_until, sent: False)
-
-
-@bug
 def _fences_start_again_in_a_new_epoch() -> Bug:
     def next_fence(self: Epoch, above: int = 0) -> int:
         self._fence += 1
@@ -193,11 +187,6 @@ def _a_park_is_not_written() -> Bug:
 
 
 # ---- the delay service
-
-
-@bug
-def _ladder_lets_go_early() -> Bug:
-    return instead(Ladder, "release_at", lambda self, entered, rung, due: entered)
 
 
 @bug

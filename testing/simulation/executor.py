@@ -35,6 +35,8 @@ PIPE = 0.0005
 START = 0.3
 #: How much faster than true time a clock may run that measures a pause.
 RHO = 0.01
+#: Seconds that a failed item waits at least when it did not ask for a time of its own (parts.DELAYS).
+LEAST_PAUSE = 2.0
 REAP = 0.002
 
 
@@ -195,8 +197,9 @@ class Kernel:
             return
         ended = _end_of(deed, run.stop)
         self._end(run, ended, "ok" if ended is None else Outcome(ended.outcome).name.lower())
-        if ended is not None and ended.outcome in (Outcome.RETRY, Outcome.THROTTLED) and ended.after is not None:
-            self.journal.expect_pause(run.execution.id, run.execution.n, self.world.now + ended.after / (1 + RHO))
+        if ended is not None and ended.outcome in (Outcome.RETRY, Outcome.THROTTLED):
+            pause = LEAST_PAUSE if ended.after is None else ended.after
+            self.journal.expect_pause(run.execution.id, run.execution.n, self.world.now + pause / (1 + RHO))
 
     def _end(self, run: Run, ended: Ended | None, how: str) -> None:
         del self.running[run.key]
