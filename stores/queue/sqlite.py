@@ -20,7 +20,7 @@ from ..config import StoresConfig
 from ..sqlite import Again, SqliteFile
 from .lifecycle import TERMINAL
 from .queue import NewItem, Status, Submitted, Tally
-from .sqlite_claims import renew
+from .sqlite_claims import keep_time, renew, start_clock
 from .sqlite_lease import Gates, claim
 from .sqlite_memory import Memory, rows_by_state
 from .sqlite_rows import BLOCKED, IDS, SCHEMA, created_at, first_id, id_number, json_text
@@ -47,7 +47,15 @@ class SqliteQueue:
 
     async def open(self) -> None:
         """Reads what must be known in memory. Harmless when open."""
-        await self._file.write(self._memory.reload)
+
+        def read(connection: sqlite3.Connection) -> None:
+            self._memory.reload(connection)
+            start_clock(connection, self._memory, self._ahead())
+
+        await self._file.write(read)
+
+    def _ahead(self) -> int:
+        return int((self._clock.wall() - self._clock.monotonic()) * 1e6)
 
     def _now(self) -> int:
         return int(self._clock.wall() * 1e6)
@@ -70,6 +78,7 @@ class SqliteQueue:
             raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
 
         def look(connection: sqlite3.Connection) -> Leased | Again:
+            keep_time(connection, memory, self._ahead())
             found = claim(connection, memory, demand, gates, seconds, share, self._now())
             return found if isinstance(found, Leased) else Again(found)
 
@@ -79,9 +88,12 @@ class SqliteQueue:
         memory = self._opened()
         if phase not in (State.CLAIMED, State.PROCESSING):
             raise InvalidRequest(f"a lease is renewed as claimed or processing, not as {phase.label}")
-        return await self._file.write(
-            lambda connection: renew(connection, memory, ids, fence, seconds, phase, self._now())
-        )
+
+        def prolong(connection: sqlite3.Connection) -> Renewed:
+            keep_time(connection, memory, self._ahead())
+            return renew(connection, memory, ids, fence, seconds, phase, self._now())
+
+        return await self._file.write(prolong)
 
     async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
         memory = self._opened()

@@ -17,7 +17,33 @@ from .sqlite_memory import Memory
 from .sqlite_rows import BLOCKED, CANCEL, IDS, id_number, id_text, json_text
 from .sqlite_settle import release_keys
 
+#: A wall clock that moved by so many µs against the monotonic one jumped; less is how clocks are kept right.
+JUMP = 1_000_000
+
 _decode = msgspec.json.Decoder().decode
+
+
+def keep_time(connection: sqlite3.Connection, memory: Memory, ahead: int) -> None:
+    """Moves the ends of all leases with a wall clock that jumped, so that none ends before its time (or long after
+    it): `ahead` is how far it is ahead of the monotonic clock now, µs. What it does while the store is closed is not
+    seen."""
+    jump = 0 if memory.ahead is None else ahead - memory.ahead
+    if memory.ahead is not None and abs(jump) < JUMP:
+        return
+    if jump:
+        connection.execute("UPDATE claims SET until = until + ?", (jump,))
+        for parts in memory.claims.values():
+            for part in parts:
+                part.until += jump
+        memory.soonest = min((part.until for parts in memory.claims.values() for part in parts), default=BLOCKED)
+    start_clock(connection, memory, ahead)
+
+
+def start_clock(connection: sqlite3.Connection, memory: Memory, ahead: int) -> None:
+    """Leases are right as they stand."""
+    connection.execute("DELETE FROM clock")
+    connection.execute("INSERT INTO clock VALUES (?)", (ahead,))
+    memory.ahead = ahead
 
 
 def renew(

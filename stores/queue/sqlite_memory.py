@@ -35,6 +35,7 @@ class Memory:
               while a gate keeps many items at the lane's head
     claims    fence → parts; each row of `claims` is one part, each leased item is out in exactly one
     soonest   at most the earliest end of a part's lease
+    ahead     µs that the wall clock was ahead of the monotonic one when leases were last right; None: not known yet
     """
 
     def __init__(self) -> None:
@@ -46,6 +47,7 @@ class Memory:
         self.passed: dict[int, tuple[frozenset[int], int]] = {}
         self.claims: dict[int, list[Part]] = {}
         self.soonest = BLOCKED
+        self.ahead: int | None = None
         self.fence = 0
         self.keyed = 0
         self.turn = 0
@@ -70,6 +72,7 @@ class Memory:
             part = Part(number, until, out[fence].intersection(json.loads(ids)))
             self.claims.setdefault(fence, []).append(part)
         self.soonest = min((part.until for parts in self.claims.values() for part in parts), default=BLOCKED)
+        self.ahead = next((row[0] for row in connection.execute("SELECT ahead FROM clock")), None)
         (self.fence,) = connection.execute("SELECT coalesce(max(fence), 0) FROM tasks").fetchone()
         (self.keyed,) = connection.execute("SELECT count(*) FROM keyed").fetchone()
         (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM tasks").fetchone()

@@ -33,6 +33,8 @@ from .plan import Deed
 #: Seconds that a frame takes between a supervisor and its executor, that starting a process takes, and reaping it.
 PIPE = 0.0005
 START = 0.3
+#: Seconds after a stall in which a timer that is over rings before anything else.
+AFTER_STALL = 1e-5
 #: How much faster than true time a clock may run that measures a pause.
 RHO = 0.01
 #: Seconds that a failed item waits at least when it did not ask for a time of its own (parts.DELAYS).
@@ -69,6 +71,7 @@ class Kernel:
         self._slots = executor.setup.slots
         self._deadman = Deadman(self._arm, self._clock)
         self._skew = 0.0
+        self._stalled_until = 0.0
         self._armed = 0
         self._rings = False  # the timer rang while the process was frozen
         self._missed: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
@@ -99,6 +102,9 @@ class Kernel:
     def thaw(self) -> None:
         """SIGCONT: a signal that waited is delivered first."""
         if not self.alive or not self.frozen:
+            return
+        if self.world.now < self._stalled_until:
+            self.world.at(self._stalled_until, self.thaw)
             return
         self.world.say(self.name, "thaws")
         if self._rings:
@@ -175,7 +181,8 @@ class Kernel:
         self.waiting.extend((key, frame, index) for index, key in enumerate(keys))
         if stalled:
             self.freeze()
-            self.world.after(stalled, self.thaw)
+            self._stalled_until = self.world.now + stalled + AFTER_STALL
+            self.thaw()
         self.later(0.0001, self._fill)
 
     def _fill(self) -> None:

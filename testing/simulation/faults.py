@@ -25,6 +25,7 @@ class Faults:
         self._hosts = hosts
         self._network = network
         self._journal = journal
+        self._copies: dict[str, bytes] = {}
         for host in hosts.values():
             host.ended = lambda host=host: self._ended(host)  # type: ignore[misc]
 
@@ -105,6 +106,12 @@ class Faults:
                 world.after(fault.seconds, self._after_point, host)
             case "executors":
                 self._on_executor(fault, host)
+            case "copy":
+                self._copies[fault.what] = host.disk.copy(fault.what)
+            case "restore":
+                host.kill()
+                host.disk.restore(fault.what, self._copies[fault.what])
+                world.after(fault.seconds, host.start)
 
     def _again(self, host: Host) -> None:
         host.kill("its drain is over")

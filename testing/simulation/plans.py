@@ -16,8 +16,10 @@ FAULTS = 7
 BRING, STRIKE, CALM = 40.0, 45.0, 75.0
 #: How much a clock may drift.
 RHO = 0.01
-#: How far a wall clock may jump, seconds: less than the shortest lease, and within what a story waits.
-JUMP = 15.0
+#: How far a wall clock may jump ahead, seconds: beyond every lease; and back: what is due later must still end in time.
+AHEAD, BACK = 3600.0, 15.0
+#: Seconds within which the stores' process should not die after such a jump.
+UNSEEN = 10.0
 #: Moments around durable writes at which a host may die.
 POINTS = [f"{file}: {when} commit" for file in ("queue", "log", "delay", "state") for when in ("before", "after")]
 
@@ -31,9 +33,11 @@ def plan_of(seed: int) -> Plan:
     names = ["store", "delay", "tailer1", "tailer2", "client"] if apart else ["node", "client"]
     names += [f"scheduler{number + 1}" for number in range(schedulers)]
     names += [f"worker{number + 1}" for number in range(workers)]
+    items = tuple(_item(random, n) for n in range(random.randint(*ITEMS)))
+    faults = sorted((_fault(random, names) for _ in range(random.randint(0, FAULTS))), key=lambda each: each.at)
     return Plan(
         seed=seed,
-        items=tuple(_item(random, n) for n in range(random.randint(*ITEMS))),
+        items=items,
         faults=tuple(
             sorted((_fault(random, names) for _ in range(random.randint(0, FAULTS))), key=lambda each: each.at)
         ),
@@ -45,6 +49,19 @@ def plan_of(seed: int) -> Plan:
         rates={name: _rate(random) for name in names},
         calm=CALM,
     )
+
+
+def _seen(faults: list[Fault], stores: str) -> list[Fault]:
+    """The same, without jumps of the stores' clock that nobody could see: a process notices one at its next claim or
+    renewal, not when it dies before."""
+    return [
+        replace(each, amount=min(each.amount, BACK))
+        if each.kind == "jump"
+        and each.host == stores
+        and any(other.host == stores and each.at < other.at < each.at + UNSEEN for other in faults)
+        else each
+        for each in faults
+    ]
 
 
 def _rate(random: Random) -> float:
@@ -111,7 +128,8 @@ def _fault(random: Random, names: list[str]) -> Fault:
             what, amount = random.choice(_WEATHER)
             fault = replace(fault, host="", what=what, amount=amount)
         case "jump":
-            fault = replace(fault, amount=random.choice((-1, 1)) * _log_uniform(random, 0.5, JUMP), seconds=0.0)
+            jump = _log_uniform(random, 0.5, AHEAD) if random.random() < 0.5 else -_log_uniform(random, 0.5, BACK)
+            fault = replace(fault, amount=jump, seconds=0.0)
         case "drain":
             fault = replace(fault, seconds=15.0)
     return fault

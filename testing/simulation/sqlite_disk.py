@@ -22,11 +22,15 @@ class Disk:
     def connect(self, name: str) -> sqlite3.Connection:
         """The database, made where it is missing."""
         if name not in self._files:
-            connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512)
-            connection.execute("PRAGMA foreign_keys=ON")
-            connection.execute("PRAGMA temp_store=MEMORY")
-            self._files[name] = connection
+            self._files[name] = self._empty()
         return self._files[name]
+
+    @staticmethod
+    def _empty() -> sqlite3.Connection:
+        connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512)
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA temp_store=MEMORY")
+        return connection
 
     def rows(self, name: str, query: str, values: tuple[object, ...] = ()) -> list[Any]:
         """What a query finds; nothing where its table does not exist yet."""
@@ -41,6 +45,8 @@ class Disk:
 
     def restore(self, name: str, copy: bytes) -> None:
         """Puts an older copy in the place of a database that nobody has open."""
+        self._files[name].close()
+        self._files[name] = self._empty()
         self._files[name].deserialize(copy)
 
     def close(self) -> None:

@@ -53,6 +53,28 @@ def test_a_frozen_worker_is_given_up_and_its_items_run_elsewhere() -> None:
     assert told.runs == 2
 
 
+def test_a_wall_clock_that_jumps_ends_no_claim() -> None:
+    # Given an item of the queue that runs for a while
+    item = Item(0, "queue", 1.0, (Deed("ok", 30.0),))
+    # When the clock of its store jumps beyond every lease, ahead and back again
+    faults = (Fault(5.0, "jump", "node", amount=3600.0), Fault(9.0, "jump", "node", amount=-3600.0))
+    told = Story(Plan(1, (item,), faults)).tell()
+    # Then it runs once
+    assert told.wrong == []
+    assert told.runs == 1
+
+
+def test_a_queue_put_back_to_an_older_copy_hands_out_under_higher_fences() -> None:
+    # Given an item that was handed out after its queue was copied
+    item = Item(0, "queue", 1.0, (Deed("ok", 100.0, stubborn=True), Deed("ok", 0.1)), delay=3.0)
+    # When the copy takes the queue's place, and its process is started only after the lease of a source
+    faults = (Fault(3.0, "copy", "node", what="queue"), Fault(8.0, "restore", "node", what="queue", seconds=37.0))
+    told = Story(Plan(1, (item,), faults, calm=90.0)).tell()
+    # Then it runs again, when nothing of it runs any more
+    assert told.wrong == []
+    assert told.runs == 2
+
+
 def test_what_still_fails_is_made_small() -> None:
     assert fewer(list(range(40)), lambda some: {7, 31} <= set(some)) == [7, 31]
     assert fewer([1, 2, 3], lambda some: True) == []

@@ -220,3 +220,24 @@ def test_a_text_that_is_no_id_is_no_number(text: str) -> None:
 
 def test_an_id_is_sixteen_digits() -> None:
     assert id_number(id_text(12345)) == 12345
+
+
+async def test_a_wall_clock_that_jumps_ends_no_lease_before_its_time(file: SqliteFile, clock: ManualClock) -> None:
+    # Given an item that is out for half a minute
+    queue = await opened(file, clock)
+    await queue.submit([NewItem(KIND, b"one")])
+    leased = await queue.lease(ALL, 30.0, 0.0)
+    assert leased is not None
+    # When the wall clock jumps far ahead, and then far back
+    clock.jump(3600.0)
+    assert await queue.lease(ALL, 30.0, 0.0) is None
+    clock.advance(20.0)
+    clock.jump(-7200.0)
+    assert await queue.lease(ALL, 30.0, 0.0) is None
+    # Then its lease ends in its time, and not later
+    clock.advance(9.0)
+    assert await queue.lease(ALL, 30.0, 0.0) is None
+    clock.advance(2.0)
+    again = await queue.lease(ALL, 30.0, 0.0)
+    assert again is not None
+    assert again.fence > leased.fence
