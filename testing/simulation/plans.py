@@ -38,9 +38,7 @@ def plan_of(seed: int) -> Plan:
     return Plan(
         seed=seed,
         items=items,
-        faults=tuple(
-            sorted((_fault(random, names) for _ in range(random.randint(0, FAULTS))), key=lambda each: each.at)
-        ),
+        faults=tuple(_seen(faults, names[0])),
         apart=apart,
         schedulers=schedulers,
         workers=workers,
