@@ -16,7 +16,8 @@ FAULTS = 7
 BRING, STRIKE, CALM = 40.0, 45.0, 75.0
 #: How much a clock may drift.
 RHO = 0.01
-#: How far a wall clock may jump ahead, seconds: beyond every lease; and back: what is due later must still end in time.
+#: How far the wall clock of the stores may jump ahead, seconds: beyond every lease; and back, and that of any other
+#: host: a due time may be another host's, and what is due later must still end in time.
 AHEAD, BACK = 3600.0, 15.0
 #: Seconds within which the stores' process should not die after such a jump.
 UNSEEN = 10.0
@@ -126,7 +127,8 @@ def _fault(random: Random, names: list[str]) -> Fault:
             what, amount = random.choice(_WEATHER)
             fault = replace(fault, host="", what=what, amount=amount)
         case "jump":
-            jump = _log_uniform(random, 0.5, AHEAD) if random.random() < 0.5 else -_log_uniform(random, 0.5, BACK)
+            ahead = AHEAD if fault.host == names[0] else BACK
+            jump = _log_uniform(random, 0.5, ahead) if random.random() < 0.5 else -_log_uniform(random, 0.5, BACK)
             fault = replace(fault, amount=jump, seconds=0.0)
         case "drain":
             fault = replace(fault, seconds=15.0)

@@ -111,10 +111,11 @@ NEW_SCHEDULER = _plan([_order(), _queued(1)], [Fault(3.0, "kill", "scheduler1", 
 
 #: The same, several times, with more work than fits.
 NEW_SCHEDULERS = _plan(
-    [_order(n, 1.0, (Deed("ok", 3.0),)) for n in range(40)],
-    [Fault(at, "kill", "scheduler1", seconds=0.2) for at in (3.0, 40.0, 80.0)],
+    [_order(n, 1.0, (Deed("ok", 3.0),)) for n in range(200)],
+    [Fault(at, "kill", "scheduler1", seconds=0.2) for at in (3.0, 33.0, 63.0, 93.0)],
     slots=1,
     calm=120.0,
+    patience=500.0,
 )
 
 #: An outcome is on its way when the connection breaks.

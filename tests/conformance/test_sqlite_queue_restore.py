@@ -61,7 +61,7 @@ async def test_fences_rise_although_the_clock_was_set_back(tmp_path: Path) -> No
         first = await store.engine.lease(ANY, LEASE, 0)
         assert first is not None
         await store.reopen()
-        store.clock.jump(LEASE + 1)
+        store.clock.advance(LEASE + 1)
         second = await store.engine.lease(ANY, LEASE, 0)
         assert second is not None
         assert second.fence > first.fence
