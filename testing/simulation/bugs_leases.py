@@ -17,7 +17,6 @@ from ...sdk.model import lease
 from ...sdk.model.workload import INDEX_BITS
 from ...sdk.wire.link import Link
 from ...tailers import session as session_
-from ...tailers.rules.credit import Credit
 from ...tailers.session import SchedulerSession
 from .host import here
 from .planting import Bug, bug, instead
@@ -158,12 +157,15 @@ def _unacknowledged_frames_are_not_sent_again() -> Bug:
 
 @bug
 def _credit_leaks_at_a_reconnect() -> Bug:
-    def reset(self: Credit) -> None:
-        out, total = self._out, self.out
-        self.__init__()  # type: ignore[misc]
-        self._out, self.out = out, total
+    real = SchedulerSession.lost
 
-    return instead(Credit, "reset", reset)
+    def lost(self: SchedulerSession) -> None:
+        out, total = dict(self.credit._out), self.credit.out
+        real(self)
+        self.credit._out.update(out)
+        self.credit.out = total
+
+    return instead(SchedulerSession, "lost", lost)
 
 
 def _now() -> float:
