@@ -1,16 +1,21 @@
 """Which items are running, in memory that a supervisor can read after their process has died.
 
 One 8-byte cell per slot holds the key of what runs in it (0: nothing), so knowing the suspects of a crash costs one
-store per item and no message. The first cell is the event loop's heartbeat.
+store per item and no message. The first cell is the event loop's heartbeat. Behind the cells is room for one progress
+note: a frame that was not sent yet dies with its process, this does not.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import struct
 import tempfile
 
 _CELL = 8
+#: A note's key, its length, its text: 1024 characters of UTF-8.
+_NOTE = struct.Struct("=QI")
+_TEXT = 4096
 
 
 class Board:
@@ -18,8 +23,9 @@ class Board:
 
     def __init__(self, fd: int, slots: int) -> None:
         self.fd = fd
-        self._map = mmap.mmap(fd, _CELL * (slots + 1))
-        self.cells = memoryview(self._map).cast("Q")
+        self._note = _CELL * (slots + 1)
+        self._map = mmap.mmap(fd, self._note + _NOTE.size + _TEXT)
+        self.cells = memoryview(self._map)[: self._note].cast("Q")
 
     @classmethod
     def create(cls, slots: int) -> Board:
@@ -29,12 +35,26 @@ class Board:
         else:
             with tempfile.TemporaryFile() as file:
                 fd = os.dup(file.fileno())
-        os.ftruncate(fd, _CELL * (slots + 1))
+        os.ftruncate(fd, _CELL * (slots + 1) + _NOTE.size + _TEXT)
         return cls(fd, slots)
 
     def running(self) -> set[int]:
         """Keys of what runs, or ran when the process died."""
         return set(self.cells[1:]) - {0}
+
+    def write_note(self, key: int, note: str) -> None:
+        """Keeps the last note of the one item that runs here."""
+        text = note.encode("utf-8", "replace")[:_TEXT]
+        start = self._note + _NOTE.size
+        _NOTE.pack_into(self._map, self._note, 0, 0)  # while the text changes there is none
+        self._map[start : start + len(text)] = text
+        _NOTE.pack_into(self._map, self._note, key, len(text))
+
+    def last_note(self) -> tuple[int, str]:
+        """The item (0: none) and its note."""
+        key, length = _NOTE.unpack_from(self._map, self._note)
+        start = self._note + _NOTE.size
+        return key, self._map[start : start + min(length, _TEXT)].decode("utf-8", "replace")
 
     def last_beat(self) -> float:
         """CLOCK_MONOTONIC seconds of the event loop's last turn of its heartbeat; 0: none yet."""

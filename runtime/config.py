@@ -6,7 +6,7 @@ import os
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..sdk.config import Seconds
+from ..sdk.config import Bytes, Seconds
 
 
 class WorkerConfig(BaseModel):
@@ -18,6 +18,11 @@ class WorkerConfig(BaseModel):
     isolated          processes of each `isolation="process"` pool; default: one per processor
     suspects          processes in which suspects of a crash run, one each; there only while there are some. Default:
                       four per processor, since most of them wait rather than compute
+    quarantine_memory memory a suspect may allocate, on top of what its process had when it was ready; 0: as much as it
+                      likes. Default: 1 GiB, more than most functions ever need, and stopped long before the
+                      machine's own killer would have to choose whom it ends
+    memory            the same for each executor of ordinary pools, by pool: `{default: 4GiB}`. Default: none is bound,
+                      since many runs share an executor and only the operator knows what they need together
     max_runs          runs after which an isolated process is replaced, so that leaks stay small
     load_limit        seconds in which a process must have loaded its modules, else it is ended and started again
     grace             seconds that running functions get when the worker drains
@@ -34,6 +39,8 @@ class WorkerConfig(BaseModel):
     threads: int = Field(32, ge=1, le=1_000)
     isolated: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
     suspects: int = Field(default_factory=lambda: 4 * (os.cpu_count() or 1), ge=1, le=256)
+    quarantine_memory: Bytes = Field(1 << 30, ge=0)
+    memory: dict[str, Bytes] = Field(default_factory=dict)
     max_runs: int = Field(100, ge=1)
     load_limit: Seconds = Field(120.0, gt=0, le=3_600)
     grace: Seconds = Field(30.0, ge=0, le=86_400)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from itertools import repeat
 from typing import Any
@@ -36,7 +37,9 @@ POLL = 0.001
 
 
 class Engine:
-    """`send` writes a frame to the supervisor; it is called on the loop only.
+    """`send` writes a frame to the supervisor; it is called on the loop only. `bound` says how much memory functions
+    may have, empty if they are not bounded; `spent` is called when the only item that ran has used it up and ended:
+    what it left behind must not be missed by the next.
 
     Invariants: an item that was admitted is waiting, running (its key is on the board) or ended, and ends by exactly
     one row; `deadman.left` counts every row that was sent.
@@ -53,6 +56,8 @@ class Engine:
         board: Board,
         deadman: Deadman,
         send: Callable[[Any], None],
+        bound: str = "",
+        spent: Callable[[], None] = lambda: None,
     ) -> None:
         self._functions = functions
         self._slots = slots
@@ -61,6 +66,10 @@ class Engine:
         self._board = board
         self._deadman = deadman
         self._send = send
+        self._bound = bound
+        self._spent = spent
+        self._spender = 0
+        self._alone = slots + threads <= 2
         self._loop = asyncio.get_running_loop()
         self._clean = contextvars.copy_context()
         self._entries: dict[int, Entry] = {}
@@ -153,6 +162,7 @@ class Engine:
         self._runners.append(runner)
         context = self._clean.copy()
         runner.task = asyncio.Task(self._runner(runner, context.copy()), loop=self._loop, context=context)
+        runner.task.add_done_callback(_fail_loudly)
 
     def _replace(self, runner: Runner) -> None:
         """A function left its runner changed (context variables, a stray cancellation): a clean one takes its place."""
@@ -185,7 +195,7 @@ class Engine:
                 value = await entry.call(**arguments)
                 ended = None if value is None else attempt.returned(encode_result(value), self._result_bytes)
             except BaseException as error:
-                ended = attempt.raised(error, runner.stop, entry.timeout)
+                ended = self._raised(key, error, runner.stop, entry.timeout)
             if ended is None or (ended.result is not None and not frame.wants_result):
                 self._succeeded.append(key)
                 if not self._flushing:
@@ -217,16 +227,25 @@ class Engine:
                 self.hard[key] = (deadline + self._grace, entry.timeout)
             arguments = entry.decode(payload)
             if entry.context:
-                arguments[entry.context] = run.context = make_context(
-                    item, deadline, lambda key, note: self._from_thread(self._note, key, note)
-                )
+                arguments[entry.context] = run.context = make_context(item, deadline, self._note_from_thread)
             value = self._clean.copy().run(entry.call, **arguments)
             ended = None if value is None else attempt.returned(encode_result(value), self._result_bytes)
         except BaseException as error:
-            ended = attempt.raised(error, run.stop, entry.timeout)
+            ended = self._raised(key, error, run.stop, entry.timeout)
         if deadline is not None:
             self.hard.pop(key, None)
         return None if ended is not None and ended.result is not None and not frame.wants_result else ended
+
+    def _note_from_thread(self, key: int, note: str) -> None:
+        if self._alone:
+            self._board.write_note(key, note)
+        self._from_thread(self._note, key, note)
+
+    def _raised(self, key: int, error: BaseException, stop: Stop, timeout: float | None) -> Ended:
+        if self._bound and attempt.out_of_memory(error):
+            traceback.clear_frames(error.__traceback__)  # frees what the function held: even to report needs memory
+            self._spender = key
+        return attempt.raised(error, stop, timeout, self._bound)
 
     def _from_thread(self, call: Callable[..., Any], *arguments: Any) -> None:
         self._loop.call_soon_threadsafe(call, *arguments)
@@ -268,10 +287,13 @@ class Engine:
         if not self._polling and not self._threads.rest():
             self._polling = True
             self._loop.call_later(POLL, self._poll)
+        if self._spender and self._alone and any(row[0] == self._spender for row in ended):
+            return self._spent()
         if succeeded or ended:
             self._succeeded, self._ended = [], []
             self._send(Done(succeeded, ended))
             self._deadman.left(len(succeeded) + len(ended))
+        return None
 
     def _poll(self) -> None:
         self._polling = False
@@ -291,6 +313,8 @@ class Engine:
         return self._succeeded, self._ended
 
     def _note(self, key: int, note: str) -> None:
+        if self._alone:
+            self._board.write_note(key, note)
         if not self._notes:
             self._loop.call_later(NOTES_EVERY, self._flush_notes)
         self._notes[key] = note
@@ -298,3 +322,9 @@ class Engine:
     def _flush_notes(self) -> None:
         notes, self._notes = self._notes, {}
         self._send(Notes(list(notes.items())))
+
+
+def _fail_loudly(task: asyncio.Task[None]) -> None:
+    """A runner that ends by an exception of its own (no memory) is told to the loop's handler: its item has no end."""
+    if not task.cancelled():
+        task.result()

@@ -19,17 +19,38 @@ from typing import Any
 
 from ..sdk import telemetry
 from ..sdk.model.errors import TailraceError
+from ..sdk.model.units import size_text
+from . import memory
 from .board import Board
 from .deadman import Deadman
 from .engine import Engine
-from .frames import Assign, Dying, Failed, Frames, Notes, Quit, Ready, Release, Setup, StopItems, Timer, encode, row_of
+from .frames import (
+    Assign,
+    Dying,
+    EndRow,
+    Failed,
+    Frames,
+    Notes,
+    Quit,
+    Ready,
+    Release,
+    Setup,
+    StopItems,
+    Timer,
+    encode,
+    row_of,
+)
 from .loader import load_functions
 from .rules import attempt
+from .rules.suspicion import EXHAUSTED
+from .threads import THREAD
 
 #: Exit code of a process that ended itself because of what one of its items did.
 CULPRIT = 70
 #: The loop's heartbeat, seconds.
 BEAT = 1.0
+#: Name of the thread that listens to the control socket.
+CONTROL = "tailrace-control"
 
 
 class Work(asyncio.Protocol):
@@ -104,9 +125,14 @@ class Executor:
             board=self._board,
             deadman=self._deadman,
             send=self.send,
+            bound=f"{size_text(setup.memory)} ({setup.memory_from})" if setup.memory else "",
+            spent=self._spent,
         )
         self._beat()
-        threading.Thread(target=self._listen, args=(setup, self._engine), name="tailrace-control", daemon=True).start()
+        threading.Thread(target=self._listen, args=(setup, self._engine), name=CONTROL, daemon=True).start()
+        if setup.memory:
+            memory.bound(setup.memory)
+            memory.end_when_exhausted(self._loop, {CONTROL, THREAD}, lambda: end_process(EXHAUSTED))
         self.send(Ready())
         return None
 
@@ -155,20 +181,24 @@ class Executor:
     def _die(self, engine: Engine, why: str, key: int, ended: Any) -> None:
         """Last words, then the end; on the loop if it still turns, so that nothing it is sending gets lost."""
         spoken = threading.Event()
-
-        def die() -> None:
-            with self._dying:
-                succeeded, rows = engine.unreported()
-                words = Dying(why, row_of(key, ended) if key else None, list(succeeded), list(rows))
-                with contextlib.suppress(OSError):
-                    self._control.settimeout(2.0)
-                    self._control.sendall(encode(words))
-                spoken.set()
-                end_process(CULPRIT)
-
-        self._loop.call_soon_threadsafe(die)
+        culprit = row_of(key, ended) if key else None
+        self._loop.call_soon_threadsafe(self._speak_and_end, engine, why, culprit, spoken)
         if not spoken.wait(0.5):
-            die()
+            self._speak_and_end(engine, why, culprit, spoken)
+
+    def _speak_and_end(self, engine: Engine, why: str, culprit: EndRow | None, spoken: threading.Event) -> None:
+        with self._dying:
+            succeeded, rows = engine.unreported()
+            with contextlib.suppress(OSError):
+                self._control.settimeout(2.0)
+                self._control.sendall(encode(Dying(why, culprit, list(succeeded), list(rows))))
+            spoken.set()
+            end_process(CULPRIT)
+
+    def _spent(self) -> None:
+        """An item used its memory up and has ended: the next one shall find all of it in a fresh process."""
+        assert self._engine is not None
+        self._speak_and_end(self._engine, "its memory was used up", None, threading.Event())
 
 
 def end_process(code: int) -> None:
@@ -208,7 +238,10 @@ def main() -> None:
     while not quitting:
         # A task of a user's that raises SystemExit or KeyboardInterrupt ends the loop's run, not this process.
         with contextlib.suppress(SystemExit, KeyboardInterrupt):
-            loop.run_forever()
+            try:
+                loop.run_forever()
+            except MemoryError:  # an ordinary exit would wait for the functions' threads
+                end_process(EXHAUSTED)
             quitting = True
     end_process(0)
 

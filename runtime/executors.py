@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -24,6 +26,11 @@ from .rules.suspicion import Death
 
 #: Kinds named at once to one executor; beyond it numbering starts again.
 KIND_TABLE = 65_536
+
+
+def peak_memory(used: resource.struct_rusage) -> int:
+    """Bytes: Linux counts in KiB, macOS in bytes."""
+    return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class _Pipe(asyncio.Protocol):
@@ -77,6 +84,7 @@ class ExecutorProcess:
         self.culprits: dict[int, Ended] = {}
         self.kinds: dict[Kind, int] = {}
         self.started = 0.0  # loop time
+        self.given = 0.0  # loop time when its only item was sent; 0: it runs several at once
         self.was_running: set[int] = set()  # what ran in it when it died
         self.dead = asyncio.Event()
         self.board = Board.create(setup.slots + setup.threads)
@@ -88,6 +96,7 @@ class ExecutorProcess:
         self._sockets: list[socket.socket] = []
         self._pipes: list[_Pipe] = []
         self._process: subprocess.Popen[bytes] | None = None
+        self._floor = 0
 
     @property
     def pid(self) -> int:
@@ -109,6 +118,7 @@ class ExecutorProcess:
         for end in theirs:
             end.close()
         self.started = self._loop.time()
+        self._floor = peak_memory(resource.getrusage(resource.RUSAGE_SELF))
         threading.Thread(target=self._reap, args=(self._process,), name="tailrace-reap", daemon=True).start()
         self._sockets = list(ours)
         for end, kind in zip(ours, (Ready | Failed | Done | Notes, Dying), strict=True):
@@ -159,11 +169,15 @@ class ExecutorProcess:
             self._on_frame(self, frame)
 
     def _reap(self, process: subprocess.Popen[bytes]) -> None:
-        code = process.wait()
+        try:
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode, peak = os.waitstatus_to_exitcode(status), peak_memory(used)
+        except ChildProcessError:  # it has ended, but somebody told the kernel to keep no record of such
+            process.returncode, peak = 0, 0
         with contextlib.suppress(RuntimeError):  # the loop has ended: nobody is left to tell
-            self._loop.call_soon_threadsafe(self._reaped, code)
+            self._loop.call_soon_threadsafe(self._reaped, process.returncode, peak, time.monotonic())
 
-    def _reaped(self, code: int) -> None:
+    def _reaped(self, code: int, peak: int, when: float) -> None:
         for end, pipe, transport in zip(self._sockets, self._pipes, self._transports, strict=False):
             transport.pause_reading()
             with contextlib.suppress(OSError):  # would block: that was all
@@ -172,9 +186,21 @@ class ExecutorProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)  # what it started must not outlive it
         self.was_running = self.board.running()
+        key, note = self.board.last_note()
+        if key in self.live:
+            self.notes[key] = note
         self.close()
         self.ready = False
-        death = Death(code, self.why, self.culprits or None, alone=self.setup.slots + self.setup.threads <= 2)
+        death = Death(
+            code,
+            self.why,
+            self.culprits or None,
+            alone=self.setup.slots + self.setup.threads <= 2,
+            ran=when - self.given if self.given and self.live else 0.0,
+            peak=peak,
+            floor=self._floor,
+            bound=self.setup.memory,
+        )
         self._on_death(self, death)
         self.dead.set()
 

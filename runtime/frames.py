@@ -28,7 +28,8 @@ ExtraRow = tuple[str, tuple[tuple[str, str], ...], int, float, str]
 
 
 class Setup(msgspec.Struct, array_like=True, tag="setup"):
-    """The first frame to an executor: what to load and its bounds."""
+    """The first frame to an executor: what to load and its bounds. `memory` is in bytes (0: unbounded), `memory_from`
+    the setting it comes from."""
 
     modules: list[str]
     path: list[str]
@@ -38,6 +39,8 @@ class Setup(msgspec.Struct, array_like=True, tag="setup"):
     result_bytes: int
     timeout_grace: float
     block_limit: float
+    memory: int = 0
+    memory_from: str = ""
 
 
 class Assign(msgspec.Struct, array_like=True, tag="assign"):

@@ -210,6 +210,7 @@ class Pool:
             assert row is not None
             batch, index = row
             executor = min(able, key=lambda one: len(one.live))
+            executor.given = self._loop.time() if self.one_at_a_time else 0.0
             batch.send(executor, index, index + 1, self._reports.earliest((row_key(row),)))
 
     def _able(self) -> list[ExecutorProcess]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from ..sdk.model.errors import UserError
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, Ended, Flight
 from .batch import Batch
@@ -64,16 +65,23 @@ class Supervisor:
             by_pool.setdefault(function.spec.pool, []).append(name)
             isolated[function.spec.pool] = function.spec.isolation == "process"
         config = self._config
+        if strange := sorted(config.memory.keys() - by_pool.keys()):
+            raise UserError(
+                f"memory: there is no pool {strange[0]!r}; expected one of {', '.join(sorted(by_pool))}: "
+                "correct its name in the worker's configuration, or name that pool at a function"
+            )
         pool = partial(Pool, reports=self._reports, load_limit=config.load_limit, process=self._process)
         for name, functions in by_pool.items():
-            alone = self._setup(functions, 1, 1)
+            bound = (config.memory.get(name, 0), f"memory of pool {name!r}")
             if isolated[name]:
+                alone = self._setup(functions, 1, 1, *bound)
                 self._pools[name] = pool(name, alone, config.isolated, max_runs=config.max_runs)
             else:
                 # A pool of `def` functions only has no use for more slots than threads.
                 plain = not any(self._loaded.functions[function].is_async for function in functions)
-                setup = self._setup(functions, config.threads if plain else config.slots, config.threads)
+                setup = self._setup(functions, config.threads if plain else config.slots, config.threads, *bound)
                 self._pools[name] = pool(name, setup, config.executors)
+            alone = self._setup(functions, 1, 1, config.quarantine_memory, "quarantine_memory")
             self._quarantine[name] = pool(f"{name} (alone)", alone, config.suspects, fresh=True)
         async with asyncio.TaskGroup() as group:
             for each in self._pools.values():
@@ -156,7 +164,7 @@ class Supervisor:
     def _all(self) -> list[Pool]:
         return [*self._pools.values(), *self._quarantine.values()]
 
-    def _setup(self, functions: list[str], slots: int, threads: int) -> Setup:
+    def _setup(self, functions: list[str], slots: int, threads: int, memory: int, memory_from: str) -> Setup:
         config = self._config
         return Setup(
             modules=list(self._loaded.modules),
@@ -167,4 +175,6 @@ class Supervisor:
             result_bytes=config.result_bytes,
             timeout_grace=config.timeout_grace,
             block_limit=config.loop_block_limit,
+            memory=memory,
+            memory_from=memory_from,
         )

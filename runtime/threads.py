@@ -14,6 +14,9 @@ from .entry import Item
 from .rules.attempt import Stop
 from .rules.dispatch import Waiting
 
+#: Name of these threads.
+THREAD = "tailrace-run"
+
 
 class Run:
     """One item in a thread, for those who want to stop it."""
@@ -77,7 +80,8 @@ class Threads:
             self._rousing = True
             cell = self._first_cell + len(self._runs)
             self._runs.append(None)
-            threading.Thread(target=self._work, args=(len(self._runs) - 1, cell), daemon=True).start()
+            place = (len(self._runs) - 1, cell)
+            threading.Thread(target=self._work, args=place, name=THREAD, daemon=True).start()
 
     def take(self, wanted: Callable[[Item], bool]) -> list[Item]:
         """Removes and returns items that have not started."""

@@ -10,11 +10,13 @@
 | ran past its timeout                         | retry     | yes           |
 | was cancelled by its owner                   | cancelled | -             |
 | was stopped because its lease or worker ends | lost      | no            |
+| found no memory left below its process's bound | retry   | yes           |
 | raised anything else, whatever it is         | retry     | yes           |
 """
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 from types import TracebackType
 
@@ -27,6 +29,8 @@ from ...sdk.model.workload import Ended
 REASON_LENGTH = 2048
 TAIL_FRAMES = 5
 TEXT_LENGTH = 1024
+#: Causes of an exception that are looked at.
+CAUSES = 8
 
 
 class Stop(IntEnum):
@@ -54,9 +58,10 @@ def returned(result: bytes, limit: int) -> Ended | None:
     return Ended(Outcome.SUCCESS, result=result)
 
 
-def raised(error: BaseException, stop: Stop = Stop.NONE, timeout: float | None = None) -> Ended:
+def raised(error: BaseException, stop: Stop = Stop.NONE, timeout: float | None = None, bound: str = "") -> Ended:
     """The end of a run that raised. `stop` says whether we asked it to: then that is why it ended, whatever it raised
-    on the way out, except that a signal it raised on purpose is heard."""
+    on the way out, except that a signal it raised on purpose is heard. `bound` says how much memory it may have, when
+    that is bounded, and where that is set."""
     match error:
         case Fatal():
             return Ended(Outcome.FATAL, _bounded(error.reason or "the function raised Fatal"))
@@ -70,7 +75,20 @@ def raised(error: BaseException, stop: Stop = Stop.NONE, timeout: float | None =
             return Ended(Outcome.THROTTLED, _bounded(error.reason + complaint), after)
     if stop is not Stop.NONE:
         return stopped(stop, timeout)
-    return Ended(Outcome.RETRY, _bounded(f"{_headline(error)}{_tail(error.__traceback__)}"))
+    where = f"out of memory, it may have {bound}: " if bound and out_of_memory(error) else ""
+    return Ended(Outcome.RETRY, _bounded(f"{where}{_headline(error)}{_tail(error.__traceback__)}"))
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an allocation that was refused is what it raised, or what made it raise."""
+    cause: BaseException | None = error
+    for _ in range(CAUSES):
+        if cause is None:
+            return False
+        if isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.errno == errno.ENOMEM):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def stopped(stop: Stop, timeout: float | None = None) -> Ended:

@@ -13,7 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ...sdk.model.outcome import Outcome
+from ...sdk.model.units import size_text
 from ...sdk.model.workload import Ended
+
+#: Exit code of a process that ended itself because its executor, rather than a function, found no memory.
+EXHAUSTED = 71
+#: Characters of a progress note that a reason repeats; the whole note stands beside it.
+NOTE_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +30,20 @@ class Death:
     why       set when it was ended on purpose (its lease's timer, a timeout, a drain …); empty: nobody meant to
     culprits  items whose doing it was, with their end; only with `why`
     alone     the process ran one item at a time, so whatever ran is certainly what ended it
+    ran       seconds since that item was given to it; 0: it ran several
+    peak      most memory that it ever held, bytes, as the kernel counted until it was reaped; 0: not known
+    floor     bytes below which a peak tells nothing: the kernel lets a process begin with that of its parent
+    bound     bytes its functions could allocate; 0: unbounded
     """
 
     code: int
     why: str = ""
     culprits: Mapping[int, Ended] | None = None
     alone: bool = False
+    ran: float = 0.0
+    peak: int = 0
+    floor: int = 0
+    bound: int = 0
 
 
 def cause(code: int) -> str:
@@ -40,6 +54,22 @@ def cause(code: int) -> str:
         return f"was killed by {signal.Signals(-code).name}"
     except ValueError:
         return f"was killed by signal {-code}"
+
+
+def epitaph(death: Death, others: int = 0, note: str = "") -> str:
+    """What is known of a death, for whoever looks at the dead letter: cause, age, memory and the last progress note."""
+    words = (
+        "the process ran out of memory "
+        if death.bound and death.code == EXHAUSTED
+        else f"the process {cause(death.code)} "
+    )
+    words += f"after it ran {death.ran:.3g} s" if death.ran else "while it ran"
+    if others:
+        words += f", with {others} others running"
+    if death.peak:
+        words += f", at {'most ' if death.peak <= death.floor else ''}{size_text(death.peak)} of memory"
+        words += f" (it may allocate {size_text(death.bound)})" if death.bound else ""
+    return f"{words}; last note: {note[:NOTE_LENGTH]}" if note else words
 
 
 def by_deadline(code: int) -> bool:
@@ -64,8 +94,6 @@ def verdicts(
         elif why:
             ends[item] = Ended(Outcome.LOST, f"its process was ended: {why}", progress=note)
         else:
-            certain = "" if death.alone or len(suspects) == 1 else f", with {len(suspects) - 1} others running"
-            ends[item] = Ended(
-                Outcome.LOST, f"the process {cause(death.code)} while it ran{certain}", crashed=True, progress=note
-            )
+            reason = epitaph(death, 0 if death.alone else len(suspects) - 1, note)
+            ends[item] = Ended(Outcome.LOST, reason, crashed=True, progress=note)
     return ends

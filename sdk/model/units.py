@@ -49,6 +49,16 @@ def size(value: int | str) -> int:
     raise InvalidRequest(f'{value!r} is not a size: expected bytes, or text like "64KiB" or "16MiB"')
 
 
+def size_text(value: int) -> str:
+    """A size for people, three digits: `812 MiB`, `1.5 GiB`."""
+    amount = float(value)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1000:
+            return f"{amount:.3g} {unit}"
+        amount /= 1024
+    return f"{amount:.4g} TiB"
+
+
 def duration_text(value: float) -> str:
     """The shortest text that `seconds` reads back as `value` (to the millisecond)."""
     left = round(value * 1000)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +26,12 @@ async def greet(name: str) -> str:
 @tailrace.function
 def fail(reason: str) -> None:
     raise tailrace.Fatal(reason)
+
+@tailrace.function(retry=tailrace.Retry(max_crashes=2))
+def crash(ctx: tailrace.Context) -> None:
+    import os, signal
+    ctx.progress("page 7")
+    os.kill(os.getpid(), signal.SIGKILL)
 '''
 
 
@@ -113,6 +120,23 @@ def test_a_dead_letter_keeps_its_reason_and_payload(up: Up) -> None:
     assert "payload" not in up.json("dead", "show", id)
 
 
+def test_a_killer_becomes_a_dead_letter_that_tells_signal_memory_and_note(up: Up) -> None:
+    id = up.run("submit", "crash").stdout.strip()
+    assert up.run("result", id, "--wait", "--timeout", "50s").returncode == 1
+    shown = up.json("dead", "show", id)
+    assert (shown["crashes"], shown["attempts"], shown["progress"]) == (2, 0, "page 7")
+    assert re.search(
+        r"2 of 2 times: the process was killed by SIGKILL after it ran \S+ s, at (most )?\S+ MiB of memory "
+        r"\(it may allocate 1 GiB\); last note: page 7",
+        shown["reason"],
+    )
+    text = up.run("dead", "show", id).stdout
+    assert "killed by SIGKILL" in text
+    assert "last note: page 7" in text
+    # And its worker goes on
+    assert up.run("submit", "greet", "name=Gus").returncode == 0
+
+
 def test_dead_letters_are_redriven_with_their_history_and_purged(up: Up) -> None:
     ids = [up.run("submit", "fail", "reason=round and round").stdout.strip() for _ in range(3)]
     for id in ids:
@@ -169,7 +193,7 @@ def test_dedupe_key_and_count(up: Up) -> None:
 
 
 def test_listings(up: Up) -> None:
-    assert [row["name"] for row in up.json("function", "list")] == ["fail", "greet"]
+    assert [row["name"] for row in up.json("function", "list")] == ["crash", "fail", "greet"]
     assert up.run("quota", "set", "greet", "--rate", "500").returncode == 0
     assert up.json("quota", "list") == [
         {"function": "greet", "concurrency": 0, "rate": 500.0, "burst": 0.0, "weight": 0.0}

@@ -209,3 +209,22 @@ async def dies(how: str, ctx: Context) -> None:
     if how == "exit":
         os._exit(3)
     os.kill(os.getpid(), getattr(signal, how))
+
+
+@function
+def hoards(pieces: int, piece: int = 1 << 20, how: str = "", journal: str = "", ctx: Context = Context()) -> int:
+    """Allocates pieces, touched, then dies as told or returns what it had."""
+    kept = []
+    for number in range(pieces):
+        kept.append(b"x" * piece)
+        ctx.progress(f"{number + 1} pieces")
+    if journal:
+        write(journal, "kept all")
+    if how:
+        os.kill(os.getpid(), getattr(signal, how))
+    return len(kept)
+
+
+@function
+async def hoards_on_the_loop(pieces: int, piece: int = 1 << 20) -> int:
+    return len([b"x" * piece for _ in range(pieces)])

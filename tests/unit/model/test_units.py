@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.units import duration_text, seconds, size
+from tailrace.sdk.model.units import duration_text, seconds, size, size_text
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,11 @@ def test_any_text_is_a_value_or_a_refusal(text: str) -> None:
     for read in (seconds, size):
         with contextlib.suppress(InvalidRequest):
             assert read(text) >= 0
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "0.977 KiB"), (812 << 20, "812 MiB"), (1 << 30, "1 GiB"), (3 << 40, "3 TiB")],
+)
+def test_a_size_is_told_in_three_digits(value: int, text: str) -> None:
+    assert size_text(value) == text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,27 @@ from tailrace.runtime.rules import attempt
 from tailrace.runtime.rules.attempt import REASON_LENGTH, Stop
 from tailrace.sdk.model.errors import Fatal, InvalidPayload, RetryLater, Throttled
 from tailrace.sdk.model.outcome import TERMINAL, Outcome
+
+
+def test_a_refused_allocation_names_the_bound_where_there_is_one() -> None:
+    bound = "1 GiB (quarantine_memory)"
+    wrapped = ValueError("no page")
+    wrapped.__cause__ = OSError(errno.ENOMEM, "Cannot allocate memory")
+    for error in (MemoryError(), wrapped):
+        ended = attempt.raised(error, bound=bound)
+        assert ended.outcome == Outcome.RETRY
+        assert ended.reason.startswith(f"out of memory, it may have {bound}: {type(error).__name__}")
+        assert "bound" not in attempt.raised(error).reason
+    assert attempt.raised(ValueError("x"), bound=bound).reason == "ValueError: x"
+    # What the function says on purpose is heard, and so is a stop
+    assert attempt.raised(Fatal("never"), bound=bound).outcome == Outcome.FATAL
+    assert attempt.raised(MemoryError(), Stop.LEASE, bound=bound).outcome == Outcome.LOST
+
+
+def test_causes_that_go_in_a_circle_are_looked_at_but_not_for_ever() -> None:
+    first, second = ValueError("1"), ValueError("2")
+    first.__cause__, second.__cause__ = second, first
+    assert not attempt.out_of_memory(first)
 
 
 def test_nothing_to_say_is_plain_success() -> None:

@@ -7,7 +7,7 @@ import signal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.runtime.rules.suspicion import Death, by_deadline, cause, verdicts
+from tailrace.runtime.rules.suspicion import EXHAUSTED, Death, by_deadline, cause, epitaph, verdicts
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
 
@@ -24,8 +24,24 @@ def test_causes_are_named() -> None:
 def test_what_ran_is_a_suspect_with_its_last_note_and_what_waited_is_held() -> None:
     ends = verdicts([1, 2], {1}, Death(-11), {1: "half"})
     assert (ends[1].outcome, ends[1].crashed, ends[1].progress) == (Outcome.LOST, True, "half")
-    assert ends[1].reason == "the process was killed by SIGSEGV while it ran"
+    assert ends[1].reason == "the process was killed by SIGSEGV while it ran; last note: half"
     assert (ends[2].outcome, ends[2].crashed) == (Outcome.HELD, False)
+
+
+def test_a_dead_letters_reason_says_what_is_known_of_the_death() -> None:
+    mib = 1 << 20
+    known = Death(-9, alone=True, ran=2.13, peak=812 * mib, floor=60 * mib, bound=1 << 30)
+    assert epitaph(known, note="page 7") == (
+        "the process was killed by SIGKILL after it ran 2.13 s, at 812 MiB of memory (it may allocate 1 GiB); "
+        "last note: page 7"
+    )
+    # A peak that its starter had already says only that it had no more
+    assert epitaph(Death(3, peak=60 * mib, floor=60 * mib), others=2) == (
+        "the process exited with code 3 while it ran, with 2 others running, at most 60 MiB of memory"
+    )
+    assert "ran out of memory" in epitaph(Death(EXHAUSTED, bound=mib))
+    assert "exited with code 71" in epitaph(Death(EXHAUSTED))
+    assert len(epitaph(known, note="x" * 1024)) < 400
 
 
 def test_a_culprit_gets_its_own_end_and_neighbours_no_suspicion() -> None:
