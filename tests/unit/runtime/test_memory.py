@@ -13,16 +13,15 @@ from tailrace.runtime.board import Board
 
 
 @pytest.fixture
-def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def guarded(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[asyncio.AbstractEventLoop, list[str]]]:
+    """A loop that is watched, and what ended."""
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     monkeypatch.setattr(threading, "__excepthook__", lambda failure: None)
     loop = asyncio.new_event_loop()
     ended: list[str] = []
     memory.end_when_exhausted(loop, {"ours"}, lambda: ended.append("end"))
     loop.default_exception_handler = lambda context: None  # type: ignore[method-assign]
-    asyncio.set_event_loop(loop)
-    yield ended
-    asyncio.set_event_loop(None)
+    yield loop, ended
     loop.close()
 
 
@@ -32,9 +31,9 @@ def fail(error: type[Exception]) -> None:
 
 @pytest.mark.parametrize(("error", "expected"), [(MemoryError, ["end"]), (ValueError, [])])
 def test_a_callback_without_memory_ends_the_process(
-    ends: list[str], error: type[Exception], expected: list[str]
+    guarded: tuple[asyncio.AbstractEventLoop, list[str]], error: type[Exception], expected: list[str]
 ) -> None:
-    loop = asyncio.get_event_loop_policy().get_event_loop()
+    loop, ends = guarded
     loop.call_soon(fail, error)
     loop.call_soon(loop.stop)
     loop.run_forever()
@@ -43,8 +42,9 @@ def test_a_callback_without_memory_ends_the_process(
 
 @pytest.mark.parametrize(("name", "expected"), [("ours", ["end"]), ("the function's", [])])
 def test_a_thread_of_the_executor_without_memory_ends_the_process(
-    ends: list[str], name: str, expected: list[str]
+    guarded: tuple[asyncio.AbstractEventLoop, list[str]], name: str, expected: list[str]
 ) -> None:
+    _, ends = guarded
     thread = threading.Thread(target=fail, args=(MemoryError,), name=name)
     thread.start()
     thread.join()
