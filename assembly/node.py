@@ -85,6 +85,7 @@ class Node:
             self._overview,
             quotas=quotas,
             audits=self._tailers.audits,
+            drops=stores.drops,
         )
         self._delay_server = DelayServer(self._delay, delay_config)
         self._store_server = StoreServer(stores_config.listen, stores.engines())

@@ -98,6 +98,7 @@ class SeparateGateway(Group):
             stores.dead_letters,
             stores.control,
             quotas=[] if file is None else load(file, QuotasConfig).quotas(),
+            drops=stores.drops,
         )
         super().__init__([stores, self._server])
 

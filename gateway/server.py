@@ -15,11 +15,13 @@ from ..sdk.wire.channel import serve
 from ..sdk.wire.health import Health
 from ..stores.control.control import Control
 from ..stores.dead_letters.dead_letters import DeadLetters
+from ..stores.drops.drops import Drops
 from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from .config import GatewayConfig
 from .control import ControlDesk
 from .dead_letters import DeadLetterDesk
+from .drops import DropsDesk
 from .known_functions import KnownFunctions
 from .overview import Audits, OverviewDesk, no_audits, no_parts
 from .status import StatusDesk
@@ -41,6 +43,7 @@ class _Front:
         control: ControlDesk,
         letters: DeadLetterDesk,
         overview: OverviewDesk,
+        drops: DropsDesk,
     ) -> None:
         self.submit = submitter.submit
         self.status = desk.status
@@ -55,6 +58,7 @@ class _Front:
         self.count_dead = letters.count
         self.redrive_dead = letters.redrive
         self.purge_dead = letters.purge
+        self.list_drops = drops.list
         self.overview = overview.overview
         self.audit = overview.audit
 
@@ -64,6 +68,7 @@ class GatewayServer:
 
     overview  tells of tailers and delay streams (the gateway counts the queue and the dead letters itself)
     audits    what became of everything that a tailer's source had
+    drops     what was passed without being run; None: this gateway cannot tell
     quotas    limits to set at start (`quotas.yaml`)
 
     The stores are the caller's: open before `start`, closed after `stop`.
@@ -80,6 +85,7 @@ class GatewayServer:
         clock: Clock = SYSTEM_CLOCK,
         quotas: Sequence[Quota] = (),
         audits: Audits = no_audits,
+        drops: Drops | None = None,
     ) -> None:
         self._config = config
         self._quotas = quotas
@@ -88,6 +94,7 @@ class GatewayServer:
         self._status = StatusDesk(config, queue, results, clock)
         self._control = ControlDesk(control, functions, clock, config.watchers)
         self._letters = DeadLetterDesk(config, queue, dead_letters, functions, clock)
+        self._drops = DropsDesk(drops)
         self._overview = OverviewDesk(queue, dead_letters, overview, audits)
         self._health = Health(wire.SERVICE)
         self._server: grpc.aio.Server | None = None
@@ -98,7 +105,7 @@ class GatewayServer:
         await self._control.start(self._quotas)
         self._status.start()
         self._letters.start()
-        front = _Front(self._submitter, self._status, self._control, self._letters, self._overview)
+        front = _Front(self._submitter, self._status, self._control, self._letters, self._overview, self._drops)
         self._server, self.address = await serve(self._config.listen, [wire.register(front), self._health.register])
         await self._health.set(True)
 

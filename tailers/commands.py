@@ -9,6 +9,7 @@ import typer
 
 from ..sdk import terminal
 from ..sdk.terminal import GatewayAddress, Json
+from .drops_command import tailer_drops
 
 tailer = typer.Typer(help="What reads your sources.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -91,6 +92,9 @@ def tailer_list(
         terminal.complain(f"{row['name']}: nothing done for {row['idle']:.0f} s, lag {row['lag']}: {row['why']}")
     if check and unhealthy:
         raise typer.Exit(terminal.FAILED)
+
+
+tailer.command("drops")(tailer_drops)
 
 
 @tailer.command()

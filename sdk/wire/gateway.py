@@ -18,6 +18,7 @@ import grpc
 from ..identity import whoami
 from ..model.audit import Audit
 from ..model.dead_letter import EVERY, DeadLetter, LetterFilter
+from ..model.drop import DropRow
 from ..model.errors import InvalidRequest, TailraceError
 from ..model.function_spec import FunctionSpec
 from ..model.limits import Gate, Quota, Snapshot
@@ -26,6 +27,7 @@ from ..model.status import WorkloadStatus
 from .audit_messages import audit_from_wire
 from .channel import abort, dial, error_of
 from .convert import function_from_wire, function_to_wire
+from .drop_messages import drop_from_wire
 from .gateway_messages import (
     gate_to_wire,
     overview_from_wire,
@@ -58,6 +60,7 @@ _UNARY = {
     "CountDead": "count_dead",
     "RedriveDead": "redrive_dead",
     "PurgeDead": "purge_dead",
+    "ListDrops": "list_drops",
     "Overview": "overview",
     "Audit": "audit",
 }
@@ -91,6 +94,8 @@ class Gateway(Protocol):
     async def purge_dead(self, request: pb.PurgeDeadRequest) -> pb.PurgeDeadReply: ...
 
     async def audit(self, request: pb.AuditRequest) -> pb.AuditReply: ...
+
+    async def list_drops(self, request: pb.ListDropsRequest) -> pb.ListDropsReply: ...
 
     async def overview(self, request: pb.OverviewRequest) -> pb.OverviewReply: ...
 
@@ -238,6 +243,11 @@ class GatewayClient:
         if span is not None:
             request.first, request.end = span
         return [audit_from_wire(each) for each in (await self.call("Audit", request, AUDIT_TIMEOUT)).audits]
+
+    async def drops(self, tailer: str = "", limit: int = 100, skip: int = 0) -> list[DropRow]:
+        """What of a tailer's stream (or of all) was passed without being run, by tailer, partition and position."""
+        reply = await self.call("ListDrops", pb.ListDropsRequest(tailer=tailer, limit=limit, skip=skip))
+        return [drop_from_wire(row) for row in reply.rows]
 
     async def overview(self) -> Overview:
         """What rests where."""

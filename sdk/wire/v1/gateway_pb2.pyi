@@ -443,6 +443,46 @@ class AuditReply(_message.Message):
     audits: _containers.RepeatedCompositeFieldContainer[Audit]
     def __init__(self, audits: _Optional[_Iterable[_Union[Audit, _Mapping]]] = ...) -> None: ...
 
+class ListDropsRequest(_message.Message):
+    __slots__ = ("tailer", "limit", "skip")
+    TAILER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    SKIP_FIELD_NUMBER: _ClassVar[int]
+    tailer: str
+    limit: int
+    skip: int
+    def __init__(self, tailer: _Optional[str] = ..., limit: _Optional[int] = ..., skip: _Optional[int] = ...) -> None: ...
+
+class Drop(_message.Message):
+    __slots__ = ("tailer", "partition", "first", "last", "items", "cause", "version", "who", "why", "at")
+    TAILER_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    tailer: str
+    partition: str
+    first: int
+    last: int
+    items: int
+    cause: int
+    version: int
+    who: str
+    why: str
+    at: float
+    def __init__(self, tailer: _Optional[str] = ..., partition: _Optional[str] = ..., first: _Optional[int] = ..., last: _Optional[int] = ..., items: _Optional[int] = ..., cause: _Optional[int] = ..., version: _Optional[int] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., at: _Optional[float] = ...) -> None: ...
+
+class ListDropsReply(_message.Message):
+    __slots__ = ("rows",)
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    rows: _containers.RepeatedCompositeFieldContainer[Drop]
+    def __init__(self, rows: _Optional[_Iterable[_Union[Drop, _Mapping]]] = ...) -> None: ...
+
 class OverviewRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

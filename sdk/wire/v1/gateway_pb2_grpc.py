@@ -104,6 +104,11 @@ class GatewayStub:
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditRequest.SerializeToString,
                 response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditReply.FromString,
                 _registered_method=True)
+        self.ListDrops = channel.unary_unary(
+                '/tailrace.v1.Gateway/ListDrops',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsReply.FromString,
+                _registered_method=True)
         self.Overview = channel.unary_unary(
                 '/tailrace.v1.Gateway/Overview',
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewRequest.SerializeToString,
@@ -204,9 +209,15 @@ class GatewayServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Overview(self, request, context):
+    def ListDrops(self, request, context):
         """What rests where: queue states, streams, tailers, delay streams. For live views.
         """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Overview(self, request, context):
+        """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -283,6 +294,11 @@ def add_GatewayServicer_to_server(servicer, server):
                     servicer.Audit,
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditRequest.FromString,
                     response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditReply.SerializeToString,
+            ),
+            'ListDrops': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDrops,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsReply.SerializeToString,
             ),
             'Overview': grpc.unary_unary_rpc_method_handler(
                     servicer.Overview,
@@ -668,6 +684,33 @@ class Gateway:
             '/tailrace.v1.Gateway/Audit',
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditRequest.SerializeToString,
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDrops(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/ListDrops',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsReply.FromString,
             options,
             channel_credentials,
             insecure,

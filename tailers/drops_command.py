@@ -1,0 +1,46 @@
+"""The command `tailrace tailer drops`: what was passed without being run, by whose word."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..sdk import terminal
+from ..sdk.model.drop import DropRow
+from ..sdk.terminal import GatewayAddress, Json
+
+
+def tailer_drops(
+    tailer: Annotated[str, typer.Argument(metavar="TAILER", help="Its name; default: all.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many ranges.")] = 100,
+    skip: Annotated[int, typer.Option("--skip", min=0, help="Leave out so many.")] = 0,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """The positions that were passed without being run: dropped by a gate, lost to retention, or absent."""
+    from ..sdk.discovery import find_gateway
+    from ..sdk.wire.gateway import GatewayClient
+
+    async def ask() -> list[DropRow]:
+        async with GatewayClient(find_gateway(gateway)) as client:
+            return await client.drops(tailer, limit, skip)
+
+    rows = [
+        {
+            "tailer": row.source,
+            "partition": row.partition,
+            "first": row.drop.first,
+            "last": row.drop.last,
+            "items": row.drop.items,
+            "cause": row.drop.cause.name.lower(),
+            "gate": row.drop.version or None,
+            "who": row.drop.who,
+            "why": row.drop.why,
+            "at": terminal.moment(row.drop.at),
+        }
+        for row in terminal.call(ask())
+    ]
+    terminal.show(rows, list(rows[0]) if rows else [], as_json, empty="nothing was passed without being run")
+    if len(rows) == limit and not as_json:
+        terminal.complain(f"there may be more: go on with --skip {skip + limit}")
