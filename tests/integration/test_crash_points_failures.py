@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.mover import Mover
@@ -180,6 +182,7 @@ class FailuresStory:
         assert await self._waiting(stores) == []
 
 
+@pytest.mark.timeout(600)  # a hundred restarts of the whole flow
 async def test_failed_items_go_their_whole_way_through_a_crash_at_any_point(tmp_path: Path) -> None:
     points = await explore(FailuresStory, tmp_path)
     assert len(points) == FailuresStory.points, [str(point) for point in points]
