@@ -34,7 +34,11 @@ _FILES = {
 }
 _TAILERS = {
     "queue": "name: queue\nsource: {kind: queue}\n",
-    "faults": f"name: faults\nsource: {{kind: log, stream: {STREAM}}}\nfunction: {{header: function}}\n",
+    # The window bounds what a takeover has to run alone (L14), and so how long that takes.
+    "faults": (
+        f"name: faults\nsource: {{kind: log, stream: {STREAM}}}\n"
+        "function: {header: function}\nwindow: {items: 60}\n"
+    ),
 }
 
 

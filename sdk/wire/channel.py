@@ -62,6 +62,8 @@ _STATUS: list[tuple[type[TailraceError], grpc.StatusCode]] = [
     (NotConnected, grpc.StatusCode.UNAVAILABLE),
     (Unavailable, grpc.StatusCode.UNAVAILABLE),
 ]
+#: Nobody answered, or not in time, or the server was stopped while it did (our own cancellation is no such error).
+_AWAY = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
 _CLASSES = {kind.__name__: kind for kind, _ in _STATUS}
 #: Trailing metadata that carries the error's class, so that both ends raise the same one.
 ERROR_KEY = "tailrace-error"
@@ -154,6 +156,6 @@ def error_of(error: Any, address: str) -> TailraceError:
         return Overloaded(details, float(str(trailing.get(RETRY_AFTER_KEY, 1.0))))
     if kind is not None:
         return kind(details)
-    if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+    if error.code() in _AWAY:
         return NotConnected(f"{address} does not answer ({details}); is it running?")
     return TailraceError(f"{address}: {details}")

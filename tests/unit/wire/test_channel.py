@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -174,6 +175,14 @@ async def test_nobody_there_is_unavailable_and_the_address_is_named() -> None:
         with pytest.raises(NotConnected, match="is it running") as caught:
             await asked(address)
     assert address in str(caught.value)
+
+
+@pytest.mark.parametrize("status", ["UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"])
+def test_a_server_that_went_away_during_a_call_is_not_connected(status: str) -> None:
+    gone = SimpleNamespace(
+        code=lambda: grpc.StatusCode[status], details=lambda: "stopped", trailing_metadata=lambda: None
+    )
+    assert type(error_of(gone, "127.0.0.1:1")) is NotConnected
 
 
 async def test_a_message_beyond_the_bound_is_refused_and_the_next_goes_through() -> None:
