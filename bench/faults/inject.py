@@ -36,7 +36,11 @@ class Injector:
     async def perform(self, step: Step) -> list[Fault]:
         """Does the step's actions at once; returns when what was broken is whole again."""
         done = await asyncio.gather(*(self._one(action, step.kind) for action in step.actions))
-        return [fault for fault in done if fault is not None]
+        found = [fault for fault in done if fault is not None]
+        if len(found) > 1 and all(fault.pids for fault in found):
+            # Both workers at once: nobody could go on before one of them was back.
+            found = [fault._replace(lasting=True, end=min(one.end for one in found)) for fault in found]
+        return found
 
     async def _one(self, action: Action, kind: str) -> Fault | None:
         do = {
