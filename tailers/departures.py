@@ -42,6 +42,11 @@ _FATES = {Place.DONE: Fate.SUCCEEDED, Place.DEAD: Fate.DEAD}
 UNKNOWN = DroppedBy(0, "", "the scheduler named no gate")
 
 
+def _fate(row: Entry | None) -> Fate:
+    """Of what was ever parked the ledger says what became of it."""
+    return Fate.DELAYED if row is None or row.n else _FATES.get(row.place, Fate.DELAYED)
+
+
 class Departing(NamedTuple):
     """An item that ended: its place in its flight, when that was pushed (wall clock), its fence, and how it ended."""
 
@@ -200,6 +205,7 @@ class Departures:
         _, batch, mapped, index, pushed_at, _, ended = item
         former = mapped.parked.get(index)
         extra = mapped.extras.get(index) or Extra()
+        home = self._home(item)
         letter = DeadLetter(
             id=mapped.ids[index],
             tailer=self._tailer if former is None else former.tailer,
@@ -214,6 +220,8 @@ class Departures:
             key=extra.key,
             headers=mapped.headers[index],
             progress=ended.progress or extra.progress,
+            partition="" if home is None else home.partition,
+            position=-1 if home is None else home.position,
         )
         self._dead.add((letter, self._ending(item, Place.DEAD)), len(letter.payload), item.tag(Fate.DEAD))
 
@@ -263,7 +271,7 @@ class Departures:
                 case Find.APPEND if row is not None:
                     self.append_again(item, row)
                 case _:
-                    self.skip([item], Fate.DELAYED if row is None else _FATES.get(row.place, Fate.DELAYED))
+                    self.skip([item], _fate(row))
         return going
 
     def skip(self, items: list[Departing], fate: Fate) -> None:
@@ -318,7 +326,7 @@ class Departures:
                 except UserError as error:
                     refused[index] = str(error)
         if refused:
-            letters = [self._refused(going[index].parked, why) for index, why in refused.items()]
+            letters = [self._refused(going[index], why) for index, why in refused.items()]
             await self._environment.dead_letters.add(letters)
         await self._rows.write(
             [
@@ -354,7 +362,8 @@ class Departures:
         await self._environment.results.put({id_: result for id_, result, _ in items})
         await self._rows.write([change for *_, change in items if change is not None])
 
-    def _refused(self, item: Parked, why: str) -> DeadLetter:
+    def _refused(self, leaving: Leaving, why: str) -> DeadLetter:
+        item, home = leaving.parked, leaving.home
         return DeadLetter(
             id=item.id,
             tailer=item.tailer,
@@ -369,6 +378,8 @@ class Departures:
             key=item.key,
             headers=item.headers,
             progress=item.progress,
+            partition="" if home is None else home.partition,
+            position=-1 if home is None else home.position,
         )
 
     def _parked(self, tags: list[Tag]) -> None:

@@ -16,6 +16,7 @@ from ..sdk.model.parked import Parked
 from .config import TailerConfig
 from .parking import Parking
 from .registry import Environment
+from .rules.witnesses import Facts, confront
 from .sources.due import PREFIX
 from .tailer import Tailer
 
@@ -122,10 +123,25 @@ class Tailers:
                 raise InvalidRequest(f"the tailer {name!r} reads a queue, which has no positions: audit it as a whole")
             tally = await self._environment.queue.tally()
             return [queue_audit(name, tally.taken, tally.states, tally.forgotten)]
+        # What a due tailer parks and buries is its origin's; a part of a stream has no counts of its own.
+        whole = span is None and tailer.config.source["kind"] != "due"
+        before = await self._facts(name) if whole else {}
         found = tailer.audits(partition, span)
         if partition is not None and not found:
             raise InvalidRequest(f"the tailer {name!r} has read no partition {partition!r}")
+        after = await self._facts(name) if whole else {}
+        for audit in found if whole else ():
+            confront(audit, before.get(audit.partition, Facts()), after.get(audit.partition, Facts()))
         return found
+
+    async def _facts(self, name: str) -> dict[str, Facts]:
+        """What the stores say of each partition. A letter is there before its row in the ledger says so."""
+        parked = await self._environment.ledger.delayed(name)
+        letters = await self._environment.dead_letters.positions(name)
+        return {
+            partition: Facts(*parked.get(partition, (0, 0, 0)), letters.get(partition, 0))
+            for partition in {*parked, *letters}
+        }
 
     def overviews(self) -> list[TailerOverview]:
         """How each of them is, sorted by name."""

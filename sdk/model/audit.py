@@ -37,6 +37,8 @@ _LABELS = {Fate.LOST: "lost to retention"}
 HELD, IN_FLIGHT, UNREAD = "held", "in flight", "unread"
 #: Below a checkpoint, in a part of the stream: those that ended in ways that only the whole can tell apart.
 SETTLED = "settled"
+#: Of what left for the delay service: it ended there, well or without being run, but not as a dead letter.
+AFTER_DELAY = "done after a delay"
 #: Positions that an answer names of each kind of fault.
 NAMED = 100
 

@@ -6,12 +6,17 @@
 import pytest
 
 from tailrace.sdk.model.audit import HELD, IN_FLIGHT, Fate
+from tailrace.sdk.model.dead_letter import EVERY, Moved
 from tailrace.sdk.model.errors import InvalidRequest
+from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.redrive import past_of
 from tailrace.sdk.model.workload import Ended
 from tailrace.stores.log.log import Record
+from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.rules.audit import Book
 from tailrace.tailers.rules.frontier import Frontier
+from tailrace.tailers.supervisor import Tailers
 
 LOG = {"kind": "log", "stream": "s"}
 SUCCESS = Ended(Outcome.SUCCESS)
@@ -137,3 +142,38 @@ async def test_records_that_a_log_forgot_are_lost_to_retention(stores, scheduler
     [audit] = tailer.audits()
     assert audit.good and audit.sum == 50
     assert audit.counts["lost to retention"] == 50 - audit.counts["succeeded"]
+
+
+async def test_the_stores_are_witnesses(environment, stores, scheduler, parking, eventually):
+    # Given a stream of which ten items were parked and ten died
+    scheduler.decide = every_way
+    scheduler.allow("f")
+    await fill(stores, 100)
+    config = TailerConfig.model_validate({"name": "t", "source": LOG, "function": "f"})
+    tailers = Tailers([config], environment, scheduler.address, parking, LeaseSizes.of_heartbeat(0.1), due=False)
+    await tailers.start()
+    try:
+        await eventually(lambda: (o := tailers.overviews()[0]).settled + o.parked + o.dead == 90)
+        [audit] = await tailers.audits("t")
+        assert (audit.good, audit.counts["delayed"], audit.counts["dead"]) == (True, 10, 10)
+        # When letters are redriven and purged, then it still adds up
+        one, two, three, *_ = await stores.dead_letters.list(EVERY, 10)
+        assert (one.tailer, one.partition, one.position) == ("t", "0", 2)
+        await stores.dead_letters.remove([one.number])
+        await stores.dead_letters.moved([Moved(two.number, "new", past_of(two))], 1.0)
+        assert (await tailers.audits("t"))[0].good
+        # When one vanishes, or a row of the ledger does, then it is said
+        state = stores._state_file
+        await state.write(lambda c: c.execute("DELETE FROM dead_letters WHERE number = ?", (three.number,)).rowcount)
+        [audit] = await tailers.audits("t")
+        assert "10 died, but 9" in audit.verdict()[0]
+        await state.write(lambda c: c.execute("DELETE FROM ledger WHERE position = 11").rowcount)
+        [audit] = await tailers.audits("t")
+        assert "the ledger knows of 9" in audit.verdict()[0]
+        # And a range, an unknown tailer and an unknown partition are answered
+        assert (await tailers.audits("t", "0", (0, 10)))[0].good
+        for wrong in (("u", None), ("t", "7")):
+            with pytest.raises(InvalidRequest):
+                await tailers.audits(*wrong)
+    finally:
+        await tailers.stop()

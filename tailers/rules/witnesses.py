@@ -1,0 +1,57 @@
+"""What left a stream for a store must be there, or have ended there: the rule that holds a book against the stores.
+
+A book says how many positions left for the delay service and how many died. The ledger and the dead letters count for
+themselves, in their own transactions. Both move on while one asks, so they are asked before and after the book was
+read: what the book has must be in what they say after it, what they said before it must be in the book or not settled.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...sdk.model.audit import AFTER_DELAY, HELD, IN_FLIGHT, Audit, Fate
+
+
+class Facts(NamedTuple):
+    """Of one partition. Of the items that were ever parked `waiting` are not over, `done` and `buried` ended so;
+    `letters` is how many positions ever had a dead letter."""
+
+    waiting: int = 0
+    done: int = 0
+    buried: int = 0
+    letters: int = 0
+
+    @property
+    def parked(self) -> int:
+        """How many were ever parked."""
+        return self.waiting + self.done + self.buried
+
+
+def confront(audit: Audit, before: Facts, after: Facts) -> None:
+    """Adds to the audit of a whole partition what its witnesses say otherwise, and what became of what was delayed.
+
+    A position whose record was forgotten by its source while it was parked counts as lost to retention, and one that
+    died just before a crash may have succeeded after it: neither is a fault.
+    """
+    counts = audit.counts
+    delayed, dead = counts.get(Fate.DELAYED.label, 0), counts.get(Fate.DEAD.label, 0)
+    if after.parked < delayed:
+        audit.faults.append(
+            f"{delayed} left for the delay service, but the ledger knows of {after.parked}: "
+            f"{delayed - after.parked} have no row and did not end"
+        )
+    open_ones = sum(counts.get(label, 0) for label in (HELD, IN_FLIGHT, Fate.LOST.label, Fate.ABSENT.label))
+    if before.parked > delayed + open_ones:
+        audit.faults.append(
+            f"the ledger knows of {before.parked} that left for the delay service, the checkpoint of {delayed}: "
+            f"{before.parked - delayed - open_ones} ended otherwise too"
+        )
+    buried = dead + after.buried
+    if after.letters < buried:
+        audit.faults.append(
+            f"{buried} died, but {after.letters} have a dead letter or had one that was redriven or purged"
+        )
+    done = min(after.done, delayed)
+    gone = min(after.buried, delayed - done)
+    told = {AFTER_DELAY: done, Fate.DEAD.label: dead + gone, Fate.DELAYED.label: delayed - done - gone}
+    audit.counts = {label: count for label, count in {**counts, **told}.items() if count}
