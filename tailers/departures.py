@@ -24,6 +24,7 @@ from ..sdk.model.parked import Parked
 from ..sdk.model.workload import DroppedBy, Ended, Extra
 from ..sdk.source import StreamBatch
 from .durable import DurableWriter
+from .letters import unparkable
 from .mapping import Mapped
 from .parking import Parking
 from .partition import Partition, chosen
@@ -326,7 +327,10 @@ class Departures:
                 except UserError as error:
                     refused[index] = str(error)
         if refused:
-            letters = [self._refused(going[index], why) for index, why in refused.items()]
+            letters = [
+                unparkable(going[index].parked, going[index].home, why, self._clock.wall())
+                for index, why in refused.items()
+            ]
             await self._environment.dead_letters.add(letters)
         await self._rows.write(
             [
@@ -361,26 +365,6 @@ class Departures:
     async def _write_results(self, items: list[tuple[str, bytes, RowChange | None]]) -> None:
         await self._environment.results.put({id_: result for id_, result, _ in items})
         await self._rows.write([change for *_, change in items if change is not None])
-
-    def _refused(self, leaving: Leaving, why: str) -> DeadLetter:
-        item, home = leaving.parked, leaving.home
-        return DeadLetter(
-            id=item.id,
-            tailer=item.tailer,
-            kind=item.kind,
-            payload=item.payload,
-            outcome=Outcome.RETRY.name.lower(),
-            reason=f"{item.reason} (cannot be parked: {why})",
-            attempts=item.attempt - 1,
-            crashes=item.crashes,
-            first_seen=item.first_seen,
-            died_at=self._clock.wall(),
-            key=item.key,
-            headers=item.headers,
-            progress=item.progress,
-            partition="" if home is None else home.partition,
-            position=-1 if home is None else home.position,
-        )
 
     def _parked(self, tags: list[Tag]) -> None:
         self._counts.parked += len(tags)

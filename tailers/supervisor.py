@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
 from ..sdk.model.audit import Audit, queue_audit
+from ..sdk.model.drop import Cause
 from ..sdk.model.errors import ConfigError, InvalidRequest, Unavailable
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
@@ -131,7 +133,12 @@ class Tailers:
             raise InvalidRequest(f"the tailer {name!r} has read no partition {partition!r}")
         after = await self._facts(name) if whole else {}
         for audit in found if whole else ():
-            confront(audit, before.get(audit.partition, Facts()), after.get(audit.partition, Facts()))
+            later = after.get(audit.partition, Facts())
+            noted = Counter[Cause]()
+            for drop in await self._environment.drops.within(name, audit.partition, audit.first, audit.end):
+                noted[drop.cause] += drop.items
+            later = later._replace(dropped=noted[Cause.GATE], forgotten=noted[Cause.RETENTION])
+            confront(audit, before.get(audit.partition, Facts()), later)
         return found
 
     async def _facts(self, name: str) -> dict[str, Facts]:

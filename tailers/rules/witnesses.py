@@ -14,12 +14,15 @@ from ...sdk.model.audit import AFTER_DELAY, HELD, IN_FLIGHT, Audit, Fate
 
 class Facts(NamedTuple):
     """Of one partition. Of the items that were ever parked `waiting` are not over, `done` and `buried` ended so;
-    `letters` is how many positions ever had a dead letter."""
+    `letters` is how many positions ever had a dead letter; `dropped` and `forgotten`, by a gate and by retention, how
+    many were noted as drops."""
 
     waiting: int = 0
     done: int = 0
     buried: int = 0
     letters: int = 0
+    dropped: int = 0
+    forgotten: int = 0
 
     @property
     def parked(self) -> int:
@@ -51,6 +54,12 @@ def confront(audit: Audit, before: Facts, after: Facts) -> None:
         audit.faults.append(
             f"{buried} died, but {after.letters} have a dead letter or had one that was redriven or purged"
         )
+    for fate, noted in ((Fate.DROPPED, after.dropped), (Fate.LOST, after.forgotten)):
+        if noted < counts.get(fate.label, 0):
+            audit.faults.append(
+                f"{counts[fate.label]} {fate.label}, but {noted} of them are noted as drops: the others were passed "
+                "without a word"
+            )
     done = min(after.done, delayed)
     gone = min(after.buried, delayed - done)
     told = {AFTER_DELAY: done, Fate.DEAD.label: dead + gone, Fate.DELAYED.label: delayed - done - gone}

@@ -40,9 +40,16 @@ def test_a_dead_letter_that_vanished_is_found() -> None:
     assert not confronted(audit_of(dead=1, delayed=1), Facts(0, 0, 1, 1)).good
 
 
+def test_a_position_that_was_passed_without_a_word_is_found() -> None:
+    assert confronted(audit_of(dropped=2, lost_to_retention=3), Facts(dropped=2, forgotten=3)).good
+    audit = confronted(audit_of(dropped=2), Facts(dropped=1))
+    assert "2 dropped, but 1 of them are noted" in audit.verdict()[0]
+    assert not confronted(audit_of(lost_to_retention=3), Facts(dropped=3)).good
+
+
 def test_what_moves_while_one_asks_is_no_fault() -> None:
     # What is out may have its row before, and what left meanwhile has it after.
     assert confronted(audit_of(succeeded=1, in_flight=2), Facts(1, 0, 1, 1), Facts(1, 0, 2, 2)).good
     assert confronted(audit_of(delayed=2), Facts(), Facts(2, 0, 0, 0)).good
     # A record that its source forgot while it was parked is lost to retention for the book.
-    assert confronted(audit_of(lost_to_retention=1), Facts(1, 0, 0, 0)).good
+    assert confronted(audit_of(lost_to_retention=1), Facts(1, 0, 0, 0, forgotten=1)).good
