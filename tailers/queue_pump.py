@@ -111,6 +111,8 @@ class QueuePump(Pump):
     def _claimed(self, task: asyncio.Task[Leased | None]) -> None:
         """A claim is over: what it found is pushed at once, without another turn of the event loop."""
         _, sent = self._claims.pop(task)
+        if self.draining:
+            self.wake()  # whoever drains waits for it
         self._read_wake.set()
         if task.cancelled():
             return

@@ -180,6 +180,16 @@ async def test_a_drain_takes_nothing_new_and_finishes(stores, scheduler, start, 
     assert (await stores.queue.counts())["new"] == 40
 
 
+async def test_a_drain_ends_when_a_claim_under_way_finds_nothing(scheduler, start, eventually):
+    # Given a claim that waits for the first item of an empty queue
+    scheduler.allow("f", 10)
+    tailer = await start(source=QUEUE)
+    await eventually(lambda: tailer._pump._claims)
+    # When the tailer is drained, then that is over with the claim, long before the time it was given
+    async with asyncio.timeout(5):
+        await tailer.drain(60)
+
+
 async def test_a_full_disk_stops_claims_and_not_the_tailer(stores, scheduler, start, eventually, monkeypatch):
     # Given a store without room for the claims it is asked for
     refused = []
