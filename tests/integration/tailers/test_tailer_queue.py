@@ -183,7 +183,7 @@ async def test_a_drain_takes_nothing_new_and_finishes(stores, scheduler, start, 
 async def test_a_drain_ends_when_a_claim_under_way_finds_nothing(scheduler, start, eventually):
     # Given a claim that waits for the first item of an empty queue
     scheduler.allow("f", 10)
-    tailer = await start(source=QUEUE)
+    tailer = await start(source=QUEUE, heartbeat=5.0)
     await eventually(lambda: tailer._pump._claims)
     # When the tailer is drained, then that is over with the claim, long before the time it was given
     async with asyncio.timeout(5):
