@@ -165,6 +165,41 @@ NODE_DIES = [
     for step in range(8)
 ]
 
+#: An item that fails again and again, and a node that dies after each commit in turn.
+FAILING = [
+    _plan(
+        [_order(0, 1.0, (Deed("raise", 0.1), Deed("later", 0.1, 20.0), Deed("ok", 0.1)))],
+        [Fault(0.5, "point", "node", what=f"{file}: after commit", number=number, seconds=40.0)],
+    )
+    for file in ("state", "delay")
+    for number in range(1, 25)
+]
+
+#: Node and scheduler die while the copy of a failed item runs, or while its source's item does.
+COPY_RUNS = [
+    _plan(
+        [_order(0, 1.0, (Deed("raise", 0.1), Deed("ok", 30.0), Deed("ok", 0.1)))],
+        [Fault(8.0, "kill", "node", seconds=0.3), Fault(8.0, "kill", "scheduler1", seconds=0.3)],
+    ),
+    _plan(
+        [_order(0, 1.0, (Deed("ok", 30.0), Deed("ok", 0.1))), _order(1, 1.5, (Deed("ok", 0.1),))],
+        [Fault(8.0, "kill", "node", seconds=0.3), Fault(8.0, "kill", "scheduler1", seconds=0.3)],
+        slots=4,
+    ),
+]
+
+#: Answers of the delay service are lost while an item is parked, so that it is parked twice.
+TWICE = [
+    _plan(
+        [_order(0, 1.0, (Deed("raise", 0.1), deed, Deed("ok", 0.1)))],
+        [Fault(1.05, "weather", what="drop_reply", amount=0.5, seconds=0.6)],
+        apart=True,
+        seed=seed,
+    )
+    for seed in range(1, 11)
+    for deed in (Deed("ok", 10.0), Deed("later", 0.01, 20.0))
+]
+
 #: By the name of the bug: the worlds in which it shows.
 SCENARIOS: dict[str, list[Plan]] = {
     "no kernel timer": [CUT_OFF],
@@ -196,4 +231,13 @@ SCENARIOS: dict[str, list[Plan]] = {
     "a lost session forgets its items": [NEW_SCHEDULER],
     "a park is not written": [TROUBLED],
     "mover passes before it appends": NODE_DIES,
+    "n of a copy is ignored": TWICE,
+    "a copy starts whatever its row says": TWICE,
+    "a copy that finds running settles": COPY_RUNS,
+    "a copy that finds a later parking settles": FAILING,
+    "parked before its row": FAILING,
+    "a position with a row runs from its source": FAILING,
+    "what is parking is not appended again": FAILING,
+    "a suspicion bars its item": COPY_RUNS,
+    "rows are never swept": [TROUBLED],
 }

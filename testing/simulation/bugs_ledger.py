@@ -1,0 +1,100 @@
+"""Mistakes with the rows of failed stream items (LEASES L14 to L20)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...sdk.model.ledger import Place
+from ...tailers import departures as departures_
+from ...tailers.departures import Departures
+from ...tailers.rows import Rows
+from ...tailers.rules import ledger as rules
+from ...tailers.rules.ledger import Find, Verdict
+from .planting import Bug, bug, instead
+
+
+@bug
+def _n_of_a_copy_is_ignored() -> Bug:
+    real = rules.copy_finds
+
+    def finds(row: Any, n: int, epoch: int, known: Any = None) -> Verdict:
+        return real(row, n if row is None else row.n, epoch, known)
+
+    return instead(rules, "copy_finds", finds)
+
+
+@bug
+def _a_copy_starts_whatever_its_row_says() -> Bug:
+    def finds(row: Any, n: int, epoch: int, known: Any = None) -> Verdict:
+        return Verdict.OVER if row is None else Verdict.START
+
+    return instead(rules, "copy_finds", finds)
+
+
+@bug
+def _a_copy_that_finds_running_settles() -> Bug:
+    real = rules.copy_finds
+
+    def finds(row: Any, n: int, epoch: int, known: Any = None) -> Verdict:
+        if row is not None and row.place is Place.RUNNING and row != known:
+            return Verdict.OVER
+        return real(row, n, epoch, known)
+
+    return instead(rules, "copy_finds", finds)
+
+
+@bug
+def _a_copy_that_finds_a_later_parking_settles() -> Bug:
+    real = rules.copy_finds
+
+    def finds(row: Any, n: int, epoch: int, known: Any = None) -> Verdict:
+        verdict = real(row, n, epoch, known)
+        return Verdict.OVER if verdict is Verdict.APPEND else verdict
+
+    return instead(rules, "copy_finds", finds)
+
+
+@bug
+def _parked_before_its_row() -> Bug:
+    async def at_once(self: Departures, items: Any) -> Any:
+        return [leaving._replace(parked=_numbered(leaving)) for leaving in items]
+
+    return instead(Departures, "_to_append", at_once)
+
+
+def _numbered(leaving: Any) -> Any:
+    return leaving.parked if leaving.wanted is None else replace(leaving.parked, n=leaving.wanted.n)
+
+
+@bug
+def _a_position_with_a_row_runs_from_its_source() -> Bug:
+    return instead(departures_, "found", lambda row: Find.RUN)
+
+
+@bug
+def _what_is_parking_is_not_appended_again() -> Bug:
+    real = departures_.found
+
+    def found(row: Any) -> Find:
+        return Find.SKIP if real(row) is Find.APPEND else real(row)
+
+    return instead(departures_, "found", found)
+
+
+@bug
+def _a_suspicion_bars_its_item() -> Bug:
+    real = departures_.found
+
+    def found(row: Any) -> Find:
+        return Find.SKIP if real(row) is Find.ALONE else real(row)
+
+    return instead(departures_, "found", found)
+
+
+@bug
+def _rows_are_never_swept() -> Bug:
+    async def nothing(self: Rows, partition: str, position: int) -> None:
+        """Leaves them."""
+
+    return instead(Rows, "_passed", nothing)
