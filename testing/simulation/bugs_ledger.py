@@ -74,7 +74,7 @@ def _a_position_with_a_row_runs_from_its_source() -> Bug:
 
 @bug
 def _what_is_parking_is_not_appended_again() -> Bug:
-    real = departures_.found
+    real = rules.found
 
     def found(row: Any) -> Find:
         return Find.SKIP if real(row) is Find.APPEND else real(row)
@@ -84,7 +84,7 @@ def _what_is_parking_is_not_appended_again() -> Bug:
 
 @bug
 def _a_suspicion_bars_its_item() -> Bug:
-    real = departures_.found
+    real = rules.found
 
     def found(row: Any) -> Find:
         return Find.SKIP if real(row) is Find.ALONE else real(row)
