@@ -1,0 +1,85 @@
+"""Apache Kafka's jars, fetched once through Maven into a folder outside the tree. Run it to fetch them now."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+VERSION = "4.1.1"
+LOG4J = "2.24.3"
+#: Seconds that fetching may take.
+PATIENCE = 600
+HOW = "install Java 17 and Maven, then run `python tests/servers/kafka_jars.py`; or set TAILRACE_TEST_KAFKA=host:port"
+
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tailrace.tests</groupId><artifactId>kafka-broker</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.logging.log4j</groupId><artifactId>log4j-core</artifactId><version>{LOG4J}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId><version>{LOG4J}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.logging.log4j</groupId><artifactId>log4j-1.2-api</artifactId><version>{LOG4J}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+
+class NoKafka(Exception):
+    """The jars are not here and cannot be fetched; says why."""
+
+
+def folder() -> Path:
+    """Where the jars of this version are, or would be."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "tailrace" / f"kafka-{VERSION}"
+
+
+def jars() -> Path:
+    """The folder with the jars, fetched if need be; one process at a time. Raises NoKafka."""
+    found = folder()
+    if not shutil.which("java"):
+        raise NoKafka("there is no java")
+    if (found / "complete").exists():
+        return found
+    if not shutil.which("mvn"):
+        raise NoKafka("the jars are not cached and there is no mvn to fetch them")
+    found.mkdir(parents=True, exist_ok=True)
+    with (found / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (found / "complete").exists():
+            _fetch(found)
+    return found
+
+
+def _fetch(into: Path) -> None:
+    pom = into / "pom.xml"
+    pom.write_text(POM)
+    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={into}"]
+    try:
+        done = subprocess.run(
+            ["mvn", "-q", "-B", "-f", str(pom), *goal], capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NoKafka(f"mvn did not fetch the jars within {PATIENCE} s") from error
+    if done.returncode:
+        raise NoKafka(f"mvn could not fetch the jars: {(done.stdout + done.stderr).strip()[-500:]}")
+    (into / "complete").touch()
+
+
+if __name__ == "__main__":
+    try:
+        print(f"Kafka {VERSION}: {jars()}")
+    except NoKafka as error:
+        print(f"Kafka {VERSION} cannot be started here: {error}; {HOW}", file=sys.stderr)
