@@ -61,6 +61,7 @@ class RemoteCheckpoints(StoreClient):
     open = remote(Checkpoints.open)
     commit = remote(Checkpoints.commit)
     load = remote(Checkpoints.load)
+    endings = remote(Checkpoints.endings)
 
 
 class RemoteDeadLetters(StoreClient):
@@ -76,6 +77,7 @@ class RemoteDeadLetters(StoreClient):
     moved = remote(DeadLetters.moved)
     remove = remote(DeadLetters.remove)
     positions = remote(DeadLetters.positions)
+    died = remote(DeadLetters.died)
     counts = remote(DeadLetters.counts)
     count = remote(DeadLetters.count)
 
@@ -151,4 +153,5 @@ class RemoteLedger(StoreClient):
     get = remote(Ledger.get)
     list = remote(Ledger.list)
     delayed = remote(Ledger.delayed)
+    waiting = remote(Ledger.waiting)
     counts = remote(Ledger.counts)

@@ -101,11 +101,12 @@ class Partition:
         self.frontier.advance()
         self.book.passed(self.frontier.position)
         mark = Mark(self.frontier.position, self.frontier.encode(), self.handed_out, self.book.encode())
-        return None if mark == self._committed else mark
+        return None if mark == self._committed else mark._replace(endings=tuple(self.book.endings))
 
     def committed(self, mark: Mark) -> None:
         """A checkpoint with this mark is durable."""
-        self._committed = mark
+        self._committed = mark._replace(endings=())
+        self.book.kept(mark.position)
 
     @property
     def checkpoint(self) -> int:

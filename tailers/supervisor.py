@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from ..sdk.model.audit import Audit, queue_audit
+from ..sdk.model.audit import Audit, Fate, queue_audit
 from ..sdk.model.drop import Cause
 from ..sdk.model.errors import ConfigError, InvalidRequest, Unavailable
 from ..sdk.model.lease import LeaseSizes
@@ -18,7 +18,8 @@ from ..sdk.model.parked import Parked
 from .config import TailerConfig
 from .parking import Parking
 from .registry import Environment
-from .rules.witnesses import Facts, confront
+from .rules.stock import tell_apart
+from .rules.witnesses import Facts, after_delay, confront
 from .sources.due import PREFIX
 from .tailer import Tailer
 
@@ -131,6 +132,9 @@ class Tailers:
         found = tailer.audits(partition, span)
         if partition is not None and not found:
             raise InvalidRequest(f"the tailer {name!r} has read no partition {partition!r}")
+        if span is not None:
+            for audit in found:
+                await self._tell_apart(name, audit)
         after = await self._facts(name) if whole else {}
         for audit in found if whole else ():
             later = after.get(audit.partition, Facts())
@@ -140,6 +144,13 @@ class Tailers:
             later = later._replace(dropped=noted[Cause.GATE], forgotten=noted[Cause.RETENTION])
             confront(audit, before.get(audit.partition, Facts()), later)
         return found
+
+    async def _tell_apart(self, name: str, audit: Audit) -> None:
+        """Of a range: how what is below the frontier ended, by what the stores keep of it."""
+        stores, where = self._environment, (name, audit.partition, audit.first, audit.end)
+        tell_apart(audit, await stores.checkpoints.endings(*where))
+        if audit.counts.get(Fate.DELAYED.label):
+            after_delay(audit, await stores.ledger.waiting(*where), await stores.dead_letters.died(*where))
 
     async def _facts(self, name: str) -> dict[str, Facts]:
         """What the stores say of each partition. A letter is there before its row in the ledger says so."""

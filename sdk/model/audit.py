@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class Fate(IntEnum):
@@ -35,12 +36,39 @@ class Fate(IntEnum):
 _LABELS = {Fate.LOST: "lost to retention"}
 #: The classes of what has not ended.
 HELD, IN_FLIGHT, UNREAD = "held", "in flight", "unread"
-#: Below a checkpoint, in a part of the stream: those that ended in ways that only the whole can tell apart.
+#: Below a checkpoint, in a part of the stream: those that ended in ways that are not told apart so far back.
 SETTLED = "settled"
 #: Of what left for the delay service: it ended there, well or without being run, but not as a dead letter.
 AFTER_DELAY = "done after a delay"
 #: Positions that an answer names of each kind of fault.
 NAMED = 100
+
+
+class Ending(NamedTuple):
+    """Positions from `first` to `last`, both included, of which some did not succeed: how many ended in which way, by
+    the number of the Fate; 0: without one. All others in it succeeded."""
+
+    first: int
+    last: int
+    counts: dict[int, int]
+
+    @property
+    def length(self) -> int:
+        """How many positions it spans."""
+        return self.last - self.first + 1
+
+    @property
+    def plain(self) -> int | None:
+        """The Fate's number when all of it ended in one way, else None."""
+        return next((fate for fate, count in self.counts.items() if count == self.length), None)
+
+
+class Passed(NamedTuple):
+    """What a book knew when stock was taken: the frontier, since where endings are kept, and those not durable then."""
+
+    position: int
+    told: int
+    endings: tuple[Ending, ...]
 
 
 @dataclass(slots=True)
@@ -51,6 +79,7 @@ class Audit:
     missing   positions that are in no class: the first NAMED, `missing_count` says how many
     doubled   positions that ended twice, or are in two places; likewise
     faults    what does not agree, for people
+    passed    of a range: what its book knew; not part of the answer
     """
 
     tailer: str
@@ -63,6 +92,7 @@ class Audit:
     missing_count: int = 0
     doubled_count: int = 0
     faults: list[str] = field(default_factory=list)
+    passed: Passed | None = field(default=None, compare=False)
 
     @property
     def length(self) -> int:

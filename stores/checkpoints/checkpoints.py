@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+from ...sdk.model.audit import Ending
+
+#: Ranges of what did not succeed that are kept one by one for each partition; the newest half always.
+MOST = 5000
+
 
 class Mark(NamedTuple):
     """How far a partition is.
@@ -13,12 +18,14 @@ class Mark(NamedTuple):
     ahead       what is settled above it, as `frontier.py` encodes it
     handed_out  the end of what was ever handed out: at a takeover, what is unsettled below it is suspect (L14)
     book        how it all ended, as `audit.py` encodes it; it stays with `position` and `ahead`
+    endings     of a write: what below `position` did not succeed and was not written yet, rising
     """
 
     position: int
     ahead: bytes = b""
     handed_out: int = 0
     book: bytes = b""
+    endings: tuple[Ending, ...] = ()
 
 
 class Checkpoints(Protocol):
@@ -29,8 +36,16 @@ class Checkpoints(Protocol):
         (L11). Harmless when repeated; raises StaleFence when a newer epoch was noted."""
 
     async def commit(self, source: str, epoch: int, marks: Mapping[str, Mark]) -> None:
-        """Moves marks forward, by partition. A position that would go back is left as it is, with its `ahead`; so is
-        a `handed_out` that would (L13). Raises StaleFence when the epoch is not the one noted."""
+        """Moves marks forward, by partition, and keeps their endings in the same write; those kept before are ignored.
+        A position that would go back is left as it is, with its `ahead`; so is a `handed_out` that would (L13). Raises
+        StaleFence when the epoch is not the one noted."""
 
     async def load(self, source: str) -> dict[str, Mark]:
-        """The marks, without taking the source."""
+        """The marks, without taking the source and without endings."""
+
+    async def endings(self, source: str, partition: str, first: int, end: int) -> list[Ending]:
+        """What was kept that has positions from `first` to before `end`, whole, rising. Beyond MOST ranges of a
+        partition neighbours of the older half are one, the nearest first; counts stay exact."""
+
+
+__all__ = ["MOST", "Checkpoints", "Ending", "Mark"]

@@ -1,17 +1,20 @@
 """Checkpoints in SQLite: a row per source with its epoch, a row per partition with its mark.
 
-What was handed out and the books are in tables of their own, and `clean` and `lease` are written without a meaning, so
-that a file of version 0.1 needs no change.
+What was handed out, the books and the endings are in tables of their own, and `clean` and `lease` are written without a
+meaning, so that a file of version 0.1 needs no change.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ...sdk.model.errors import StaleFence
 from ..sqlite import SqliteFile
-from .checkpoints import Mark
+from .checkpoints import MOST, Ending, Mark
+from .merge import thinned
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS checkpoint_sources (
@@ -38,6 +41,14 @@ CREATE TABLE IF NOT EXISTS checkpoint_books (
     partition TEXT NOT NULL,
     book BLOB NOT NULL,
     PRIMARY KEY (source, partition)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS checkpoint_endings ( -- what did not succeed, below the mark
+    source TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    counts TEXT NOT NULL, -- by fate
+    PRIMARY KEY (source, partition, first)
 ) STRICT, WITHOUT ROWID;
 """
 
@@ -76,6 +87,8 @@ class SqliteCheckpoints:
                     " WHERE source = ? AND partition = ? AND position = ?",
                     (mark.book, source, partition, mark.position),
                 )
+                if mark.endings:
+                    _keep(connection, (source, partition), mark.endings)
                 if mark.handed_out:
                     connection.execute(
                         "INSERT INTO checkpoint_handed_out VALUES (?, ?, ?)"
@@ -88,6 +101,71 @@ class SqliteCheckpoints:
 
     async def load(self, source: str) -> dict[str, Mark]:
         return await self._file.read(lambda connection: _marks(connection, source))
+
+    async def endings(self, source: str, partition: str, first: int, end: int) -> list[Ending]:
+        def look(connection: sqlite3.Connection) -> list[Any]:
+            return connection.execute(
+                "SELECT first, last, counts FROM checkpoint_endings WHERE source = ?1 AND partition = ?2 AND first < ?4"
+                " AND first >= coalesce((SELECT max(first) FROM checkpoint_endings"
+                " WHERE source = ?1 AND partition = ?2 AND first <= ?3), 0) AND last >= ?3 ORDER BY first",
+                (source, partition, first, end),
+            ).fetchall()
+
+        return [_ending(row) for row in await self._file.read(look)]
+
+
+def _keep(connection: sqlite3.Connection, place: tuple[str, str], endings: Sequence[Ending]) -> None:
+    """Adds ranges behind those that are there. What is written again was cut differently at most: it is as it was up to
+    the last position there, and one range may have grown."""
+    newest = connection.execute(
+        "SELECT first, last, counts FROM checkpoint_endings WHERE source = ? AND partition = ? ORDER BY first DESC",
+        place,
+    ).fetchone()
+    last = None if newest is None else _ending(newest)
+    rows: list[Ending] = []
+    for ending in endings:
+        if last is not None and ending.last <= last.last:
+            continue
+        fate = ending.plain
+        if last is not None and ending.first <= last.last + 1 and fate is not None and fate == last.plain:
+            last = Ending(last.first, ending.last, {fate: ending.last - last.first + 1})
+            if rows and rows[-1].first == last.first:
+                rows.pop()
+        else:
+            last = ending
+        rows.append(last)
+    connection.executemany(
+        "INSERT OR REPLACE INTO checkpoint_endings VALUES (?, ?, ?, ?, ?)", [(*place, *_row(ending)) for ending in rows]
+    )
+    (count,) = connection.execute(
+        "SELECT count(*) FROM checkpoint_endings WHERE source = ? AND partition = ?", place
+    ).fetchone()
+    if count > 2 * MOST:
+        _thin(connection, place)
+
+
+def _thin(connection: sqlite3.Connection, place: tuple[str, str]) -> None:
+    found = connection.execute(
+        "SELECT first, last, counts FROM checkpoint_endings WHERE source = ? AND partition = ? ORDER BY first", place
+    ).fetchall()
+    old = [_ending(row) for row in found[: -MOST // 2]]
+    connection.executemany(
+        "DELETE FROM checkpoint_endings WHERE source = ? AND partition = ? AND first = ?",
+        [(*place, ending.first) for ending in old],
+    )
+    connection.executemany(
+        "INSERT INTO checkpoint_endings VALUES (?, ?, ?, ?, ?)",
+        [(*place, *_row(ending)) for ending in thinned(old, MOST // 2)],
+    )
+
+
+def _row(ending: Ending) -> tuple[int, int, str]:
+    return ending.first, ending.last, json.dumps(ending.counts)
+
+
+def _ending(row: Sequence[Any]) -> Ending:
+    first, last, counts = row
+    return Ending(first, last, {int(fate): count for fate, count in json.loads(counts).items()})
 
 
 def _marks(connection: sqlite3.Connection, source: str) -> dict[str, Mark]:

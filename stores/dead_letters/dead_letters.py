@@ -37,6 +37,10 @@ class DeadLetters(Protocol):
         """How many positions of each partition of a tailer ever had a letter: those that have one, and those whose
         letter was redriven or purged. For audits."""
 
+    async def died(self, tailer: str, partition: str, first: int, end: int) -> int | None:
+        """How many of the positions from `first` to before `end` ever had a letter; None: so long ago that it is not
+        known any more. For audits of a range."""
+
     async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
         """How many there are of each function."""
 

@@ -186,6 +186,28 @@ class SqliteDeadLetters:
 
         return await self._file.read(load)
 
+    async def died(self, tailer: str, partition: str, first: int, end: int) -> int | None:
+        place = (tailer, partition)
+
+        def count(connection: sqlite3.Connection) -> int | None:
+            folded, lowest = connection.execute(
+                "SELECT (SELECT items FROM dead_letters_folded WHERE tailer = ?1 AND partition = ?2),"
+                " (SELECT min(position) FROM dead_letters_gone WHERE tailer = ?1 AND partition = ?2)",
+                place,
+            ).fetchone()
+            if folded and (lowest is None or first < lowest):
+                return None
+            (letters, gone) = connection.execute(
+                "SELECT (SELECT count(*) FROM dead_letter_positions JOIN dead_letters USING (id)"
+                " WHERE tailer = ?1 AND partition = ?2 AND position >= ?3 AND position < ?4),"
+                " (SELECT count(*) FROM dead_letters_gone"
+                " WHERE tailer = ?1 AND partition = ?2 AND position >= ?3 AND position < ?4)",
+                (*place, first, end),
+            ).fetchone()
+            return int(letters + gone)
+
+        return await self._file.read(count)
+
     async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
         condition, values = _condition(which)
 

@@ -70,5 +70,9 @@ class Ledger(Protocol):
     async def delayed(self, source: str) -> dict[str, Delayed]:
         """What became of the items of each partition that were ever parked: for audits."""
 
+    async def waiting(self, source: str, partition: str, first: int, end: int) -> int:
+        """How many positions from `first` to before `end` are parked, on their way there, or running as a copy: for
+        audits of a range."""
+
     async def counts(self) -> dict[str, dict[str, int]]:
         """How many rows each source has by the label of their place; sources without rows are left out."""

@@ -43,6 +43,7 @@ CREATE TABLE IF NOT EXISTS ledger_ended ( -- of what was parked
 ) STRICT, WITHOUT ROWID;
 """
 
+_WAITING = f"place IN ({Place.PARKING:d}, {Place.PARKED:d}, {Place.RUNNING:d})"
 _OVER = f"place IN ({Place.DONE:d}, {Place.DEAD:d})"
 
 
@@ -129,7 +130,7 @@ class SqliteLedger:
             return connection.execute(
                 "SELECT partition, place, items FROM ledger_ended WHERE source = ?1 UNION ALL"
                 f" SELECT partition, {Place.PARKED:d}, count(*) FROM ledger"
-                f" WHERE source = ?1 AND place IN ({Place.PARKING:d}, {Place.PARKED:d}, {Place.RUNNING:d})"
+                f" WHERE source = ?1 AND {_WAITING}"
                 " GROUP BY partition",
                 (source,),
             ).fetchall()
@@ -139,6 +140,17 @@ class SqliteLedger:
         for partition, place, items in await self._file.read(count):
             found[partition] = found.get(partition, Delayed())._replace(**{names[Place(place)]: items})
         return found
+
+    async def waiting(self, source: str, partition: str, first: int, end: int) -> int:
+        def count(connection: sqlite3.Connection) -> int:
+            (rows,) = connection.execute(
+                "SELECT count(*) FROM ledger WHERE source = ? AND partition = ? AND position >= ? AND position < ?"
+                f" AND {_WAITING}",
+                (source, partition, first, end),
+            ).fetchone()
+            return int(rows)
+
+        return await self._file.read(count)
 
     async def counts(self) -> dict[str, dict[str, int]]:
         def load(connection: sqlite3.Connection) -> builtins.list[Any]:

@@ -3,20 +3,24 @@
 The frontier has one bit a position and knows that something is settled; the book has one byte and knows how. What
 settles a position says it to both. When the frontier has passed a stretch, the book counts it: a byte that is still 0
 is a position that was passed without having ended (lost), and a byte that was written twice is one that ended twice.
-So a healthy stream writes nine numbers with its checkpoint, and nothing per item.
+So a healthy stream writes nine numbers with its checkpoint, and nothing per item; what did not succeed is kept as
+ranges.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Sequence
 
-from ...sdk.model.audit import NAMED, Fate
+from ...sdk.model.audit import NAMED, Ending, Fate
 
 _FATES = tuple(Fate)
 _NONE = 0
 _OPEN = b"\x00"
+#: Stretches that ended in one way other than well.
+_RUNS = re.compile(rb"([^\x01])\1*", re.DOTALL)
 
 
 class Book:
@@ -25,17 +29,32 @@ class Book:
     start     where the book begins
     position  everything below it is counted in `tally`, by fate
     missing   passed without a fate; `doubled`: ended twice. The first NAMED of them, and how many.
+    told      from there on, every stretch that did not succeed becomes an ending
+    endings   those passed since the last checkpoint that is durable
 
     Invariant: `sum(tally) + missing_count == position - start`. `_fates` covers [position, position + len), one byte
     each: 0 or a Fate; nothing from `_end` on was read in this life.
     """
 
-    __slots__ = ("_end", "_fates", "doubled", "doubled_count", "missing", "missing_count", "position", "start", "tally")
+    __slots__ = (
+        "_end",
+        "_fates",
+        "doubled",
+        "doubled_count",
+        "endings",
+        "missing",
+        "missing_count",
+        "position",
+        "start",
+        "tally",
+        "told",
+    )
 
     def __init__(self, position: int, saved: bytes = b"", ahead: bytes = b"") -> None:
         """From what `encode` gave with the checkpoint at `position`. Without it the book begins here: what the
         checkpoint says is settled above (`ahead`, a byte of 0 or 1 each) then counts as succeeded."""
-        self.start = self.position = self._end = position
+        self.start = self.position = self.told = self._end = position
+        self.endings: list[Ending] = []
         self.tally = [0] * (max(_FATES) + 1)
         self.missing: list[int] = []
         self.doubled: list[int] = []
@@ -79,6 +98,7 @@ class Book:
             return
         if self._end == self.position and not self._fates:
             self.tally[fate] += stop - self.position  # however many they are, they take no memory
+            self._tell(self.position, stop - 1, fate)
             self.position = self._end = stop
             return
         first = self._end - self.position
@@ -120,9 +140,16 @@ class Book:
             for fate in _FATES[1:]:
                 self.tally[fate] += gone.count(fate)
             self._miss(gone)
+            for run in _RUNS.finditer(gone):
+                self._tell(self.position + run.start(), self.position + run.end() - 1, run[0][0])
         del self._fates[:count]
         self.position = position
         self._end = max(self._end, position)
+
+    def kept(self, position: int) -> None:
+        """The endings below `position` are durable."""
+        if self.endings:
+            self.endings = [ending for ending in self.endings if ending.last >= position]
 
     def open(self) -> list[int]:
         """The positions read in this life that have not ended, rising."""
@@ -147,15 +174,16 @@ class Book:
 
     def encode(self) -> bytes:
         """The book, for the checkpoint at `position`."""
-        head = [self.start, self.tally[1:], self.missing_count, self.missing, self.doubled_count, self.doubled]
+        counts = [self.missing_count, self.missing, self.doubled_count, self.doubled]
+        head = [self.start, self.tally[1:], *counts, self.told]
         text = json.dumps(head, separators=(",", ":")).encode()
         ahead = bytes(self._fates).rstrip(_OPEN)
         return text + b"\n" + zlib.compress(ahead, 1) if ahead else text
 
     def _load(self, saved: bytes) -> None:
         text, _, ahead = saved.partition(b"\n")
-        start, tally, missing_count, missing, doubled_count, doubled = json.loads(text)
-        self.start = start
+        start, tally, missing_count, missing, doubled_count, doubled, *told = json.loads(text)
+        self.start, self.told = start, told[0] if told else self.position  # an older book kept no endings
         self.tally = [0, *tally]
         self.missing_count, self.missing = missing_count, missing
         self.doubled_count, self.doubled = doubled_count, doubled
@@ -166,6 +194,13 @@ class Book:
         short = end - self.position - len(self._fates)
         if short > 0:
             self._fates.extend(bytes(short))
+
+    def _tell(self, first: int, last: int, fate: int) -> None:
+        newest = self.endings[-1] if self.endings else None
+        if newest is not None and newest.last == first - 1 and newest.plain == fate:
+            self.endings[-1] = Ending(newest.first, last, {fate: last - newest.first + 1})
+        else:
+            self.endings.append(Ending(first, last, {fate: last - first + 1}))
 
     def _miss(self, gone: bytearray) -> None:
         index = gone.find(_NONE)

@@ -1,15 +1,17 @@
 """Stocktaking: every position of a range is in exactly one class. THE rule by which an audit of a stream sums up.
 
-Below the frontier the book has counted how everything ended. Above it every position is taken in hand: it ended, or it
+Below the frontier the book has counted how everything ended; a part of that is told apart by the ranges of what did not
+succeed, which rest beside the checkpoint. Above it every position is taken in hand: it ended, or it
 is in exactly one of the places where an item may be (in flight, held), or it was not read yet. An item in no place is
 lost although nothing has passed it yet; one in two places may run twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
-from ...sdk.model.audit import HELD, IN_FLIGHT, NAMED, SETTLED, UNREAD, Audit, Fate
+from ...sdk.model.audit import HELD, IN_FLIGHT, NAMED, SETTLED, UNREAD, Audit, Ending, Fate, Passed
 from ...sdk.model.errors import InvalidRequest
 from .audit import Book
 
@@ -44,17 +46,53 @@ def _below(audit: Audit, book: Book) -> None:
         audit.doubled, audit.doubled_count = [*book.doubled], book.doubled_count
         return
     missing = [position for position in book.missing if audit.first <= position < stop]
-    audit.missing, audit.missing_count = missing, len(missing)
+    audit.missing, audit.missing_count = missing, len(missing)  # until it is told apart
     audit.doubled = [position for position in book.doubled if audit.first <= position < audit.end]
     audit.doubled_count = len(audit.doubled)
-    if book.missing_count > len(book.missing) or book.doubled_count > len(book.doubled):
-        audit.faults.append(
-            f"the whole has {book.missing_count} positions in no class and {book.doubled_count} counted twice, more "
-            "than are named"
-        )
-    plain = sum(book.tally) == book.tally[Fate.SUCCEEDED]
-    label = Fate.SUCCEEDED.label if plain else SETTLED
-    audit.counts = {label: max(0, stop - audit.first) - len(missing)}
+    if book.doubled_count > len(book.doubled):
+        audit.faults.append(f"the whole has {book.doubled_count} positions counted twice, more than are named")
+    audit.counts = {SETTLED: max(0, stop - audit.first) - len(missing)}
+    audit.passed = Passed(book.position, book.told, tuple(book.endings))
+
+
+def tell_apart(audit: Audit, kept: Sequence[Ending]) -> None:
+    """Of the audit of a range: how what was `settled` ended. `kept` are the endings that rest in the store, asked for
+    after stock was taken. What is older than all endings, or cut out of several that are one now, stays `settled`."""
+    passed = audit.passed
+    if passed is None or (stop := min(audit.end, passed.position)) <= audit.first:
+        return
+    start = max(audit.first, min(passed.told, stop))
+    blurred = [(audit.first, start - 1)]
+    counts: Counter[int] = Counter()
+    named: list[int] = []
+    told = 0
+    durable = kept[-1].last if kept else -1
+    for ending in (*kept, *(each for each in passed.endings if each.last > durable)):
+        first, last = max(ending.first, start), min(ending.last, stop - 1)
+        if ending.last > durable:
+            first = max(first, durable + 1)
+        if first > last:
+            continue
+        told += last - first + 1
+        fate = ending.plain
+        if fate is not None:
+            counts[fate] += last - first + 1
+            named += range(first, min(last, first + NAMED) + 1) if not fate else ()
+        elif (first, last) == (ending.first, ending.last):
+            counts.update(ending.counts)
+            counts[Fate.SUCCEEDED] += ending.length - sum(ending.counts.values())
+        else:
+            blurred.append((first, last))
+    counts[Fate.SUCCEEDED] += stop - start - told
+    below = [position for position in audit.missing if position < stop]
+    lost = [position for position in below if any(first <= position <= last for first, last in blurred)]
+    settled = sum(last - first + 1 for first, last in blurred) - len(lost)
+    audit.missing_count += counts.pop(0, 0) + len(lost) - len(below)
+    audit.missing = sorted({*audit.missing, *named})[:NAMED]
+    labels = Counter({label: count for label, count in audit.counts.items() if label != SETTLED})
+    labels.update({Fate(fate).label: count for fate, count in counts.items()})
+    labels[SETTLED] = settled
+    audit.counts = {label: count for label, count in labels.items() if count}
 
 
 def _above(audit: Audit, book: Book, places: Mapping[str, Iterable[int]]) -> None:

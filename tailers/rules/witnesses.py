@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...sdk.model.audit import AFTER_DELAY, HELD, IN_FLIGHT, Audit, Fate
+from ...sdk.model.audit import AFTER_DELAY, HELD, IN_FLIGHT, SETTLED, Audit, Fate
 
 
 class Facts(NamedTuple):
@@ -28,6 +28,21 @@ class Facts(NamedTuple):
     def parked(self) -> int:
         """How many were ever parked."""
         return self.waiting + self.done + self.buried
+
+
+def after_delay(audit: Audit, waiting: int, letters: int | None) -> None:
+    """Adds to the audit of a range what became of what was delayed: so many of it are not over, so many positions of
+    the range ever had a dead letter (None: nobody knows any more)."""
+    counts = audit.counts
+    delayed, dead = counts.get(Fate.DELAYED.label, 0), counts.get(Fate.DEAD.label, 0)
+    over = max(0, delayed - waiting)
+    gone = 0 if letters is None else min(over, max(0, letters - dead))
+    told = {
+        Fate.DELAYED.label: delayed - over,
+        Fate.DEAD.label: dead + gone,
+        SETTLED if letters is None else AFTER_DELAY: over - gone + (counts.get(SETTLED, 0) if letters is None else 0),
+    }
+    audit.counts = {label: count for label, count in {**counts, **told}.items() if count}
 
 
 def confront(audit: Audit, before: Facts, after: Facts) -> None:

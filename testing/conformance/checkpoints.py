@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ...sdk.model.errors import StaleFence
-from ...stores.checkpoints.checkpoints import Checkpoints, Mark
+from ...stores.checkpoints.checkpoints import MOST, Checkpoints, Ending, Mark
 from .bench import MODEL, StoreBench, StoreLaws
 
 partitions = st.sampled_from(["0", "1", "ü"])
-marks = st.builds(Mark, st.integers(0, 30), st.binary(max_size=8), st.integers(0, 30), st.binary(max_size=8))
+marks = st.builds(
+    Mark, st.integers(0, 30), st.binary(max_size=8), st.integers(0, 30), st.binary(max_size=8), endings=st.just(())
+)
 steps = st.lists(
     st.one_of(
         # How far above the newest epoch one opens.
@@ -111,6 +115,43 @@ class CheckpointLaws(StoreLaws[Checkpoints]):
         await store.engine.open("t", 9)
         await store.engine.commit("s", 1, {"0": Mark(5, b"", 8)})
         assert await store.engine.load("t") == {}
+
+    async def test_endings_are_kept_with_their_mark_and_those_that_touch_are_one(
+        self, store: StoreBench[Checkpoints]
+    ) -> None:
+        await store.engine.open("s", 1)
+        died = Ending(3, 5, {3: 3})
+        await store.engine.commit(
+            "s", 1, {"0": Mark(6, endings=(died,)), "1": Mark(9, endings=(Ending(0, 8, {9: 9}),))}
+        )
+        # When a write that may have got through is made again, with more
+        more = (Ending(3, 7, {3: 5}), Ending(8, 8, {2: 1}), Ending(10, 11, {2: 2}))
+        for _ in range(2):
+            await store.engine.commit("s", 1, {"0": Mark(12, endings=more)})
+        # And the next stretch goes on in the same way
+        await store.engine.commit("s", 1, {"0": Mark(14, endings=(Ending(12, 12, {2: 1}),))})
+        await store.reopen()
+        kept = [Ending(3, 7, {3: 5}), Ending(8, 8, {2: 1}), Ending(10, 12, {2: 3})]
+        assert await store.engine.endings("s", "0", 0, 100) == kept
+        # Then those are told that have positions in the range, whole
+        assert await store.engine.endings("s", "0", 7, 9) == kept[:2]
+        assert await store.engine.endings("s", "0", 9, 10) == []
+        assert await store.engine.endings("s", "1", 8, 9) == [Ending(0, 8, {9: 9})]
+        # And marks are told without
+        assert (await store.engine.load("s"))["0"] == Mark(14)
+
+    async def test_endings_are_few_and_their_counts_stay_exact(self, store: StoreBench[Checkpoints]) -> None:
+        await store.engine.open("s", 1)
+        count = 3 * MOST
+        for part in range(3):
+            places = range(part * MOST, (part + 1) * MOST)
+            endings = tuple(Ending(3 * place, 3 * place, {2 + place % 2: 1}) for place in places)
+            await store.engine.commit("s", 1, {"0": Mark(3 * places[-1] + 1, endings=endings)})
+        kept = await store.engine.endings("s", "0", 0, 3 * count)
+        assert len(kept) <= 2 * MOST
+        assert sum(ending.counts.get(2, 0) for ending in kept) == sum(e.counts.get(3, 0) for e in kept) == count // 2
+        assert all(former.last < later.first for former, later in pairwise(kept))
+        assert all(ending.length == 1 for ending in kept[-MOST // 2 :])
 
     @MODEL
     @given(steps=steps)

@@ -212,6 +212,9 @@ class DeadLetterLaws(StoreLaws[DeadLetters]):
             assert await store.engine.positions("t") == {"p": 5}
             assert await store.engine.positions("u") == {"p": 1}
             assert await store.engine.positions("none") == {}
+            assert [await store.engine.died("t", "p", first, 4) for first in (0, 1, 4)] == [4, 3, 0]
+            assert await store.engine.died("u", "p", 0, 9) == 1
+            assert await store.engine.died("t", "none", 0, 9) == 0
             await store.reopen()
 
     async def test_removed_letters_are_gone_and_the_others_stay(self, store: StoreBench[DeadLetters]) -> None:

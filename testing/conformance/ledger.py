@@ -310,6 +310,9 @@ class LedgerLaws(LedgerModel):
         wrong = at(parking(3), Place.RUNNING, fence=1, attempts=9)
         await written(store, (wrong, at(wrong, Place.DONE)), epoch=None)
         assert await store.engine.delayed("s") == {"": Delayed(2, 2, 1)}
+        assert [await store.engine.waiting("s", "", first, 5) for first in (0, 4)] == [2, 1]
+        assert await store.engine.waiting("s", "", 0, 4) == await store.engine.waiting("s", "", 3, 4) == 1
+        assert await store.engine.waiting("other", "", 0, 9) == 0
         # Then they stay counted when their rows go
         await store.engine.passed("s", "", EPOCH, 7)
         await store.reopen()

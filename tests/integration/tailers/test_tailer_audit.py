@@ -156,6 +156,10 @@ async def test_the_stores_are_witnesses(environment, stores, scheduler, parking,
         await eventually(lambda: (o := tailers.overviews()[0]).settled + o.parked + o.dead == 90)
         [audit] = await tailers.audits("t")
         assert (audit.good, audit.counts["delayed"], audit.counts["dead"]) == (True, 10, 10)
+        # And any range says the same of its part
+        [part] = await tailers.audits("t", "0", (10, 30))
+        ways = {"delayed": 2, "dead": 2, "dropped": 2, "expired": 2, "cancelled": 2}
+        assert (part.good, part.counts) == (True, {"succeeded": 8, **ways, IN_FLIGHT: 2})
         # When letters are redriven and purged, then it still adds up
         one, two, three, *_ = await stores.dead_letters.list(EVERY, 10)
         assert (one.tailer, one.partition, one.position) == ("t", "0", 2)
