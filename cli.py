@@ -167,6 +167,27 @@ def store_serve(listen: Listen = None, data: Data = DEFAULT_DATA, config: Config
 
 
 @app.command(rich_help_panel=OPERATE)
+def metrics(
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", metavar="HOST:PORT", help="Answer GET /metrics here until a signal; default: print."),
+    ] = None,
+    gateway: terminal.GatewayAddress = None,
+    json: terminal.Json = False,
+) -> None:
+    """The platform's numbers in Prometheus' text format: printed, or served to whoever scrapes them."""
+    from .gateway.metrics_command import show_metrics
+
+    if listen is None:
+        show_metrics(gateway, json)
+        return
+    from .assembly.foreground import run_metrics
+    from .sdk.discovery import find_gateway
+
+    raise typer.Exit(run_metrics(listen, find_gateway(gateway)))
+
+
+@app.command(rich_help_panel=OPERATE)
 def version(json: terminal.Json = False) -> None:
     """The version of tailrace, of Python and of gRPC."""
     from importlib.metadata import version as version_of

@@ -67,6 +67,11 @@ def run_gateway(listen: str | None, store: str | None, config: Path | None) -> i
     return _part("gateway", parts.gateway, listen=listen, store=store or DEFAULT_PORTS["store"], config=config)
 
 
+def run_metrics(listen: str, gateway: str) -> int:
+    """Answers GET /metrics at `listen`, until a signal."""
+    return _part("metrics", parts.metrics, listen=listen, gateway=gateway, config=None)
+
+
 def run_tailers(
     files: Sequence[Path],
     scheduler: str | None,

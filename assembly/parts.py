@@ -54,6 +54,13 @@ def worker(arguments: dict[str, Any]) -> Part:
     )
 
 
+def metrics(arguments: dict[str, Any]) -> Part:
+    """What answers GET /metrics. Arguments: listen, gateway."""
+    from ..gateway.metrics_server import MetricsServer
+
+    return MetricsServer(arguments["listen"], arguments["gateway"])
+
+
 def node(arguments: dict[str, Any]) -> Part:
     """The embedded stores with everything that reads and writes them: gateway, delay service, tailers."""
     from .node import Node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
@@ -58,6 +59,15 @@ class Accounts:
             faults += part.book.missing_count + part.book.doubled_count
             open_ones += part.frontier.unsettled
         return faults + abs(open_ones - in_flight - len(self._holding) - sum(1 for _ in self._leaving()))
+
+    def classes(self, in_flight: int) -> dict[str, int]:
+        """How many positions are in which class since the audits began; quick likewise. `in_flight` are out."""
+        counts: Counter[str] = Counter()
+        for part in self._partitions.values():
+            counts.update({fate.label: part.book.tally[fate] for fate in Fate})
+            counts.update({fate.label: count for fate, count in part.book.ahead().items()})
+        counts.update({HELD: len(self._holding), IN_FLIGHT: in_flight + sum(1 for _ in self._leaving())})
+        return dict(+counts)
 
     def _in_flight(self, part: Partition, flights: Mapping[int, Out]) -> list[int]:
         """The positions of what is out, or on its way into a store."""

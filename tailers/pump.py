@@ -219,6 +219,11 @@ class Pump(ABC):
         return 0
 
     @property
+    def classes(self) -> dict[str, int]:
+        """The running audit: how many positions are in which class."""
+        return {}
+
+    @property
     @abstractmethod
     def clogged(self) -> str:
         """Why nothing more is read although there may be more; empty when that is not so."""

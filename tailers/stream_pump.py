@@ -356,8 +356,11 @@ class StreamPump(Pump):
         return self._accounts.unaccounted(self.in_flight)
 
     @property
+    def classes(self) -> dict[str, int]:
+        return self._accounts.classes(self.in_flight)
+
+    @property
     def starting(self) -> str:
-        """Why nothing may be pushed yet."""
         return self._epoch.waiting_for
 
     @property

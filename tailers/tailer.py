@@ -118,6 +118,7 @@ class Tailer:
             lag=-1 if pump is None else pump.lag,
             detail=detail,
             unaccounted=0 if pump is None else pump.unaccounted,
+            classes={} if pump is None else pump.classes,
             since=0.0 if pump is None else min((closed.since for closed in pump.outages), default=0.0),
             healthy=verdict.healthy,
             idle=verdict.idle,

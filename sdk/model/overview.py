@@ -10,7 +10,8 @@ class TailerOverview:
     """One tailer. Counts are since it started; `lag` is how many items it is behind its source's end, -1: unknown;
     `since`: wall clock seconds since when a function of it is clogged, 0: none is; `idle`: seconds without a completion
     although there was work. Once that is too long it is not `healthy`, for the likely `cause` (a code) `why`.
-    `unaccounted`: how many positions the running audit misses or counts twice.
+    `unaccounted`: how many positions the running audit misses or counts twice; `classes`: all others since it began,
+    by how they ended or where they are.
 
     state  starting | running | clogged | paused | draining | disconnected | failed
     """
@@ -35,6 +36,7 @@ class TailerOverview:
     why: str = ""
     stale_writes: int = 0  # refused by a store because another owner had taken the source
     unaccounted: int = 0
+    classes: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..model.limits import Gate, Quota, Snapshot
@@ -11,7 +12,7 @@ from ..model.workload import Headers, Kind
 from .convert import function_from_wire, function_to_wire, headers_to_wire
 from .v1 import gateway_pb2 as pb
 
-_TAILER_FIELDS = TailerOverview.__slots__
+_TAILER_FIELDS = tuple(name for name in TailerOverview.__slots__ if name != "classes")
 
 
 class Accepted(NamedTuple):
@@ -163,11 +164,14 @@ def snapshot_from_wire(message: pb.ControlSnapshot) -> Snapshot:
 def overview_to_wire(overview: Overview) -> pb.OverviewReply:
     """An overview as a message."""
     return pb.OverviewReply(
-        queue=[pb.CountByName(name=name, count=count) for name, count in overview.queue.items()],
+        queue=_counts_to_wire(overview.queue),
         tailers=[
-            pb.TailerOverview(**{name: getattr(tailer, name) for name in _TAILER_FIELDS}) for tailer in overview.tailers
+            pb.TailerOverview(
+                **{name: getattr(tailer, name) for name in _TAILER_FIELDS}, classes=_counts_to_wire(tailer.classes)
+            )
+            for tailer in overview.tailers
         ],
-        delay=[pb.CountByName(name=name, count=count) for name, count in overview.delay.items()],
+        delay=_counts_to_wire(overview.delay),
         dead_letters=overview.dead_letters,
     )
 
@@ -175,10 +179,21 @@ def overview_to_wire(overview: Overview) -> pb.OverviewReply:
 def overview_from_wire(message: pb.OverviewReply) -> Overview:
     """The inverse of `overview_to_wire`."""
     return Overview(
-        queue={entry.name: entry.count for entry in message.queue},
+        queue=_counts_from_wire(message.queue),
         tailers=[
-            TailerOverview(**{name: getattr(tailer, name) for name in _TAILER_FIELDS}) for tailer in message.tailers
+            TailerOverview(
+                **{name: getattr(tailer, name) for name in _TAILER_FIELDS}, classes=_counts_from_wire(tailer.classes)
+            )
+            for tailer in message.tailers
         ],
-        delay={entry.name: entry.count for entry in message.delay},
+        delay=_counts_from_wire(message.delay),
         dead_letters=message.dead_letters,
     )
+
+
+def _counts_to_wire(counts: Mapping[str, int]) -> list[pb.CountByName]:
+    return [pb.CountByName(name=name, count=count) for name, count in counts.items()]
+
+
+def _counts_from_wire(entries: Iterable[pb.CountByName]) -> dict[str, int]:
+    return {entry.name: entry.count for entry in entries}

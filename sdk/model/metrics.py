@@ -1,0 +1,137 @@
+"""The numbers of the platform, each under one name: THE catalogue, and what an overview says in it.
+
+Names, kinds and units are those of OpenTelemetry; `prometheus_text` writes them in Prometheus' text format, which names
+the same thing with `_`, its unit, and `_total` for what only rises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .overview import Overview, TailerOverview
+
+
+class Metric(NamedTuple):
+    """A number that is exported. `rises`: a counter, from 0 when its part starts; else a gauge. `unit` is UCUM's."""
+
+    name: str
+    rises: bool
+    unit: str
+    help: str
+
+    @property
+    def prometheus(self) -> str:
+        """Its name there."""
+        unit = "_seconds" if self.unit == "s" else ""
+        return self.name.replace(".", "_") + unit + ("_total" if self.rises else "")
+
+
+class Sample(NamedTuple):
+    """A metric's value for one set of labels."""
+
+    metric: Metric
+    labels: tuple[tuple[str, str], ...]
+    value: float
+
+
+def _counter(name: str, help: str) -> Metric:
+    return Metric(f"tailrace.{name}", True, "{item}", help)
+
+
+def _gauge(name: str, help: str, unit: str = "{item}") -> Metric:
+    return Metric(f"tailrace.{name}", False, unit, help)
+
+
+READ = _counter("tailer.read", "Items read from the source.")
+SETTLED = _counter("tailer.settled", "Items over: done, dropped, expired, cancelled.")
+PARKED = _counter("tailer.parked", "Items that left for the delay service.")
+DEAD = _counter("tailer.dead", "Items that became dead letters.")
+DROPPED = _counter("tailer.dropped", "Of the settled ones, those that an operator dropped.")
+LOST = _counter("tailer.lost", "Items that the source forgot before they were done.")
+STALE_WRITES = _counter("tailer.stale_writes", "Writes that were refused because another owner had taken the source.")
+IN_FLIGHT = _gauge("tailer.in_flight", "Items pushed and without an outcome.")
+HELD = _gauge("tailer.held", "Items that may not run now and rest in their source.")
+LAG = _gauge("tailer.lag", "Items behind the end of the source.")
+UNACCOUNTED = _gauge("tailer.unaccounted", "Positions that the running audit misses or counts twice; 0 is right.")
+POSITIONS = _gauge(
+    "tailer.positions", "The running audit: positions since it began, by how they ended or where they are."
+)
+HEALTHY = _gauge("tailer.healthy", "1 while it gets on or has nothing to do, else 0.", "1")
+IDLE = _gauge("tailer.idle", "How long nothing was done although there was work.", "s")
+QUEUE = _gauge("queue.items", "Workloads in the queue, by state.")
+DELAY = _gauge("delay.items", "Items in the delay service, by stream.")
+LETTERS = _gauge("dead_letters", "Dead letters that are kept.")
+
+CATALOGUE = (
+    READ,
+    SETTLED,
+    PARKED,
+    DEAD,
+    DROPPED,
+    LOST,
+    STALE_WRITES,
+    IN_FLIGHT,
+    HELD,
+    LAG,
+    UNACCOUNTED,
+    POSITIONS,
+    HEALTHY,
+    IDLE,
+    QUEUE,
+    DELAY,
+    LETTERS,
+)
+
+
+def samples(overview: Overview) -> list[Sample]:
+    """Everything that an overview says, in the order of the catalogue. What is not known is left out."""
+    found = [Sample(LETTERS, (), overview.dead_letters)]
+    found += [Sample(QUEUE, (("state", state),), count) for state, count in overview.queue.items()]
+    found += [Sample(DELAY, (("stream", stream),), count) for stream, count in overview.delay.items()]
+    for tailer in overview.tailers:
+        found += _of_tailer(tailer)
+    places = {metric: place for place, metric in enumerate(CATALOGUE)}
+    return sorted(found, key=lambda sample: places[sample.metric])
+
+
+def _of_tailer(tailer: TailerOverview) -> Iterator[Sample]:
+    labels = (("tailer", tailer.name), ("kind", tailer.kind))
+    values: dict[Metric, float] = {
+        READ: tailer.read,
+        SETTLED: tailer.settled,
+        PARKED: tailer.parked,
+        DEAD: tailer.dead,
+        DROPPED: tailer.dropped,
+        LOST: tailer.lost,
+        STALE_WRITES: tailer.stale_writes,
+        IN_FLIGHT: tailer.in_flight,
+        HELD: tailer.held,
+        UNACCOUNTED: tailer.unaccounted,
+        HEALTHY: int(tailer.healthy),
+        IDLE: tailer.idle,
+    }
+    if tailer.lag >= 0:
+        values[LAG] = tailer.lag
+    for metric, value in values.items():
+        yield Sample(metric, labels, value)
+    for name, count in tailer.classes.items():
+        yield Sample(POSITIONS, (*labels, ("class", name)), count)
+
+
+def prometheus_text(found: Sequence[Sample]) -> str:
+    """In Prometheus' text format 0.0.4. Samples of one metric stand together."""
+    lines: list[str] = []
+    told: Metric | None = None
+    for metric, labels, value in found:
+        if metric is not told:
+            told = metric
+            kind = "counter" if metric.rises else "gauge"
+            lines += [f"# HELP {metric.prometheus} {metric.help}", f"# TYPE {metric.prometheus} {kind}"]
+        inside = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels)
+        lines.append(f"{metric.prometheus}{{{inside}}} {value:.15g}" if inside else f"{metric.prometheus} {value:.15g}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

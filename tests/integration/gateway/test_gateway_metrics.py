@@ -1,0 +1,52 @@
+"""GET /metrics: the overview of the gateway at each scrape, and no numbers while there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tailrace.gateway.metrics_server import CONTENT_TYPE, MetricsServer
+from tailrace.gateway.server import GatewayServer
+from tailrace.sdk.model.errors import ConfigError
+from tailrace.sdk.model.overview import Overview, TailerOverview
+
+
+async def scrape(server: MetricsServer) -> tuple[int, str, str]:
+    async with aiohttp.ClientSession() as session, session.get(f"http://{server.address}/metrics") as answer:
+        return answer.status, answer.headers["Content-Type"], await answer.text()
+
+
+async def test_a_scrape_asks_the_gateway_and_fails_while_that_is_away(stores: Any) -> None:
+    tailer = TailerOverview("orders", "log", "running", read=7, unaccounted=3, classes={"succeeded": 4})
+
+    async def parts() -> Overview:
+        return Overview(tailers=[tailer])
+
+    gateway = GatewayServer(
+        stores.gateway()._config, stores.queue, stores.results, stores.dead_letters, stores.control, parts
+    )
+    await gateway.start()
+    server = MetricsServer("127.0.0.1:0", gateway.address)
+    await server.start()
+    try:
+        status, kind, text = await scrape(server)
+        assert (status, kind) == (200, CONTENT_TYPE)
+        assert 'tailrace_tailer_unaccounted{tailer="orders",kind="log"} 3' in text.splitlines()
+        assert 'tailrace_tailer_positions{tailer="orders",kind="log",class="succeeded"} 4' in text.splitlines()
+        tailer.unaccounted = 0
+        assert 'tailrace_tailer_unaccounted{tailer="orders",kind="log"} 0' in (await scrape(server))[2].splitlines()
+        # When somebody else wants the port, or another host is asked for
+        for listen, why in ((server.address, "choose another port"), ("0.0.0.0:0", "loopback"), ("x", "HOST:PORT")):
+            with pytest.raises(ConfigError, match=why):
+                await MetricsServer(listen, gateway.address).start()
+        # When the gateway is gone, then a scrape fails
+        await gateway.stop()
+        status, _, text = await scrape(server)
+        assert status == 503
+        assert gateway.address in text
+    finally:
+        await server.stop()
+        await server.stop()
+        await gateway.stop()

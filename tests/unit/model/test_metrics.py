@@ -1,0 +1,51 @@
+"""Metrics: every number under one name, in Prometheus' text format, and each name in the docs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tailrace.sdk.model.metrics import CATALOGUE, READ, prometheus_text, samples
+from tailrace.sdk.model.overview import Overview, TailerOverview
+
+ROOT = Path(__file__).parents[3]
+LINE = re.compile(r'tailrace_[a-z_]+(\{[a-z]+="(?:[^"\\]|\\.)*"(,[a-z]+="(?:[^"\\]|\\.)*")*\})? -?[0-9.e+]+')
+
+
+def overview() -> Overview:
+    tailer = TailerOverview('o"r\n', "log", "running", read=7, lag=-1, idle=1.5, stale_writes=2, unaccounted=1)
+    tailer.classes = {"succeeded": 5, "in flight": 2}
+    return Overview(
+        queue={"new": 3}, tailers=[tailer, TailerOverview("b", "queue", "running", lag=0)], delay={"delay.5s": 4}
+    )
+
+
+def test_an_overview_says_everything_that_is_known_of_each_tailer() -> None:
+    found = {(sample.metric.name, sample.labels): sample.value for sample in samples(overview())}
+    own = (("tailer", 'o"r\n'), ("kind", "log"))
+    assert found["tailrace.tailer.read", own] == 7
+    assert found["tailrace.tailer.unaccounted", own] == 1
+    assert found["tailrace.tailer.stale_writes", own] == 2
+    assert found["tailrace.tailer.positions", (*own, ("class", "in flight"))] == 2
+    assert found["tailrace.queue.items", (("state", "new"),)] == 3
+    # And a lag that is not known is no number
+    assert {labels[0][1] for name, labels in found if name == "tailrace.tailer.lag"} == {"b"}
+
+
+def test_the_text_is_in_the_format_and_each_metric_stands_together() -> None:
+    text = prometheus_text(samples(overview()))
+    assert r'tailrace_tailer_read_total{tailer="o\"r\n",kind="log"} 7' in text.splitlines()
+    assert r'tailrace_tailer_idle_seconds{tailer="o\"r\n",kind="log"} 1.5' in text.splitlines()
+    assert text.endswith("\n")
+    told = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(told) == len(set(told)) == len(CATALOGUE)
+    assert all(LINE.fullmatch(line) for line in text.splitlines() if not line.startswith("#"))
+    assert f"# TYPE {READ.prometheus} counter" in text
+
+
+def test_every_name_is_its_own_and_in_the_docs() -> None:
+    names = [metric.prometheus for metric in CATALOGUE]
+    assert len(set(names)) == len(names)
+    docs = (ROOT / "docs" / "operating.md").read_text()
+    for name in names:
+        assert f"`{name}`" in docs or f"…{name.removeprefix('tailrace_tailer_')}`" in docs, name
