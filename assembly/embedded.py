@@ -1,4 +1,7 @@
-"""The embedded stores: four SQLite files in one data directory, opened together by the one process that owns them."""
+"""The embedded stores: four SQLite files in one data directory, opened together by the one process that owns them.
+
+The delay service's streams may be on a server instead of in a file (`delay_log` in stores.yaml).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from ..stores.drops import sqlite as drops
 from ..stores.inventory import sqlite as inventory
 from ..stores.ledger import sqlite as ledger
 from ..stores.log import sqlite as log
+from ..stores.log.engines import OpenLog, chosen_log
 from ..stores.ownership import sqlite as ownership
 from ..stores.queue import sqlite as queue
 from ..stores.results import sqlite as results
@@ -47,7 +51,7 @@ class EmbeddedStores:
         path, sync = self.data_dir.path, config.synchronous
         self._queue_file = file(path / "queue.db", queue.SCHEMA, name="queue", synchronous=sync)
         self._log_file = file(path / "log.db", log.SCHEMA, name="log", synchronous=sync)
-        self._delay_file = file(path / "delay.db", log.SCHEMA, name="delay", synchronous=sync)
+        self._delay_file: SqliteFile | None = None
         self._state_file = file(
             path / "state.db",
             checkpoints.SCHEMA
@@ -63,7 +67,11 @@ class EmbeddedStores:
         )
         self.queue = queue.SqliteQueue(self._queue_file, config, clock)
         self.log = log.SqliteLog(self._log_file, clock, retention=config.log_retention)
-        self.delay_log = log.SqliteLog(self._delay_file, clock)
+        delay_log = chosen_log(config.delay_log, clock)
+        if delay_log is None:
+            self._delay_file = file(path / "delay.db", log.SCHEMA, name="delay", synchronous=sync)
+            delay_log = log.SqliteLog(self._delay_file, clock)
+        self.delay_log: OpenLog = delay_log
         self.checkpoints = checkpoints.SqliteCheckpoints(self._state_file)
         self.control = control.SqliteControl(self._state_file, clock)
         self.dead_letters = dead_letters.SqliteDeadLetters(self._state_file)
@@ -102,7 +110,8 @@ class EmbeddedStores:
         }
 
     def _files(self) -> list[SqliteFile]:
-        return [self._queue_file, self._log_file, self._delay_file, self._state_file]
+        files = (self._queue_file, self._log_file, self._delay_file, self._state_file)
+        return [file for file in files if file is not None]
 
     async def _sweep(self) -> None:
         while True:
@@ -121,6 +130,7 @@ class EmbeddedStores:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._sweeper
             self._sweeper = None
+        await self.delay_log.close()
         for file in self._files():
             await file.close()
         self.data_dir.close()

@@ -21,6 +21,7 @@ from ..sdk.wire.channel import serve
 from ..sdk.wire.delay import DelayClient
 from ..sdk.wire.health import TAILERS, Health
 from ..stores.config import StoresConfig
+from ..stores.log.engines import chosen_log
 from ..stores.remote import (
     RemoteCheckpoints,
     RemoteControl,
@@ -42,12 +43,14 @@ from .settings import ConfigDirectory, merged
 
 
 class RemoteStores:
-    """Clients of every store served at an address. A Part."""
+    """Clients of every store served at an address; the delay service's streams may be on a server of their own
+    (`delay_log` in stores.yaml). A Part."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, config: StoresConfig | None = None) -> None:
         self.queue = RemoteQueue(address)
         self.log = RemoteLog(address)
-        self.delay_log = RemoteLog(address, "delay_log")
+        self._apart = None if config is None else chosen_log(config.delay_log)
+        self.delay_log = self._apart or RemoteLog(address, "delay_log")
         self.checkpoints = RemoteCheckpoints(address)
         self.dead_letters = RemoteDeadLetters(address)
         self.drops = RemoteDrops(address)
@@ -58,7 +61,9 @@ class RemoteStores:
         self.ledger = RemoteLedger(address)
 
     async def start(self) -> None:
-        """Nothing to do: each client dials at its first call."""
+        """Each client dials at its first call."""
+        if self._apart is not None:
+            await self._apart.open()
 
     async def drain(self, timeout: float) -> None:
         """Nothing to wait for."""
@@ -66,7 +71,8 @@ class RemoteStores:
     async def stop(self) -> None:
         """Closes the clients."""
         for client in vars(self).values():
-            await client.close()
+            if client is not None:
+                await client.close()
 
 
 class SeparateStore(Group):
@@ -113,7 +119,7 @@ class SeparateDelay(Group):
 
     def __init__(self, store: str, directory: ConfigDirectory, listen: str | None) -> None:
         config = merged(directory.read("delay.yaml", DelayConfig), listen=listen)
-        stores = RemoteStores(store)
+        stores = RemoteStores(store, directory.read("stores.yaml", StoresConfig))
         self._server = DelayServer(DelayService(stores.delay_log, config), config)
         super().__init__([stores, Mover(stores.delay_log, stores.checkpoints, stores.ownership, config), self._server])
 
@@ -146,7 +152,7 @@ class SeparateTailers:
         self._sizes = directory.lease_sizes(heartbeat)
         self._scheduler = scheduler
         self._delay_address = delay
-        self._stores = RemoteStores(store)
+        self._stores = RemoteStores(store, directory.read("stores.yaml", StoresConfig))
         self._parts: Group | None = None
         self._delay: DelayClient | None = None
 

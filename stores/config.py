@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..sdk.config import Bytes, Seconds
+from .log.engines import EMBEDDED, mistakes_in
 
 
 class StoresConfig(BaseModel):
@@ -25,7 +26,18 @@ class StoresConfig(BaseModel):
     result_retention: Seconds = Field(3600.0, description="how long results are kept")
     result_bytes: Bytes = Field(256 << 20, ge=0, description="most bytes of results that are kept")
     log_retention: Seconds = Field(7 * 86_400.0, description="how long records of a log are kept")
+    delay_log: dict[str, Any] = Field(
+        {"engine": EMBEDDED},
+        description="where the delay service's items rest: `engine` (sqlite, redis) and that engine's own options",
+    )
     low_share: float = Field(0.05, ge=0, le=0.5, description="share of each lease that lower priorities are sure of")
+
+    @field_validator("delay_log")
+    @classmethod
+    def _is_an_engine(cls, choice: dict[str, Any]) -> dict[str, Any]:
+        if mistakes := mistakes_in(choice):
+            raise ValueError("; ".join(mistakes))
+        return choice
 
     @property
     def synchronous(self) -> str:

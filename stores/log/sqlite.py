@@ -92,6 +92,9 @@ class SqliteLog:
             found = self._partitions.setdefault(name, {})
             found[partition] = _Partition(start, max(start, end or 0))
 
+    async def close(self) -> None:
+        """Nothing to do: the file is the owner's."""
+
     async def create(self, stream: str, partitions: int) -> None:
         if not 1 <= partitions <= MAX_PARTITIONS:
             raise InvalidRequest(f"stream {stream!r}: {partitions} partitions; expected 1 to {MAX_PARTITIONS}")

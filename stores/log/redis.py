@@ -1,0 +1,177 @@
+"""A log in Redis Streams: each entry is a batch of records, as in the embedded log (`redis_scripts.py` says how).
+
+Several processes may use one log. Its promises are those of the server: `appendfsync always` keeps what was answered,
+`everysec` may lose its last second, no append-only file may lose all. Which one it is is said at the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...sdk.model.errors import ConfigError, InvalidRequest, NotConnected
+from ..redis import RedisOptions, RedisServer
+from .batch import Batch, decode, rows, take
+from .engines import LogEngine
+from .log import Bounds, Record, Records
+from .redis_scripts import APPEND, CREATE, READ, TRIM
+
+#: Most partitions of a stream.
+MAX_PARTITIONS = 1024
+#: Seconds that the server holds one wait: how soon a new partition far beyond the last, or a dead connection, is seen.
+HELD = 5.0
+#: Entries that one step of a trim looks at: a bound on how long it holds the server.
+SWEEP = 10_000
+
+_LOG = logging.getLogger("tailrace.log.redis")
+
+
+class RedisLogOptions(RedisOptions):
+    """`prefix` begins the name of every key: another one is another log."""
+
+    prefix: str = Field("tailrace", min_length=1, max_length=100, pattern=r"^[^{}\s]+$")
+
+
+class RedisLog:
+    """A Log. `open` looks at the server and `close` closes the connections; before `open` it may be used all the same.
+
+    profile  what the server promises of a write that it answered; empty until it was asked
+    """
+
+    def __init__(
+        self,
+        options: RedisLogOptions,
+        clock: Clock = SYSTEM_CLOCK,
+        clients: Callable[[], tuple[Any, Any]] | None = None,
+    ) -> None:
+        self.profile = ""
+        self._prefix = options.prefix
+        self._server = RedisServer(options, HELD, clients)
+        self._clock = clock
+        self._catalogue = f"{options.prefix}:{{log}}"
+        self._known: dict[str, int] = {}  # partitions that a stream has at least
+
+    async def open(self) -> None:
+        """Asks the server what it promises. Raises ConfigError for one that throws data away when it is full; one that
+        cannot be reached now is asked at its first use."""
+        with contextlib.suppress(NotConnected):
+            await self._ready()
+
+    async def close(self) -> None:
+        """Closes the connections. Harmless when closed."""
+        self.profile = ""
+        await self._server.close()
+
+    async def _ready(self) -> None:
+        if self.profile:
+            return
+        facts = _facts(await self._server.call("INFO", "everything"))
+        policy = facts.get("maxmemory_policy", "noeviction")
+        if policy != "noeviction":
+            raise ConfigError(
+                f"{self._server.name} throws data away when it is full (maxmemory-policy {policy}): a log must lose "
+                "nothing. Run CONFIG SET maxmemory-policy noeviction, or give another server"
+            )
+        fsync = ""
+        if facts.get("aof_enabled") == "1":
+            try:
+                fsync = (await self._server.call("CONFIG", "GET", "appendfsync"))[1].decode()
+            except NotConnected:
+                fsync = "unknown"  # not every user may ask
+        self.profile = _PROFILES.get(fsync, f"appendfsync {fsync}: ask whoever runs the server")
+        (_LOG.info if fsync == "always" else _LOG.warning)("%s: %s", self._server.name, self.profile)
+
+    def _keys(self, stream: str, partition: int) -> tuple[str, str]:
+        place = f"{self._prefix}:{{log:{stream}/{partition}}}"
+        return f"{place}:records", f"{place}:bounds"
+
+    async def create(self, stream: str, partitions: int) -> None:
+        if not 1 <= partitions <= MAX_PARTITIONS:
+            raise InvalidRequest(f"stream {stream!r}: {partitions} partitions; expected 1 to {MAX_PARTITIONS}")
+        await self._ready()
+        await self._server.run(CREATE, [self._catalogue], stream, partitions)
+        self._known[stream] = max(partitions, self._known.get(stream, 0))
+
+    async def append(self, stream: str, partition: int, records: Sequence[Record]) -> int:
+        if partition < 0 or partition >= self._known.get(stream, 0):
+            await self.create(stream, partition + 1)
+        keys = self._keys(stream, partition)
+        if not records:
+            return int(await self._server.call("HGET", keys[1], "end") or 0)
+        batches = [part for count, _, columns in rows(stream, records) for part in (count, columns)]
+        return int(await self._server.run(APPEND, keys, repr(self._clock.wall()), *batches, about=f"stream {stream!r}"))
+
+    async def read(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records:
+        found = Records([], [], [], [], [])
+        if limit < 1:
+            return found
+        await self._ready()
+        start, *answer = await self._server.run(READ, self._keys(stream, partition), position, limit, max_bytes)
+        position = max(position, start)
+        size = 0
+        for first, time, columns in zip(answer[::3], answer[1::3], answer[2::3], strict=True):
+            batch = Batch(int(first), float(time), decode(columns))
+            count, taken = take(found, batch, position, limit - len(found.positions), max_bytes - size)
+            if not count:
+                break
+            position, size = found.positions[-1] + 1, size + taken
+        return found
+
+    async def bounds(self, stream: str) -> dict[int, Bounds]:
+        await self._ready()
+        partitions = int(await self._server.call("HGET", self._catalogue, stream) or 0)
+        keys = [self._keys(stream, partition)[1] for partition in range(partitions)]
+        answers = await self._server.calls([("HMGET", key, "start", "end") for key in keys])
+        return {number: Bounds(int(start or 0), int(end or 0)) for number, (start, end) in enumerate(answers)}
+
+    async def wait(self, stream: str, ends: Mapping[int, int], timeout: float) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout
+        while True:
+            bounds = await self.bounds(stream)
+            if any(each.end > ends.get(number, 0) for number, each in bounds.items()):
+                return
+            left = min(HELD, until - loop.time())
+            if left <= 0:
+                return
+            # One partition more than there are: its first record ends the wait too.
+            numbers = range(max(1, len(bounds)) + 1)
+            keys = [self._keys(stream, number)[0] for number in numbers]
+            after = [f"{bounds[number].end if number in bounds else 0}-0" for number in numbers]
+            held = max(1, int(left * 1000))
+            await self._server.wait("XREAD", "COUNT", 1, "BLOCK", held, "STREAMS", *keys, *after)
+
+    async def trim(self, stream: str, partition: int, before: int) -> None:
+        if before <= 0:
+            return
+        await self._ready()
+        keys = self._keys(stream, partition)
+        while await self._server.run(TRIM, keys, before, SWEEP) >= SWEEP // 2:
+            pass
+
+    async def streams(self) -> list[str]:
+        await self._ready()
+        return sorted(name.decode() for name in await self._server.call("HKEYS", self._catalogue))
+
+
+_PROFILES = {
+    "always": "durable (appendfsync always): what was answered is on its disk",
+    "everysec": "appendfsync everysec: a power cut or a crash of the server may lose the last second",
+    "no": "appendfsync no: a power cut may lose what the operating system had not written yet",
+    "": "no append-only file: a restart of the server may lose everything since its last snapshot",
+}
+
+
+def _facts(text: bytes) -> dict[str, str]:
+    """What INFO says."""
+    pairs = (line.partition(":") for line in text.decode(errors="replace").splitlines())
+    return {name: value for name, _, value in pairs}
+
+
+ENGINE = LogEngine("redis", RedisLogOptions, RedisLog)
