@@ -91,6 +91,8 @@ class Holding:
         """Keeps an item that is in memory by its position, until its cell opens and not before that time."""
         position = batch.positions[index]
         part.hold(kind, (position,), not_before)
+        if not_before:
+            self.look()  # its time may be the next one, and nothing else may happen before it
         if not_before or self._session.credit.is_closed(kind):
             part.stuck((position,))
         self.keep(part, batch, index)
@@ -146,6 +148,10 @@ class Holding:
                 for part in {entry.part for entry in again}:
                     await self._read_again(part, [entry for entry in again if entry.part is part])
 
+    def look(self) -> None:
+        """Something may be offered that could not be before."""
+        self._wake.set()
+
     def functions(self) -> set[str]:
         """The functions of what is held."""
         return {kind.function for part in self._partitions.values() for kind in part.held.counts()}
@@ -161,8 +167,8 @@ class Holding:
         for part in self._partitions.values():
             for kind, count in part.held.counts().items():
                 why = self._session.credit.why_closed(kind)
-                known = kind.function in self._session.functions
-                kinds[why or ("no credit or not due" if known else f'no worker runs "{kind.function}"')] += count
+                served = self._session.credit.granted(kind.function)
+                kinds[why or ("no credit or not due" if served else f'no worker runs "{kind.function}"')] += count
             if part.order is not None and part.order.waiting:
                 kinds[part.why_waiting()] += part.order.waiting
         return "; ".join(f"{why} ({count})" for why, count in sorted(kinds.items(), key=lambda one: -one[1])[:3])

@@ -2,16 +2,24 @@
 
 The scheduler names them by position, and their outcomes come to this session. Their records are read with all others,
 since what failed is settled with its payload; whichever comes first, record or outcome, waits for the other.
+
+In a stream with order such an item may stand behind one of its key that is not known to be done: the former owner had
+settled it, and died before that was durable. Then both are to run again, in their order: the adopted one is stopped,
+and its outcome, if it has one, counts for nothing.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, Protocol
 
-from ..sdk.model.workload import INDEX_BITS, Ended, Outcomes, ref
+from ..sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes, ref
 from ..sdk.source import StreamBatch
-from .partition import Partition, chosen
+from .mapping import Mapped
+from .partition import Partition, Place, chosen
+from .pump import Out
 from .session import Inheritance
 
 #: A position in a part of the source.
@@ -26,22 +34,54 @@ class Record(NamedTuple):
     fence: int
 
 
-class Inherited:
-    """Invariant: an adopted item has no outcome (it is in `running`), or no record yet, or is settled.
+def out_of(record: Record, mapped: Mapped, now: float) -> Out:
+    """A record as a hand-out of this epoch, but for its fence; `now`: wall clock."""
+    part, batch, fence = record
+    flight = Flight(0, fence, mapped.kinds, mapped.ids, batch.payloads, mapped.attempts)
+    return Out(flight, mapped.cells, Counter(), now, Place(part, batch, mapped))
 
-    `settle` is called when both are there; `again` with a record whose attempt was lost with its session, and the
-    monotonic time before which it may not be handed out.
+
+class Turns(Protocol):
+    """Whose turn it is in a stream with order (ordering.py); without, each item's own.
+
+    shut     whether some of what runs has not been read: until then nothing in order is handed out
+    runs     an item that may run was read. False: it is to run again, after others
+    stopped  one of which that was said does not run any more, or not after that time
     """
 
-    def __init__(self, settle: Callable[[Record, Ended], None], again: Callable[[Record, float], None]) -> None:
+    def shut(self, part: Partition, *, shut: bool) -> None: ...
+
+    def runs(self, part: Partition, batch: StreamBatch) -> bool: ...
+
+    def stopped(self, part: Partition, position: int, not_before: float) -> None: ...
+
+
+class Inherited:
+    """Invariant: an adopted item has no outcome (it is in `running`), or no record yet, or is settled, or runs again.
+
+    `settle` is called when both are there; `again` with a record whose attempt was lost with its session, and the
+    monotonic time before which it may not be handed out; `cancel` with what is to be stopped.
+    """
+
+    def __init__(
+        self,
+        settle: Callable[[Record, Ended], None],
+        again: Callable[[Record, float], None],
+        turns: Turns,
+        cancel: Callable[[Iterable[int]], None],
+    ) -> None:
         self._settle = settle
         self._again = again
+        self._turns = turns
+        self._cancel = cancel
         self.running: set[int] = set()
         self._unread: dict[Spot, int] = {}
         self._fences: dict[int, int] = {}  # of flights
         self._records: dict[int, Record] = {}
         self._ends: dict[int, Ended] = {}
         self._lost: dict[Spot, float] = {}
+        self._strays: dict[int, tuple[Partition, int]] = {}
+        self._shut: dict[str, Partition] = {}
 
     def accept(self, flights: Iterable[Inheritance]) -> None:
         """Exactly these are adopted."""
@@ -54,7 +94,7 @@ class Inherited:
 
     def clear(self) -> None:
         """Nothing is adopted."""
-        for each in (self.running, self._unread, self._fences, self._records, self._ends, self._lost):
+        for each in (self.running, self._unread, self._fences, self._records, self._ends, self._lost, self._strays):
             each.clear()
 
     def __len__(self) -> int:
@@ -64,7 +104,7 @@ class Inherited:
     @property
     def pending(self) -> bool:
         """Whether something that was adopted is not settled yet."""
-        return bool(self.running or self._unread or self._records or self._ends)
+        return bool(self.running or self._unread or self._records or self._ends or self._lost)
 
     def positions(self, part: Partition) -> list[int]:
         """The positions of those, in one partition."""
@@ -75,27 +115,81 @@ class Inherited:
         """Those that have an item without an outcome; to be named in renewals."""
         return sorted({number >> INDEX_BITS for number in self.running})
 
+    # Records.
+
     def took(self, part: Partition, batch: StreamBatch) -> StreamBatch:
-        """A batch read for the first time; returns what of it is to be pushed."""
-        if not (self._unread or self._lost):
+        """A batch read for the first time; returns what of it is to be pushed. Where there is an order, one item."""
+        if not self._awaits(part.name):
             return batch
+        self._shut[part.name] = part
+        self._turns.shut(part, shut=True)
         going = []
         for index, position in enumerate(batch.positions):
             spot = (part.name, position)
             number = self._unread.pop(spot, None)
             not_before = self._lost.pop(spot, None)
-            if number is not None:
-                record = Record(part, chosen(batch, [index]), self._fences[number >> INDEX_BITS])
-                ended = self._ends.pop(number, None)
-                if ended is None:
-                    self._records[number] = record
-                else:
-                    self._settle(record, ended)
-            elif not_before is not None:
-                self._again(Record(part, chosen(batch, [index]), 0), not_before)
-            else:
+            if number is None and not_before is None:
                 going.append(index)
+            else:
+                self._read(part, chosen(batch, [index]), number, not_before)
         return batch if len(going) == len(batch.positions) else chosen(batch, going)
+
+    def _read(self, part: Partition, batch: StreamBatch, number: int | None, not_before: float | None) -> None:
+        """The record of an item that runs or has ended (`number`), or was lost and may run until `not_before`."""
+        position = batch.positions[0]
+        ended = None if number is None else self._ends.pop(number, None)
+        if not self._turns.runs(part, batch):
+            if number is None or ended is not None:
+                self._turns.stopped(part, position, not_before or 0.0)
+            else:
+                self._strays[number] = (part, position)
+                self._cancel([number])
+        elif number is None:
+            self._again(Record(part, batch, 0), not_before or 0.0)
+        else:
+            record = Record(part, batch, self._fences[number >> INDEX_BITS])
+            if ended is None:
+                self._records[number] = record
+            else:
+                self._settle(record, ended)
+
+    def passed(self, part: Partition) -> None:
+        """Everything below the end of what was read has been read: what did not come is settled already, or gone."""
+        if not (self._unread or self._lost or self._shut):
+            return
+        for spot in self._awaited(part.name):
+            if spot[1] < part.frontier.end:
+                self._forget(spot)
+        self._open()
+
+    def give_up(self, now: float) -> None:
+        """Nothing can be read before something is handed out, which waits for what was not read: where nothing of that
+        runs any more, it is to run again."""
+        for name in list(self._shut):
+            spots = self._awaited(name)
+            if all(self._unread.get(spot) not in self.running and self._lost.get(spot, now) <= now for spot in spots):
+                for spot in spots:
+                    self._forget(spot)
+        self._open()
+
+    def _open(self) -> None:
+        for name in [name for name in self._shut if not self._awaits(name)]:
+            self._turns.shut(self._shut.pop(name), shut=False)
+
+    def _awaits(self, name: str) -> bool:
+        return bool(self._unread or self._lost) and any(spot[0] == name for spot in chain(self._unread, self._lost))
+
+    def _awaited(self, name: str) -> list[Spot]:
+        return [spot for spot in chain(self._unread, self._lost) if spot[0] == name]
+
+    def _forget(self, spot: Spot) -> None:
+        self._lost.pop(spot, None)
+        number = self._unread.pop(spot, None)
+        if number is not None:
+            self.running.discard(number)
+            self._ends.pop(number, None)
+
+    # Outcomes.
 
     def came(self, outcomes: Outcomes) -> None:
         """Outcomes of this session; those of other items are not looked at."""
@@ -106,7 +200,9 @@ class Inherited:
         for number, ended in mine:
             self.running.discard(number)
             record = self._records.pop(number, None)
-            if record is None:
+            if number in self._strays:
+                self._turns.stopped(*self._strays.pop(number), 0.0)
+            elif record is None:
                 self._ends[number] = ended
             else:
                 self._settle(record, ended)
@@ -116,7 +212,9 @@ class Inherited:
         spots = {number: spot for spot, number in self._unread.items()}
         for number in self.running:
             record = self._records.pop(number, None)
-            if record is None:
+            if number in self._strays:
+                self._turns.stopped(*self._strays.pop(number), not_before)
+            elif record is None:
                 spot = spots[number]
                 del self._unread[spot]
                 self._lost[spot] = not_before

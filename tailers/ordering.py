@@ -1,19 +1,21 @@
 """`order: key | partition` of one stream tailer: who must wait for whom before anything is pushed.
 
-The rule is rules/order.py, one per partition; here it meets the batches and the memory of what waits.
+The rule is rules/order.py, one per partition; here it meets the batches, the memory of what waits, and what a former
+owner handed out (inherited.py).
 """
 
 from __future__ import annotations
 
-from collections import abc
+from collections.abc import Iterable, Mapping
 
 from ..sdk.clock import Clock
 from ..sdk.source import StreamBatch
+from .aim import Aim
 from .config import TailerConfig
 from .holding import Holding
-from .mapping import Mapped, Mapping
+from .mapping import Mapped
 from .partition import Partition, chosen
-from .rules.order import PATIENCE, Order
+from .rules.order import PATIENCE, Order, Waiting
 from .rules.settlement import Family
 
 
@@ -22,8 +24,9 @@ class Ordering:
     without a key is in no line: it waits for nobody, and fails like one of `order: none`."""
 
     def __init__(
-        self, config: TailerConfig, partitions: abc.Mapping[str, Partition], holding: Holding, clock: Clock
+        self, config: TailerConfig, aim: Aim, partitions: Mapping[str, Partition], holding: Holding, clock: Clock
     ) -> None:
+        self._aim = aim
         self._on = config.order != "none"
         self._by_key = config.order == "key"
         self._most = config.window.items >> 1
@@ -49,34 +52,33 @@ class Ordering:
                 moving += part.order.moving
         return moving < max(1, self._most)
 
-    def ready(self, part: Partition, batch: StreamBatch, mapping: Mapping) -> tuple[StreamBatch, Mapped]:
+    def ready(self, part: Partition, batch: StreamBatch) -> tuple[StreamBatch, Mapped]:
         """The items that wait for no other, mapped; the others are kept in their lines."""
-        mapped = mapping.map(batch)
+        mapped = self._aim.mapping.map(batch)
         going = self._heads(part, batch, mapped) if self._on else None
         if going is None:
             return batch, mapped
         batch = chosen(batch, going)
-        return batch, mapping.map(batch)
+        return batch, self._aim.mapping.map(batch)
 
     def _heads(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> list[int] | None:
         """The indexes of items that wait for no other, None for all."""
-        if part.order is None:
-            part.order = Order()
-        enter, positions, kinds, extras = part.order.enter, batch.positions, mapped.kinds, mapped.extras
+        enter, positions, kinds = _order(part).enter, batch.positions, mapped.kinds
         going: list[int] = []
         for index, position in enumerate(positions):
-            key = ""
-            if self._by_key:
-                extra = extras.get(index)
-                key = "" if extra is None else extra.key
-                if not key:
-                    going.append(index)
-                    continue
-            if enter(key, position, kinds[index]):
+            key = self._key(mapped, index)
+            if key is None or enter(key, position, kinds[index]):
                 going.append(index)
             else:
                 self._holding.keep(part, batch, index)
         return None if len(going) == len(positions) else going
+
+    def _key(self, mapped: Mapped, index: int) -> str | None:
+        """The key of the line that an item belongs to; None: it is in no order."""
+        if not self._by_key:
+            return ""
+        extra = mapped.extras.get(index)
+        return (extra.key or None) if extra is not None else None
 
     def handed_out(self, part: Partition, batch: StreamBatch) -> None:
         """A batch was pushed."""
@@ -86,3 +88,46 @@ class Ordering:
     def family(self, part: Partition, position: int) -> Family:
         """How an item settles: in order it is held and tried again from the source, else it is parked."""
         return Family.ORDERED if part.order is not None and part.order.is_head(position) else Family.STREAM
+
+    # What a former owner handed out, and still runs or may run: see inherited.py.
+
+    def pieces(self, batch: StreamBatch) -> Iterable[StreamBatch]:
+        """A batch in which there may be such items, so that each of its items meets the others in its turn."""
+        return [chosen(batch, [index]) for index in range(len(batch.positions))] if self._on else [batch]
+
+    def shut(self, part: Partition, *, shut: bool) -> None:
+        """Whether some of it has not been read yet: until then nothing in order is handed out."""
+        if not self._on or _order(part).shut == shut:
+            return
+        _order(part).shut = shut
+        if not shut:
+            self._free(part, _order(part).open())
+
+    def runs(self, part: Partition, batch: StreamBatch) -> bool:
+        """One such item. True: nothing of its key comes before it. False: it waits in its line, to run again after
+        those; nothing of its key is handed out until it `stopped`."""
+        mapped = self._aim.mapping.map(batch)
+        key = self._key(mapped, 0) if self._on else None
+        if key is None:
+            return True
+        if not _order(part).adopt(key, batch.positions[0], mapped.kinds[0]):
+            self._holding.keep(part, batch, 0)
+            return False
+        self.handed_out(part, batch)
+        return True
+
+    def stopped(self, part: Partition, position: int, not_before: float) -> None:
+        """One that waits in its line does not run any more, or not after that time."""
+        head = _order(part).stopped(position)
+        self._free(part, [] if head is None else [head], not_before)
+
+    def _free(self, part: Partition, heads: Iterable[Waiting], not_before: float = 0.0) -> None:
+        for head in heads:
+            part.hold(head.kind, (head.position,), not_before)
+            self._holding.look()
+
+
+def _order(part: Partition) -> Order:
+    if part.order is None:
+        part.order = Order()
+    return part.order

@@ -46,3 +46,8 @@ class Reading:
                 part.frontier.advance()
             span += part.frontier.span
         return span
+
+    def lag(self, ends: Mapping[str, int]) -> int:
+        """How many positions lie between the frontiers and the ends of the source."""
+        positions = {name: part.frontier.position for name, part in self._partitions.items()}
+        return sum(max(0, end - positions.get(name, 0)) for name, end in ends.items())

@@ -27,7 +27,7 @@ from .checkpoint import Checkpoint
 from .departures import Departing, Departures, Tag
 from .epoch import Epoch
 from .holding import Holding
-from .inherited import Inherited, Record
+from .inherited import Inherited, Record, out_of
 from .losses import Losses
 from .mapping import Mapped
 from .ordering import Ordering
@@ -58,8 +58,6 @@ class StreamPump(Pump):
         self._reading = Reading(self._aim, self.session, self.window, self._partitions)
         name, stores, clock = setup.config.name, setup.environment, setup.clock
         self._epoch = Epoch(stores.ownership, stores.checkpoints, name, setup.sizes, clock, counts.refused)
-        inherited = Inherited(self._inherited_ended, self._inherited_lost)
-        self._succession = Succession(name, self._epoch, self.session, inherited, setup.sizes, self.wake)
         self._rows = Rows(stores.ledger, self._epoch, name, self._partitions)
         self._departures = Departures(
             name, stores, self._rows, setup.parking, clock, counts, self._departed, self._counted
@@ -68,7 +66,9 @@ class StreamPump(Pump):
         self._marks: dict[str, Mark] = {}
         self._read_wake = self.new_wake()
         self._holding = Holding(self, source, self._partitions, self.session, self.window, setup.clock, self.new_wake())
-        self._ordering = Ordering(setup.config, self._partitions, self._holding, setup.clock)
+        self._ordering = Ordering(setup.config, self._aim, self._partitions, self._holding, setup.clock)
+        inherited = Inherited(self._inherited_ended, self._inherited_lost, self._ordering, self.session.cancel)
+        self._succession = Succession(name, self._epoch, self.session, inherited, setup.sizes, self.wake)
         self._accounts = Accounts(setup.config.name, self._partitions, self._holding, inherited, self.leaving)
         self._commit_wake = self.new_wake()
         self._checkpoint = Checkpoint(
@@ -121,6 +121,8 @@ class StreamPump(Pump):
             self._read_wake.clear()
             room = self._room()
             if not room.items:
+                if self.active and (self.session.credit.clogs or not self.window.room(self._reading.span()).items):
+                    self._succession.inherited.give_up(self.clock.monotonic())
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._ordering.patience):
                         await self._read_wake.wait()
@@ -136,8 +138,6 @@ class StreamPump(Pump):
     def _room(self) -> Room:
         if not self.active or not self._ordering.may_read:
             return FULL
-        if self.config.order != "none" and self._succession.inherited.running:
-            return FULL  # what runs may come before what would be pushed
         return self._reading.room(self.held)
 
     def _took(self, part: Partition, batch: StreamBatch) -> None:
@@ -149,9 +149,15 @@ class StreamPump(Pump):
         if batch.positions:
             self.counts.read += len(batch.positions)
             self.window.take(len(batch.positions), sum(map(len, batch.payloads)))
-            batch = self._succession.inherited.took(part, batch)
-            if part.rows:
-                batch = chosen(batch, self._departures.to_run(part, batch, self._aim.mapping.map(batch)))
+        inherited = self._succession.inherited
+        for piece in self._ordering.pieces(batch) if inherited.pending else (batch,):
+            self._first(part, inherited.took(part, piece))
+        inherited.passed(part)
+
+    def _first(self, part: Partition, batch: StreamBatch) -> None:
+        """Items that this epoch may hand out."""
+        if batch.positions and part.rows:
+            batch = chosen(batch, self._departures.to_run(part, batch, self._aim.mapping.map(batch)))
         if batch.positions:
             self.push_or_hold(part, batch)
 
@@ -161,7 +167,7 @@ class StreamPump(Pump):
         """Items in memory: those with credit are pushed, the others held."""
         if batch.refused:
             batch = self._departures.bury_refused(part, batch, self._aim.mapping.map(batch))
-        batch, mapped = self._ordering.ready(part, batch, self._aim.mapping)
+        batch, mapped = self._ordering.ready(part, batch)
         if not batch.positions:
             return
         credit = self.session.credit
@@ -271,10 +277,7 @@ class StreamPump(Pump):
 
     def _inherited_ended(self, record: Record, ended: Ended) -> None:
         """An adopted item ended; it settles as one that this epoch handed out, but for its fence."""
-        part, batch, fence = record
-        mapped = self._aim.mapping.map(batch)
-        flight = Flight(0, fence, mapped.kinds, mapped.ids, batch.payloads, mapped.attempts)
-        out = Out(flight, mapped.cells, Counter(), self.clock.wall(), Place(part, batch, mapped))
+        out = out_of(record, self._aim.mapping.map(record.batch), self.clock.wall())
         if ended.outcome == Outcome.SUCCESS and ended.result is None:
             self.succeeded(out, [0])
         else:
@@ -309,9 +312,7 @@ class StreamPump(Pump):
         while True:
             await asyncio.sleep(self.sizes.heartbeat)
             with contextlib.suppress(TailraceError):
-                ends = await self.source.ends()
-                positions = {name: part.frontier.position for name, part in self._partitions.items()}
-                self.lag = sum(max(0, end - positions.get(name, 0)) for name, end in ends.items())
+                self.lag = self._reading.lag(await self.source.ends())
 
     # What the session asks.
 

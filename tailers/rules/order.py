@@ -4,6 +4,11 @@ queues of Confluent's parallel consumer, without its lanes).
 The first unsettled item of a key is its head: it alone may be anywhere (in flight, held, being read again, on its way
 into a store). The others wait in the key's line, whatever becomes of the head: one that failed stays the head until it
 is done or dead. Other keys pass. With `order: partition` a partition has one key.
+
+What a former owner handed out may still run (it was adopted, or is being waited for). Until all of that has been read
+nobody knows of which keys it is, so the lines are shut: heads wait too. Then such an item is its key's head and goes
+on, or it stands behind one that is not known to be done and has to run again after it: a stray. The heads of keys with
+strays wait until these have stopped.
 """
 
 from __future__ import annotations
@@ -28,17 +33,34 @@ class Waiting(NamedTuple):
 class Order:
     """The lines of one partition.
 
-    waiting  how many items wait in lines
+    shut     no head may be handed out yet
+    waiting  how many items wait in lines, or as heads that are barred
     moving   those of them whose head is not stuck: they may be wanted any moment
 
     Invariants: a key has a line exactly while it has a head; positions in a line rise, the head's first; `_stuck` names
-    keys with a line, `_stuck_waiting` counts what waits in those.
+    keys with a line, `_stuck_waiting` counts what waits in those; a barred head is handed out by nobody, and its key
+    has strays or the lines are shut.
     """
 
-    __slots__ = ("_heads", "_lines", "_out", "_stuck", "_stuck_waiting", "waiting")
+    __slots__ = (
+        "_barred",
+        "_heads",
+        "_lines",
+        "_out",
+        "_stray_keys",
+        "_strays",
+        "_stuck",
+        "_stuck_waiting",
+        "shut",
+        "waiting",
+    )
 
     def __init__(self) -> None:
+        self.shut = False
         self.waiting = 0
+        self._barred: dict[str, Waiting] = {}  # heads, by key
+        self._strays: dict[str, set[int]] = {}
+        self._stray_keys: dict[int, str] = {}
         self._heads: dict[int, str] = {}
         self._lines: dict[str, deque[Waiting] | None] = {}  # None: nobody waits, which is the rule
         self._stuck: set[str] = set()
@@ -47,12 +69,53 @@ class Order:
 
     @property
     def moving(self) -> int:
-        """How many wait behind heads that are not stuck."""
-        return self.waiting - self._stuck_waiting
+        """How many wait behind heads that are not stuck. Nothing moves before the lines are open."""
+        return 0 if self.shut else self.waiting - self._stuck_waiting - len(self._barred)
 
     def enter(self, key: str, position: int, kind: Kind) -> bool:
         """An item in memory, of a rising position when it comes for the first time. True: it is its key's head and may
-        be handed out. False: it waits in its line."""
+        be handed out. False: it waits in its line, or for its key's strays."""
+        if not self._stand(key, position, kind):
+            return False
+        if not self.shut and key not in self._strays:
+            return True
+        self._barred[key] = Waiting(position, kind)
+        self.waiting += 1
+        if key in self._strays:
+            self._stick(key)
+        return False
+
+    def adopt(self, key: str, position: int, kind: Kind) -> bool:
+        """The same of an item that runs already. False: it is a stray."""
+        if self._stand(key, position, kind):
+            return True
+        self._strays.setdefault(key, set()).add(position)
+        self._stray_keys[position] = key
+        return False
+
+    def stopped(self, position: int) -> Waiting | None:
+        """A stray does not run any more: returns the head that waited for the last one of its key."""
+        key = self._stray_keys.pop(position)
+        strays = self._strays[key]
+        strays.discard(position)
+        if strays:
+            return None
+        del self._strays[key]
+        return self._release(key)
+
+    def open(self) -> list[Waiting]:
+        """The lines are not shut any more: returns the heads that may be handed out now."""
+        self.shut = False
+        free = [self._release(key) for key in list(self._barred) if key not in self._strays]
+        return [head for head in free if head is not None]
+
+    def _release(self, key: str) -> Waiting | None:
+        head = self._barred.pop(key, None)
+        self.waiting -= head is not None
+        return head
+
+    def _stand(self, key: str, position: int, kind: Kind) -> bool:
+        """Whether it is its key's head; else it waits in its line from now on."""
         if position in self._heads:
             return True
         if key not in self._lines:
@@ -96,9 +159,13 @@ class Order:
         """These may not run for a while: they failed, or their cell is closed."""
         for position in positions:
             key = self._heads.get(position)
-            if key is not None and key not in self._stuck:
-                self._stuck.add(key)
-                self._stuck_waiting += len(self._lines[key] or ())
+            if key is not None:
+                self._stick(key)
+
+    def _stick(self, key: str) -> None:
+        if key not in self._stuck:
+            self._stuck.add(key)
+            self._stuck_waiting += len(self._lines[key] or ())
 
     def handed_out(self, positions: list[int], now: float) -> None:
         """These are in flight from `now` on, a time that never goes back."""
@@ -111,6 +178,7 @@ class Order:
 
     def rename(self, new_kind: Callable[[Kind], Kind]) -> None:
         """Files everything under what `new_kind` makes of its kind: a function's own priority became known."""
+        self._barred = {key: Waiting(each.position, new_kind(each.kind)) for key, each in self._barred.items()}
         for line in self._lines.values():
             for index in range(len(line or ())):
                 assert line is not None
@@ -119,6 +187,8 @@ class Order:
 
     def positions(self) -> Iterator[int]:
         """Those of all that wait."""
+        for barred in self._barred.values():
+            yield barred.position
         for line in self._lines.values():
             for each in line or ():
                 yield each.position

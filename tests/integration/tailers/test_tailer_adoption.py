@@ -11,6 +11,7 @@ import pytest
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.endpoints import TailerEnd
 from tailrace.scheduler.server import SchedulerServer
+from tailrace.sdk.model.errors import Unavailable
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
@@ -21,11 +22,13 @@ from tailrace.sdk.wire.session import Dialer
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.succession import Succession
 from tailrace.tailers.tailer import Tailer
 
 #: Leases far longer than any test waits: 36 s for a source.
 LONG = LeaseSizes.of_heartbeat(5.0)
 SHORT = LeaseSizes.of_heartbeat(0.2)
+KEYED: dict[str, Any] = {"order": "key", "key": {"record": True}}
 
 
 class HeldWorker:
@@ -108,8 +111,8 @@ class HeldWorker:
                 self.started.append(id_)
                 self.fences[id_] = assign.fence[index]
             self.attempts += flight.attempts
-        names = {number: id_ for id_, number in self.open.items()}
-        self.end(*[names[number] for number in frame.cancel if number in names], ended=Ended(Outcome.CANCELLED))
+        cancelled = set(frame.cancel)  # one that is not wanted by two is named twice
+        self.end(*[id_ for id_, number in self.open.items() if number in cancelled], ended=Ended(Outcome.CANCELLED))
 
 
 class Place:
@@ -336,10 +339,10 @@ async def test_with_order_what_was_adopted_ends_before_its_key_goes_on(
 ) -> None:
     place = await begin(LONG)
     await fill(stores, 4, keys=["a", "a", "b", "b"])
-    first = await place.tailer(order="key", key={"record": True})
+    first = await place.tailer(**KEYED)
     await eventually(lambda: sorted(place.worker.open) == ["t/0/0", "t/0/2"])
     await place.die(first)
-    second = await place.tailer(order="key", key={"record": True})
+    second = await place.tailer(**KEYED)
     await eventually(lambda: second.overview().state == "running")
     assert len(place.worker.started) == 2
     place.worker.end("t/0/0")
@@ -347,3 +350,97 @@ async def test_with_order_what_was_adopted_ends_before_its_key_goes_on(
     await eventually(lambda: sorted(place.worker.open) == ["t/0/1", "t/0/3"])
     place.worker.end("t/0/1", "t/0/3")
     await eventually(lambda: second.overview().settled == 4)
+
+
+async def test_with_order_other_keys_pass_what_was_adopted(begin: Begin, stores: Any, eventually: Any) -> None:
+    place = await begin(LONG)
+    await fill(stores, 7, keys=["a", "b", "c", "d", "a", "e", "f"])
+    first = await place.tailer(**KEYED)
+    await eventually(lambda: len(place.worker.open) == 4)
+    await place.die(first)
+    second = await place.tailer(**KEYED)
+    await eventually(lambda: second.overview().state == "running")
+    # When one of four that run ends, then the next key's item starts beside the others, and none of a key that runs
+    place.worker.end("t/0/1")
+    await eventually(lambda: "t/0/5" in place.worker.open)
+    place.worker.end("t/0/2")
+    await eventually(lambda: "t/0/6" in place.worker.open)
+    assert "t/0/4" not in place.worker.started
+    place.worker.end("t/0/0")
+    await eventually(lambda: "t/0/4" in place.worker.open)
+    place.worker.end(*place.worker.open)
+    await eventually(lambda: second.overview().settled == 7)
+    assert sorted(place.worker.started) == [f"t/0/{n}" for n in range(7)]
+
+
+async def test_with_order_what_was_adopted_and_fails_is_tried_again_before_its_key_goes_on(
+    begin: Begin, stores: Any, parking: Any, eventually: Any
+) -> None:
+    place = await begin(LONG)
+    await fill(stores, 4, keys=["a", "a", "b", "b"])
+    first = await place.tailer(**KEYED)
+    await eventually(lambda: sorted(place.worker.open) == ["t/0/0", "t/0/2"])
+    await place.die(first)
+    second = await place.tailer(**KEYED)
+    await eventually(lambda: second.overview().state == "running")
+    for attempt in (2, 3):
+        place.worker.end("t/0/0", ended=Ended(Outcome.RETRY, "no luck", after=0.0))
+        await eventually(lambda: "t/0/0" in place.worker.open)
+        assert place.worker.attempts[-1] == attempt
+    place.worker.end("t/0/2")
+    await eventually(lambda: sorted(place.worker.open) == ["t/0/0", "t/0/3"])
+    place.worker.end(*place.worker.open)
+    await eventually(lambda: list(place.worker.open) == ["t/0/1"])
+    place.worker.end("t/0/1")
+    await eventually(lambda: second.overview().settled == 4)
+    assert (parking.items, second.overview().unaccounted) == ([], 0)
+
+
+async def test_with_order_an_item_whose_end_was_forgotten_is_repeated_with_all_that_came_after_it(
+    begin: Begin, stores: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a tailer whose checkpoint cannot be written: it dies when the first item of a key is done, the second runs
+    place = await begin(LONG)
+    await fill(stores, 3, keys=["a", "a", "b"])
+    with monkeypatch.context() as patch:
+        patch.setattr(stores.checkpoints, "commit", _unavailable)
+        first = await place.tailer(**KEYED)
+        await eventually(lambda: sorted(place.worker.open) == ["t/0/0", "t/0/2"])
+        place.worker.end("t/0/0")
+        await eventually(lambda: "t/0/1" in place.worker.open)
+        await place.die(first)
+    # When another one takes over, then the second is stopped before the first starts again, and follows it
+    second = await place.tailer(**KEYED)
+    await eventually(lambda: sorted(place.worker.open) == ["t/0/0", "t/0/2"])
+    place.worker.end("t/0/0", "t/0/2")
+    await eventually(lambda: "t/0/1" in place.worker.open)
+    place.worker.end("t/0/1")
+    await eventually(lambda: second.overview().settled == 3)
+    assert [id_ for id_ in place.worker.started if id_ != "t/0/2"] == ["t/0/0", "t/0/1", "t/0/0", "t/0/1"]
+    assert second.overview().unaccounted == 0
+
+
+async def test_with_order_a_takeover_by_waiting_repeats_each_key_from_its_first(
+    begin: Begin, stores: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = await begin(SHORT)
+    await fill(stores, 4, keys=["a", "a", "b", "b"])
+    first = await place.tailer(**KEYED)
+    await eventually(lambda: sorted(place.worker.open) == ["t/0/0", "t/0/2"])
+    monkeypatch.setattr(Succession, "_adopt", _refused)
+    await place.die(first)
+    second = await place.tailer(**KEYED)
+    await eventually(lambda: len(place.worker.started) == 4)
+    assert sorted(place.worker.started[2:]) == ["t/0/0", "t/0/2"]
+    place.worker.end("t/0/0", "t/0/2")
+    await eventually(lambda: sorted(place.worker.open) == ["t/0/1", "t/0/3"])
+    place.worker.end("t/0/1", "t/0/3")
+    await eventually(lambda: second.overview().settled == 4)
+
+
+async def _unavailable(*_: Any) -> None:
+    raise Unavailable("the disk is full")
+
+
+async def _refused(*_: Any) -> bool:
+    return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.sdk.model.audit import Fate
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended, Outcomes, ref
 from tailrace.sdk.source import StreamBatch
@@ -28,7 +29,11 @@ class Told:
     def __init__(self, *positions: int, fence: int = 7) -> None:
         self.settled: list[tuple[int, bytes, int, int]] = []
         self.again: list[tuple[int, float]] = []
-        self.inherited = Inherited(self._settle, self._again)
+        self.behind: set[int] = set()  # positions that wait for others of their key
+        self.cancelled: list[int] = []
+        self.stops: list[tuple[int, float]] = []
+        self.is_shut = False
+        self.inherited = Inherited(self._settle, self._again, self, self.cancelled.extend)
         self.inherited.accept([Inheritance(FLIGHT, fence, "0", dict(enumerate(positions)))])
 
     def _settle(self, record: Record, ended: Ended) -> None:
@@ -37,6 +42,15 @@ class Told:
 
     def _again(self, record: Record, not_before: float) -> None:
         self.again.append((record.batch.positions[0], not_before))
+
+    def shut(self, part: Partition, *, shut: bool) -> None:
+        self.is_shut = shut
+
+    def runs(self, part: Partition, batch: StreamBatch) -> bool:
+        return batch.positions[0] not in self.behind
+
+    def stopped(self, part: Partition, position: int, not_before: float) -> None:
+        self.stops.append((position, not_before))
 
 
 def test_what_was_adopted_is_not_pushed() -> None:
@@ -68,6 +82,52 @@ def test_a_lost_session_hands_out_again_after_the_wait_read_or_not() -> None:
     assert told.again == [(3, 42.0)]
     assert told.inherited.took(PART, batch(4, 5)).positions == [4]
     assert told.again == [(3, 42.0), (5, 42.0)] and not told.inherited.flights
+
+
+def test_nothing_in_order_is_handed_out_before_all_that_runs_was_read_or_cannot_come() -> None:
+    told = Told(3, 5, 7)
+    told.inherited.took(PART, batch(2))
+    assert told.is_shut
+    part = Partition("0", Mark(0))
+    for position in (3, 5):
+        told.inherited.took(part, batch(position))
+    told.inherited.passed(part)
+    assert told.is_shut
+    part.read(batch(8), Fate.ABSENT)  # 7 is gone
+    told.inherited.passed(part)
+    assert not told.is_shut
+    assert told.inherited.running == {ref(FLIGHT, 0), ref(FLIGHT, 1)}
+
+
+def test_what_runs_behind_another_is_stopped_and_its_outcome_counts_for_nothing() -> None:
+    told = Told(3)
+    told.behind = {3}
+    told.inherited.took(PART, batch(3))
+    assert told.cancelled == [ref(FLIGHT, 0)] and told.stops == []
+    told.inherited.came(Outcomes([ref(FLIGHT, 0)]))
+    assert (told.stops, told.settled, told.inherited.pending) == ([(3, 0.0)], [], False)
+
+
+def test_what_ran_behind_another_and_ended_or_was_lost_before_it_was_read_runs_again() -> None:
+    told = Told(3, 5)
+    told.behind = {3, 5}
+    told.inherited.came(Outcomes([ref(FLIGHT, 0)]))
+    told.inherited.took(PART, batch(3))
+    told.inherited.lost(42.0)
+    told.inherited.took(PART, batch(5))
+    assert (told.stops, told.settled, told.again) == ([(3, 0.0), (5, 42.0)], [], [])
+
+
+def test_where_nothing_more_can_be_read_what_was_not_read_runs_again_once_it_has_ended() -> None:
+    told = Told(3, 5)
+    told.inherited.took(PART, batch(2))
+    told.inherited.came(Outcomes([ref(FLIGHT, 0)]))
+    told.inherited.give_up(1.0)
+    assert told.is_shut, "5 runs"
+    told.inherited.came(Outcomes([ref(FLIGHT, 1)]))
+    told.inherited.give_up(1.0)
+    assert not told.is_shut and not told.inherited.pending
+    assert told.inherited.took(PART, batch(3, 5)).positions == [3, 5]
 
 
 def test_a_second_answer_replaces_the_first() -> None:

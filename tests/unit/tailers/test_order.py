@@ -95,3 +95,40 @@ def test_a_new_kind_is_known_when_a_line_moves(keys):
     heads = [position for position, key in enumerate(keys) if order.enter(key, position, KIND)]
     order.rename(lambda kind: kind._replace(priority=0))
     assert all(each.kind.priority == 0 for each in order.over(heads))
+
+
+@given(st.lists(st.tuples(KEYS, st.booleans()), max_size=14), st.randoms(use_true_random=False))
+def test_after_a_takeover_no_key_has_two_that_run_and_each_ends_in_order(items, chance):
+    """`items`: of each its key, and whether a former owner handed it out, so that it runs."""
+    order = Order()
+    order.shut = True
+    running = {position for position, (_, runs) in enumerate(items) if runs}
+    strays, heads = set(), set()  # of those that run: what has to run again, and what goes on
+    for position, (key, runs) in enumerate(items):
+        if runs:
+            (heads if order.adopt(key, position, KIND) else strays).add(position)
+        else:
+            assert not order.enter(key, position, KIND), "nothing is handed out while some were not read"
+    assert order.moving == 0
+    offered = [each.position for each in order.open()]
+    done = []
+    while offered or strays or heads:
+        what = chance.choice([each for each in (offered, strays, heads) if each])
+        position = chance.choice(sorted(what))
+        what.remove(position)
+        if what is strays:
+            running.discard(position)
+            head = order.stopped(position)
+            offered += [] if head is None else [head.position]
+        elif what is heads:
+            running.discard(position)
+            done.append(position)
+            offered += [each.position for each in order.over((position,))]
+        elif order.enter(items[position][0], position, KIND):
+            assert not any(items[each][0] == items[position][0] for each in running), "one of its key runs"
+            running.add(position)
+            heads.add(position)
+    assert order.waiting == 0 and sorted(done) == list(range(len(items)))
+    for wanted in "abc":
+        mine = [position for position in done if items[position][0] == wanted]
+        assert mine == sorted(mine)
