@@ -366,13 +366,11 @@ class StreamPump(Pump):
 
     @property
     def busy(self) -> bool:
-        """Whether something is out, or on its way into a store."""
         running = self.flights or self._succession.inherited.running
         return bool(running or self._holding.reading_again or len(self._departures))
 
     @property
     def held(self) -> int:
-        """How many items are held by position."""
         return len(self._holding)
 
     @property
