@@ -86,6 +86,7 @@ class Node:
             quotas=quotas,
             audits=self._tailers.audits,
             drops=stores.drops,
+            tailers=self._tailers,
         )
         self._delay_server = DelayServer(self._delay, delay_config)
         self._store_server = StoreServer(stores_config.listen, stores.engines())

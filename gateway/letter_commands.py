@@ -247,6 +247,7 @@ def _filter(
     """The letters that the options mean: those that are dead by now, so that what dies again is not meant again."""
     from ..sdk.clock import SYSTEM_CLOCK
     from ..sdk.model.dead_letter import LetterFilter
+    from ..sdk.model.units import moment_of
 
     now = SYSTEM_CLOCK.wall()
     return LetterFilter(
@@ -261,27 +262,6 @@ def _filter(
         attempts=attempts,
         crashes=crashes,
     )
-
-
-def moment_of(option: str, text: str, now: float) -> float:
-    """A wall clock time, from how long before `now` or from an ISO 8601 time (without a zone: the local one); 0 for an
-    empty text. Raises InvalidRequest."""
-    from datetime import datetime
-
-    from ..sdk.model.units import seconds
-
-    if not text:
-        return 0.0
-    try:
-        return max(1.0, now - seconds(text))
-    except InvalidRequest:
-        pass
-    try:
-        return max(1.0, datetime.fromisoformat(text).timestamp())
-    except (ValueError, OverflowError, OSError):
-        raise InvalidRequest(
-            f'{option} is {text!r}: expected how long ago, such as "90m", or a time such as "2026-05-01T12:00"'
-        ) from None
 
 
 def _something(what: str, which: LetterFilter, every: bool) -> None:

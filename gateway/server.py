@@ -26,6 +26,7 @@ from .known_functions import KnownFunctions
 from .overview import Audits, OverviewDesk, no_audits, no_parts
 from .status import StatusDesk
 from .submitter import Submitter
+from .tailer_desk import TailerControl, TailerDesk
 
 #: Seconds that calls which are being answered get when the gateway is stopped.
 GRACE = 0.5
@@ -44,6 +45,7 @@ class _Front:
         letters: DeadLetterDesk,
         overview: OverviewDesk,
         drops: DropsDesk,
+        tailers: TailerDesk,
     ) -> None:
         self.submit = submitter.submit
         self.status = desk.status
@@ -61,6 +63,8 @@ class _Front:
         self.list_drops = drops.list
         self.overview = overview.overview
         self.audit = overview.audit
+        self.pause_tailer = tailers.pause
+        self.seek_tailer = tailers.seek
 
 
 class GatewayServer:
@@ -69,6 +73,7 @@ class GatewayServer:
     overview  tells of tailers and delay streams (the gateway counts the queue and the dead letters itself)
     audits    what became of everything that a tailer's source had
     drops     what was passed without being run; None: this gateway cannot tell
+    tailers   those beside it, to be paused and moved; None: there are none
     quotas    limits to set at start (`quotas.yaml`)
 
     The stores are the caller's: open before `start`, closed after `stop`.
@@ -86,6 +91,7 @@ class GatewayServer:
         quotas: Sequence[Quota] = (),
         audits: Audits = no_audits,
         drops: Drops | None = None,
+        tailers: TailerControl | None = None,
     ) -> None:
         self._config = config
         self._quotas = quotas
@@ -95,6 +101,7 @@ class GatewayServer:
         self._control = ControlDesk(control, functions, clock, config.watchers)
         self._letters = DeadLetterDesk(config, queue, dead_letters, functions, clock)
         self._drops = DropsDesk(drops)
+        self._tailers = TailerDesk(tailers)
         self._overview = OverviewDesk(queue, dead_letters, overview, audits)
         self._health = Health(wire.SERVICE)
         self._server: grpc.aio.Server | None = None
@@ -105,7 +112,8 @@ class GatewayServer:
         await self._control.start(self._quotas)
         self._status.start()
         self._letters.start()
-        front = _Front(self._submitter, self._status, self._control, self._letters, self._overview, self._drops)
+        desks = (self._status, self._control, self._letters, self._overview, self._drops, self._tailers)
+        front = _Front(self._submitter, *desks)
         self._server, self.address = await serve(self._config.listen, [wire.register(front), self._health.register])
         await self._health.set(True)
 

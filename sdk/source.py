@@ -25,6 +25,7 @@ class Capabilities:
     renews           a lease can be prolonged (functions may run longer than one lease)
     stable_identity  an item keeps its id across redelivery
     delays           an item can be returned with a delay
+    timed            items come into being in the order of their positions, so a time can be searched for
     holes            a position may never have held anything (compaction, markers); else it was lost to retention
     """
 
@@ -33,6 +34,7 @@ class Capabilities:
     stable_identity: bool = True
     delays: bool = True
     holes: bool = False
+    timed: bool = False
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ import typer
 
 from ..sdk import terminal
 from ..sdk.terminal import GatewayAddress, Json
+from .control_commands import pause, resume, seek
 from .drops_command import tailer_drops
 
 tailer = typer.Typer(help="What reads your sources.", no_args_is_help=True, rich_markup_mode=None)
@@ -95,6 +96,9 @@ def tailer_list(
 
 
 tailer.command("drops")(tailer_drops)
+tailer.command("pause")(pause)
+tailer.command("resume")(resume)
+tailer.command("seek")(seek)
 
 
 @tailer.command()

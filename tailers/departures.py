@@ -43,7 +43,7 @@ _FATES = {Place.DONE: Fate.SUCCEEDED, Place.DEAD: Fate.DEAD}
 UNKNOWN = DroppedBy(0, "", "the scheduler named no gate")
 
 
-def _fate(row: Entry | None) -> Fate:
+def fate_of(row: Entry | None) -> Fate:
     """Of what was ever parked the ledger says what became of it."""
     return Fate.DELAYED if row is None or row.n else _FATES.get(row.place, Fate.DELAYED)
 
@@ -272,7 +272,7 @@ class Departures:
                 case Find.APPEND if row is not None:
                     self.append_again(item, row)
                 case _:
-                    self.skip([item], _fate(row))
+                    self.skip([item], fate_of(row))
         return going
 
     def skip(self, items: list[Departing], fate: Fate) -> None:

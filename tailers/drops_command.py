@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..sdk import terminal
-from ..sdk.model.drop import DropRow
+from ..sdk.model.drop import Cause, DropRow
 from ..sdk.terminal import GatewayAddress, Json
 
 
@@ -18,7 +18,7 @@ def tailer_drops(
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """The positions that were passed without being run: dropped by a gate, lost to retention, or absent."""
+    """The positions that were passed without being run: dropped by a gate or a seek, lost to retention, absent."""
     from ..sdk.discovery import find_gateway
     from ..sdk.wire.gateway import GatewayClient
 
@@ -34,7 +34,7 @@ def tailer_drops(
             "last": row.drop.last,
             "items": row.drop.items,
             "cause": row.drop.cause.name.lower(),
-            "gate": row.drop.version or None,
+            "gate": (row.drop.version if row.drop.cause is Cause.GATE else 0) or None,
             "who": row.drop.who,
             "why": row.drop.why,
             "at": terminal.moment(row.drop.at),

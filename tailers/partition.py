@@ -71,12 +71,14 @@ class Partition:
         self.book.read(batch.positions, batch.absent, gap)
         return run
 
-    def skip(self, last: int) -> None:
-        """What was never read up to `last` is lost."""
-        self.frontier.advance()
-        self.book.passed(self.frontier.position)
-        self.frontier.skip(last)
-        self.book.skip(last, Fate.LOST)
+    def skip(self, last: int, fate: Fate = Fate.LOST) -> None:
+        """What was never read up to `last`, and had not ended, ended so."""
+        known = min(last, self.frontier.known - 1)
+        for stop in (known, last):  # what is known of takes memory, what lies behind it none, however much it is
+            self.frontier.advance()
+            self.book.passed(self.frontier.position)
+            self.frontier.skip(stop)
+            self.book.skip(stop, fate)
 
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
         """These are done or durably elsewhere: how, is `fate`."""

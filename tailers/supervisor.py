@@ -15,6 +15,7 @@ from ..sdk.model.errors import ConfigError, InvalidRequest, Unavailable
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
 from ..sdk.model.parked import Parked
+from ..sdk.model.seek import Move, Seek
 from .config import TailerConfig
 from .parking import Parking
 from .registry import Environment
@@ -115,12 +116,28 @@ class Tailers:
         """One of them, for pausing and resuming."""
         return self._tailers.get(name)
 
-    async def audits(self, name: str, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
-        """What became of everything that a tailer's source had. Raises InvalidRequest for an unknown tailer, partition
-        or range, and what the stores raise."""
+    def _named(self, name: str) -> Tailer:
         tailer = self._tailers.get(name)
         if tailer is None:
             raise InvalidRequest(f"no tailer {name!r} runs here; there are: {', '.join(sorted(self._tailers))}")
+        return tailer
+
+    def set_paused(self, name: str, paused: bool) -> None:
+        """Pauses or resumes a tailer, until this process ends. Raises InvalidRequest for an unknown one."""
+        tailer = self._named(name)
+        if paused:
+            tailer.pause()
+        else:
+            tailer.resume()
+
+    async def seek(self, seek: Seek) -> list[Move]:
+        """Moves a checkpoint by hand; see Tailer.seek. Raises InvalidRequest for an unknown tailer too."""
+        return await self._named(seek.tailer).seek(seek)
+
+    async def audits(self, name: str, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
+        """What became of everything that a tailer's source had. Raises InvalidRequest for an unknown tailer, partition
+        or range, and what the stores raise."""
+        tailer = self._named(name)
         if tailer.config.source["kind"] == "queue":
             if partition is not None or span is not None:
                 raise InvalidRequest(f"the tailer {name!r} reads a queue, which has no positions: audit it as a whole")
@@ -141,7 +158,7 @@ class Tailers:
             noted = Counter[Cause]()
             for drop in await self._environment.drops.within(name, audit.partition, audit.first, audit.end):
                 noted[drop.cause] += drop.items
-            later = later._replace(dropped=noted[Cause.GATE], forgotten=noted[Cause.RETENTION])
+            later = later._replace(dropped=noted[Cause.GATE] + noted[Cause.SEEK], forgotten=noted[Cause.RETENTION])
             confront(audit, before.get(audit.partition, Facts()), later)
         return found
 

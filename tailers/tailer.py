@@ -10,9 +10,10 @@ from dataclasses import replace
 import structlog
 
 from ..sdk.model.audit import Audit
-from ..sdk.model.errors import NotConnected, StaleFence, UserError
+from ..sdk.model.errors import InvalidRequest, NotConnected, StaleFence, UserError
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
+from ..sdk.model.seek import Move, Seek
 from .config import TailerConfig
 from .due_pump import DuePump
 from .parking import Parking
@@ -20,6 +21,7 @@ from .pump import Counts, Pump, Setup
 from .queue_pump import QueuePump
 from .registry import Environment, kind_of
 from .rules.watchdog import Verdict, Watchdog
+from .seeking import Seeking
 from .stream_pump import StreamPump
 from .vitals import facts_of, state_of
 
@@ -56,6 +58,7 @@ class Tailer:
         self._task: asyncio.Task[None] | None = None
         self._paused = False
         self._failure = ""
+        self._seeking = self._over = False
         self._watchdog = Watchdog(config.stalled_after)
         self.verdict = Verdict()
 
@@ -72,6 +75,10 @@ class Tailer:
 
     async def stop(self) -> None:
         """Ends now. What is out comes back when its lease is over; nothing is lost."""
+        self._over = True
+        await self._end()
+
+    async def _end(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -89,6 +96,36 @@ class Tailer:
             self._pump = self._build()
             self._task = asyncio.create_task(self._run(), name=f"tailer-{self.config.name}")
 
+    async def seek(self, seek: Seek) -> list[Move]:
+        """Moves the checkpoint of a stream by hand, while it is paused or has stopped; then it goes on from there,
+        paused as it was. Raises InvalidRequest, with nothing changed, and what the source and the stores raise."""
+        pump, name = self._pump, self.config.name
+        if self._kind.family == "queue" or self._kind.name == "due":
+            raise InvalidRequest(f"the tailer {name!r} reads {self._kind.name} items, which have no checkpoint to move")
+        stopped = self._task is None or self._task.done()
+        if self._seeking or not (stopped or self._paused):
+            why = "is being moved already" if self._seeking else f"runs: pause it first (tailrace tailer pause {name})"
+            raise InvalidRequest(f"the tailer {name!r} {why}")
+        if not stopped and pump is not None and pump.busy:
+            raise InvalidRequest(
+                f"{pump.in_flight} items of the tailer {name!r} are still out: wait until they ended, then seek again"
+            )
+        source = self._kind.build(self._options, self._setup.environment)
+        move = Seeking(self._setup, self._counts, source).move
+        if seek.dry_run:
+            return await move(seek)
+        self._seeking = True
+        try:
+            await self._end()
+            moves = await move(seek)
+        finally:
+            self._seeking = False
+            if not self._over:
+                self._pump = self._build()
+                self._task = asyncio.create_task(self._run(), name=f"tailer-{name}")
+        log.warning("checkpoint moved by hand", tailer=name, who=seek.who, why=seek.why, moves=[*map(tuple, moves)])
+        return moves
+
     def look(self) -> bool:
         """Whether it is healthy; to be asked about once a second. See rules/watchdog.py."""
         pump = self._pump
@@ -103,6 +140,8 @@ class Tailer:
         """How it is, for people."""
         pump, counts, verdict = self._pump, self._counts, self.verdict
         state, detail = ("failed", self._failure) if self._failure or pump is None else state_of(pump)
+        if self._seeking:
+            state, detail = "paused", "its checkpoint is being moved"
         return TailerOverview(
             name=self.config.name,
             kind=self._kind.name,

@@ -34,6 +34,8 @@ class Fate(IntEnum):
 
 
 _LABELS = {Fate.LOST: "lost to retention"}
+#: What a queue's state is called in an audit, as of a stream.
+_OF_QUEUE = {"success": "succeeded", "fatal_failure": "dead", "new": "waiting", "retriable_failure": "delayed"}
 #: The classes of what has not ended.
 HELD, IN_FLIGHT, UNREAD = "held", "in flight", "unread"
 #: Below a checkpoint, in a part of the stream: those that ended in ways that are not told apart so far back.
@@ -134,8 +136,9 @@ def ranges(positions: Sequence[int], count: int) -> str:
 
 
 def queue_audit(tailer: str, taken: int, states: Mapping[str, int], forgotten: int) -> Audit:
-    """Of a queue: what was ever taken in must be in one state, or have ended and been forgotten by the retention."""
-    counts = {name: count for name, count in states.items() if count}
+    """Of a queue: what was ever taken in must be in one state, or have ended and been forgotten by the retention.
+    States have the names of a stream's classes, where there is one."""
+    counts = {_OF_QUEUE.get(name, name): count for name, count in states.items() if count}
     if forgotten:
         counts["ended and forgotten"] = forgotten
     return Audit(tailer, "", 0, taken, counts)

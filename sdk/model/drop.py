@@ -11,13 +11,14 @@ class Cause(IntEnum):
 
     GATE = 1  # an operator's gate dropped them
     RETENTION = 2  # the source forgot them before they were done, and the tailer's file allows that
+    SEEK = 4  # an operator moved the checkpoint past them
     ABSENT = 3  # nothing (any more) is there: compacted, a marker, a file that its owner took away
 
 
 class Drop(NamedTuple):
     """A range of positions, `items` of which (all, as a rule) were passed for one reason.
 
-    version   of the gate; 0 for the other causes
+    version   of the gate; of a seek: its epoch; 0 for the other causes
     who, why  the gate's, or what allowed it
     at        wall clock seconds, of the latest one
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 from .errors import InvalidRequest
 
@@ -70,3 +71,20 @@ def duration_text(value: float) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts)
+
+
+def moment_of(option: str, text: str, now: float) -> float:
+    """A wall clock time, from how long before `now` or from an ISO 8601 time (without a zone: the local one); 0 for an
+    empty text. Raises InvalidRequest."""
+    if not text:
+        return 0.0
+    try:
+        return max(1.0, now - seconds(text))
+    except InvalidRequest:
+        pass
+    try:
+        return max(1.0, datetime.fromisoformat(text).timestamp())
+    except (ValueError, OverflowError, OSError):
+        raise InvalidRequest(
+            f'{option} is {text!r}: expected how long ago, such as "90m", or a time such as "2026-05-01T12:00"'
+        ) from None

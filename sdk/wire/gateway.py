@@ -23,6 +23,7 @@ from ..model.errors import InvalidRequest, TailraceError
 from ..model.function_spec import FunctionSpec
 from ..model.limits import Gate, Quota, Snapshot
 from ..model.overview import Overview
+from ..model.seek import Move, Seek
 from ..model.status import WorkloadStatus
 from .audit_messages import audit_from_wire
 from .channel import abort, dial, error_of
@@ -36,6 +37,7 @@ from .gateway_messages import (
     status_from_wire,
 )
 from .letter_messages import filter_to_wire, letter_from_wire
+from .seek_messages import moves_from_wire, seek_to_wire
 from .v1 import gateway_pb2 as pb
 from .v1.gateway_pb2_grpc import GatewayStub, add_GatewayServicer_to_server
 
@@ -43,6 +45,8 @@ SERVICE = "tailrace.v1.Gateway"
 #: Seconds for a call of the client half, and between attempts to watch again: doubling from the first to the last.
 CALL_TIMEOUT = 10.0
 AUDIT_TIMEOUT = 120.0
+#: Seconds for moving a checkpoint: the lease of a former owner, and a search by time.
+SEEK_TIMEOUT = 120.0
 FIRST_PAUSE = 0.05
 LAST_PAUSE = 1.0
 
@@ -63,6 +67,8 @@ _UNARY = {
     "ListDrops": "list_drops",
     "Overview": "overview",
     "Audit": "audit",
+    "PauseTailer": "pause_tailer",
+    "SeekTailer": "seek_tailer",
 }
 
 
@@ -94,6 +100,10 @@ class Gateway(Protocol):
     async def purge_dead(self, request: pb.PurgeDeadRequest) -> pb.PurgeDeadReply: ...
 
     async def audit(self, request: pb.AuditRequest) -> pb.AuditReply: ...
+
+    async def pause_tailer(self, request: pb.PauseTailerRequest) -> pb.PauseTailerReply: ...
+
+    async def seek_tailer(self, request: pb.SeekTailerRequest) -> pb.SeekTailerReply: ...
 
     async def list_drops(self, request: pb.ListDropsRequest) -> pb.ListDropsReply: ...
 
@@ -243,6 +253,15 @@ class GatewayClient:
         if span is not None:
             request.first, request.end = span
         return [audit_from_wire(each) for each in (await self.call("Audit", request, AUDIT_TIMEOUT)).audits]
+
+    async def pause_tailer(self, tailer: str, paused: bool) -> None:
+        """Pauses or resumes a tailer of the gateway's process."""
+        await self.call("PauseTailer", pb.PauseTailerRequest(tailer=tailer, paused=paused))
+
+    async def seek_tailer(self, seek: Seek) -> list[Move]:
+        """Moves the checkpoint of a paused or stopped tailer; without `who` it is user@host."""
+        seek = seek if seek.who else seek._replace(who=whoami())
+        return moves_from_wire(await self.call("SeekTailer", seek_to_wire(seek), SEEK_TIMEOUT))
 
     async def drops(self, tailer: str = "", limit: int = 100, skip: int = 0) -> list[DropRow]:
         """What of a tailer's stream (or of all) was passed without being run, by tailer, partition and position."""

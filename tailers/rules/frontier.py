@@ -43,6 +43,11 @@ class Frontier:
         return self.end - self.position
 
     @property
+    def known(self) -> int:
+        """Behind the last position of which anything is known."""
+        return self.end + len(self._tail)
+
+    @property
     def unsettled(self) -> int:
         """How many of the positions read are not settled."""
         return self._bits.count(0)

@@ -232,7 +232,25 @@ def test_an_audit_of_the_queue_adds_up(up: Up) -> None:
     up.run("result", id, "--wait", "--timeout", "20s")
     (audit,) = up.json("audit", "queue")
     assert audit["good"]
-    assert audit["counts"]["success"] >= 1
+    assert audit["counts"]["succeeded"] >= 1
     assert audit["sum"] == audit["end"] - audit["first"]
     assert up.run("audit", "nobody").returncode == 2
     assert up.run("audit", "queue", "--range", "0:10").returncode == 2
+
+
+def test_a_tailer_is_paused_and_resumed_and_a_queue_has_nothing_to_seek(up: Up) -> None:
+    assert up.run("tailer", "pause", "queue").stdout == "queue: paused\n"
+    (tailer,) = (each for each in up.json("tailer", "list") if each["name"] == "queue")
+    assert tailer["state"] == "paused"
+    for arguments, why in (
+        (("seek", "queue", "5", "--why", "x"), "no checkpoint"),
+        (("seek", "nobody", "end", "--dry-run"), "no tailer 'nobody'"),
+        (("seek", "queue", "5"), "say why"),
+        (("seek", "queue", "noon"), "expected how long ago"),
+    ):
+        done = up.run("tailer", *arguments)
+        assert done.returncode == 2
+        assert why in done.stderr
+    up.run("tailer", "resume", "queue")
+    (tailer,) = (each for each in up.json("tailer", "list") if each["name"] == "queue")
+    assert tailer["state"] != "paused"

@@ -443,6 +443,56 @@ class AuditReply(_message.Message):
     audits: _containers.RepeatedCompositeFieldContainer[Audit]
     def __init__(self, audits: _Optional[_Iterable[_Union[Audit, _Mapping]]] = ...) -> None: ...
 
+class PauseTailerRequest(_message.Message):
+    __slots__ = ("tailer", "paused")
+    TAILER_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    tailer: str
+    paused: bool
+    def __init__(self, tailer: _Optional[str] = ..., paused: _Optional[bool] = ...) -> None: ...
+
+class PauseTailerReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SeekTailerRequest(_message.Message):
+    __slots__ = ("tailer", "partition", "position", "edge", "time", "who", "why", "dry_run")
+    TAILER_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    EDGE_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    tailer: str
+    partition: str
+    position: int
+    edge: str
+    time: float
+    who: str
+    why: str
+    dry_run: bool
+    def __init__(self, tailer: _Optional[str] = ..., partition: _Optional[str] = ..., position: _Optional[int] = ..., edge: _Optional[str] = ..., time: _Optional[float] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+
+class SeekMove(_message.Message):
+    __slots__ = ("partition", "before", "after", "dropped")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    partition: str
+    before: int
+    after: int
+    dropped: int
+    def __init__(self, partition: _Optional[str] = ..., before: _Optional[int] = ..., after: _Optional[int] = ..., dropped: _Optional[int] = ...) -> None: ...
+
+class SeekTailerReply(_message.Message):
+    __slots__ = ("moves",)
+    MOVES_FIELD_NUMBER: _ClassVar[int]
+    moves: _containers.RepeatedCompositeFieldContainer[SeekMove]
+    def __init__(self, moves: _Optional[_Iterable[_Union[SeekMove, _Mapping]]] = ...) -> None: ...
+
 class ListDropsRequest(_message.Message):
     __slots__ = ("tailer", "limit", "skip")
     TAILER_FIELD_NUMBER: _ClassVar[int]

@@ -104,6 +104,16 @@ class GatewayStub:
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditRequest.SerializeToString,
                 response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditReply.FromString,
                 _registered_method=True)
+        self.PauseTailer = channel.unary_unary(
+                '/tailrace.v1.Gateway/PauseTailer',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PauseTailerRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PauseTailerReply.FromString,
+                _registered_method=True)
+        self.SeekTailer = channel.unary_unary(
+                '/tailrace.v1.Gateway/SeekTailer',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerReply.FromString,
+                _registered_method=True)
         self.ListDrops = channel.unary_unary(
                 '/tailrace.v1.Gateway/ListDrops',
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsRequest.SerializeToString,
@@ -209,6 +219,19 @@ class GatewayServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PauseTailer(self, request, context):
+        """Pause and resume a tailer; move the checkpoint of a stream.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SeekTailer(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListDrops(self, request, context):
         """What rests where: queue states, streams, tailers, delay streams. For live views.
         """
@@ -294,6 +317,16 @@ def add_GatewayServicer_to_server(servicer, server):
                     servicer.Audit,
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditRequest.FromString,
                     response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditReply.SerializeToString,
+            ),
+            'PauseTailer': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseTailer,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PauseTailerRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PauseTailerReply.SerializeToString,
+            ),
+            'SeekTailer': grpc.unary_unary_rpc_method_handler(
+                    servicer.SeekTailer,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerReply.SerializeToString,
             ),
             'ListDrops': grpc.unary_unary_rpc_method_handler(
                     servicer.ListDrops,
@@ -684,6 +717,60 @@ class Gateway:
             '/tailrace.v1.Gateway/Audit',
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditRequest.SerializeToString,
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseTailer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/PauseTailer',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PauseTailerRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PauseTailerReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SeekTailer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/SeekTailer',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,53 @@
+"""What a checkpoint that is moved by hand passes: dropped, but for what has ended or left for the delay service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ...sdk.model.errors import InvalidRequest
+from ...sdk.model.ledger import Entry, Place
+from .frontier import Frontier
+
+
+class Passing(NamedTuple):
+    """`dropped`: ranges that nobody has run, both ends included, rising; `away`: rows of items that are elsewhere."""
+
+    dropped: list[tuple[int, int]]
+    away: list[Entry]
+
+    @property
+    def items(self) -> int:
+        """How many positions are dropped."""
+        return sum(last - first + 1 for first, last in self.dropped)
+
+
+def passing(frontier: Frontier, rows: Mapping[int, Entry], to: int, where: str) -> Passing:
+    """What a move of this frontier, of which nothing was read yet, passes. Raises InvalidRequest for one that goes back
+    (L13), and past an item of which nobody knows whether it is in the delay service (L15)."""
+    if to < frontier.position:
+        raise InvalidRequest(
+            f"{where}: the checkpoint is at {frontier.position} and would go back to {to}. A checkpoint never goes "
+            "back: what ended would run again beside its own rows and copies, and the audit would count it twice. "
+            "Nothing was changed"
+        )
+    dropped: list[tuple[int, int]] = []
+    away: list[Entry] = []
+    for first, last in frontier.unread(frontier.position, to - 1):
+        start = first
+        for position in sorted(each for each in rows if first <= each <= last):
+            row = rows[position]
+            if row.place is Place.SUSPECT:
+                continue
+            if row.place is Place.PARKING:
+                raise InvalidRequest(
+                    f"{where}: the item at {position} was on its way into the delay service when its tailer ended. Let "
+                    "the tailer run past it, then seek again. Nothing was changed"
+                )
+            away.append(row)
+            if position > start:
+                dropped.append((start, position - 1))
+            start = position + 1
+        if start <= last:
+            dropped.append((start, last))
+    return Passing(dropped, away)

@@ -1,0 +1,166 @@
+"""Moves the checkpoint of a stream by hand, between two pumps of its tailer: its own owner for that moment.
+
+In the order that keeps the laws: take the row, so that nobody else writes; note durably what is passed and by whose
+word (R103); then move the checkpoint (it never goes back, L13), tell the ledger, and leave the row empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+
+from ..sdk.model.audit import Fate
+from ..sdk.model.drop import Cause, Drop
+from ..sdk.model.errors import InvalidRequest, TailraceError
+from ..sdk.model.ledger import Entry
+from ..sdk.model.seek import END, START, Move, Seek
+from ..sdk.source import Capabilities, StreamBatch, StreamSource
+from ..stores.checkpoints.checkpoints import Mark
+from .departures import fate_of
+from .durable import until_available
+from .epoch import Epoch
+from .partition import Partition
+from .pump import Counts, Setup
+from .rows import Rows
+from .rules.seek import Passing, passing
+from .suspicion import mark_suspects
+
+#: Positions looked at behind one that holds nothing, when a time is searched for.
+NEAR = 64
+#: Rows of the ledger in one look.
+ROWS = 1000
+
+
+class Seeking:
+    """One move, while no pump of the tailer runs. `source` was not opened; it is closed when it is over."""
+
+    def __init__(self, setup: Setup, counts: Counts, source: StreamSource) -> None:
+        self._setup = setup
+        self._counts = counts
+        self._source = source
+        self._name = setup.config.name
+
+    async def move(self, seek: Seek) -> list[Move]:
+        """Moves every partition that is meant, or only says so. Raises InvalidRequest, with nothing changed, and what
+        the source and the stores raise."""
+        stores = self._setup.environment
+        try:
+            if seek.dry_run:
+                parts, ends = await self._parts(await stores.checkpoints.load(self._name))
+                for part in parts.values():
+                    part.know(await self._rows_of(part))
+                return [move for move, _ in await self._plan(seek, parts, ends)]
+            epoch = Epoch(
+                stores.ownership, stores.checkpoints, self._name, self._setup.sizes, self._setup.clock, self._refused
+            )
+            try:
+                return await self._moved(seek, epoch)
+            finally:
+                with suppress(TailraceError):
+                    await epoch.release(0.0)
+        finally:
+            await self._source.close()
+
+    def _refused(self) -> None:
+        self._counts.refused()
+
+    async def _moved(self, seek: Seek, epoch: Epoch) -> list[Move]:
+        stores, clock = self._setup.environment, self._setup.clock
+        parts, ends = await self._parts(await epoch.take())
+        rows = Rows(stores.ledger, epoch, self._name, parts)
+        for part in parts.values():
+            await rows.open(part)
+            if epoch.left_behind:  # the next owner will not know
+                await mark_suspects(rows, self._name, part, epoch.number)
+        moves = []
+        for move, passed in await self._plan(seek, parts, ends):
+            part, by = parts[move.partition], (Cause.SEEK, epoch.number, seek.who, seek.why, clock.wall())
+            drops = [Drop(first, last, last - first + 1, *by) for first, last in passed.dropped]
+            if drops:
+                write = partial(stores.drops.add, self._name, part.name, drops, part.checkpoint)
+                await until_available(write, lambda why: None)
+            for row in passed.away:
+                part.settle((row.position,), fate_of(row))
+            part.skip(move.after - 1, Fate.DROPPED)
+            if (moved := part.mark()) is not None:
+                await epoch.commit({part.name: moved})
+                await epoch.guarded(partial(stores.ledger.passed, self._name, part.name, epoch.number, moved.position))
+            self._counts.dropped += move.dropped
+            moves.append(move)
+        return moves
+
+    async def _parts(self, marks: Mapping[str, Mark]) -> tuple[dict[str, Partition], dict[str, int]]:
+        """The partitions that have a checkpoint or that the source has, and where the source ends."""
+        await self._source.open({name: mark.position for name, mark in marks.items()})
+        ends = await self._source.ends()
+        return {name: Partition(name, marks.get(name, Mark(0))) for name in sorted({*marks, *ends})}, ends
+
+    async def _rows_of(self, part: Partition) -> list[Entry]:
+        found: list[Entry] = []
+        last = part.checkpoint - 1
+        while True:
+            rows = await self._setup.environment.ledger.list(self._name, ROWS, (part.name, last))
+            found += [row.entry for row in rows if row.partition == part.name]
+            if len(rows) < ROWS or rows[-1].partition != part.name:
+                return found
+            last = found[-1].position
+
+    async def _plan(
+        self, seek: Seek, parts: Mapping[str, Partition], ends: Mapping[str, int]
+    ) -> list[tuple[Move, Passing]]:
+        """What each partition that is meant would do. Nothing is changed before all of it is known to be right."""
+        names = sorted(parts) if seek.partition is None else [seek.partition]
+        if seek.partition is not None and seek.partition not in parts:
+            there = ", ".join(map(repr, sorted(parts))) or "none"
+            raise InvalidRequest(f"the tailer {self._name!r} has no partition {seek.partition!r}; there are: {there}")
+        if seek.position is not None and len(names) > 1:
+            raise InvalidRequest(
+                f"the tailer {self._name!r} has {len(names)} partitions: say whose position with --partition"
+            )
+        plan = []
+        for name in names:
+            part = parts[name]
+            where = f"the tailer {self._name!r}, partition {name!r}"
+            end = max(part.checkpoint, ends.get(name, part.checkpoint))
+            to = await self._target(seek, part, end)
+            if to > end:
+                raise InvalidRequest(f"{where}: its source ends at {end}, so there is no {to}. Nothing was changed")
+            passed = passing(part.frontier, part.rows, to, where)
+            plan.append((Move(name, part.checkpoint, to, passed.items), passed))
+        return plan
+
+    async def _target(self, seek: Seek, part: Partition, end: int) -> int:
+        if seek.position is not None:
+            return seek.position
+        if seek.edge == END:
+            return end
+        if seek.edge == START:
+            return await self._first(part, end, None)
+        powers: Capabilities = self._source.capabilities
+        if not (powers.rereads and powers.timed):
+            raise InvalidRequest(
+                f"the source of the tailer {self._name!r} (kind {self._setup.kind.name}) has no times that rise with "
+                "its positions: name a position, start or end"
+            )
+        return await self._first(part, end, seek.time)
+
+    async def _first(self, part: Partition, end: int, time: float | None) -> int:
+        """The first position from the checkpoint on that the source has, and that is not from before `time`."""
+        low, high = part.checkpoint, end
+        while low < high:
+            middle = (low + high) // 2
+            if await self._before(part.name, middle, min(high, middle + NEAR), time):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    async def _before(self, partition: str, position: int, stop: int, time: float | None) -> bool:
+        if time is None:
+            batch: StreamBatch = await self._source.reread(partition, [position])
+            return bool(batch.lost)
+        batch = await self._source.reread(partition, list(range(position, stop)))
+        if batch.positions:
+            return batch.times[0] < time
+        return bool(batch.lost)
