@@ -30,8 +30,8 @@ DEFAULT_PORTS = {
 def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: bool) -> int:
     """The whole platform here, until a signal. `data` rests when it ends; the next `up` goes on from there."""
     say = _sayer(as_json)
-    os.environ.setdefault(telemetry.FORMAT_VARIABLE, "json" if as_json else "text")  # the children's logs, like its own
     ports = addresses(read_all(ConfigDirectory(config)))  # bad files end it here, before anything is started
+    os.environ.setdefault(telemetry.FORMAT_VARIABLE, "json" if as_json else "text")  # the children's logs, like its own
     platform = Platform(data, functions, config, ports=ports, on_event=say)
 
     def started() -> None:

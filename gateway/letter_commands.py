@@ -11,6 +11,7 @@ from ..sdk import terminal
 from ..sdk.model.errors import InvalidRequest, TailraceError, Unavailable
 from ..sdk.terminal import GatewayAddress, Json
 from .commands import Id, ask, label, not_found
+from .letter_options import meant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,38 +33,20 @@ STEP_TIMEOUT = 60.0
 #: Seconds that a redrive under way waits for a gateway that is away.
 PATIENCE = 15
 
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID…]", help="These letters.")]
-OfFunction = Annotated[str, typer.Option("--function", help="Only of this function.")]
-OfTailer = Annotated[str, typer.Option("--tailer", help="Only from this tailer, now or at first.")]
-OfCollection = Annotated[str, typer.Option("--collection", help="Only of this collection.")]
-OfTenant = Annotated[str, typer.Option("--tenant", help="Only of this tenant.")]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Only with this text in the reason.")]
-Since = Annotated[str, typer.Option("--since", metavar="TIME", help='Died since: "1h" ago, or "2026-05-01T12:00".')]
-Until = Annotated[str, typer.Option("--until", metavar="TIME", help="Died before; written likewise.")]
-Attempts = Annotated[int, typer.Option("--attempts", min=0, help="Only after at least so many failed attempts.")]
-Crashes = Annotated[int, typer.Option("--crashes", min=0, help="Only after at least so many crashes.")]
 Every = Annotated[bool, typer.Option("--all", help="All letters: needed when nothing else says which.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")]
 
 
 @dead.command("list")
+@meant(ids=False)
 def dead_list(
-    function: OfFunction = "",
-    tailer: OfTailer = "",
-    collection: OfCollection = "",
-    tenant: OfTenant = "",
-    reason: Reason = "",
-    since: Since = "",
-    until: Until = "",
-    attempts: Attempts = 0,
-    crashes: Crashes = 0,
+    which: LetterFilter,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")] = 100,
     after: Annotated[int, typer.Option("--after", metavar="NUMBER", min=0, help="Go on after this one.")] = 0,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
     """Dead letters, oldest first."""
-    which = _filter([], function, tailer, collection, tenant, reason, since, until, attempts, crashes)
     letters, total = ask(gateway, lambda client: client.dead_letters(which, limit, after))
     rows = [_row(letter) for letter in letters]
     columns = ["id", "function", "outcome", "attempts", "redrives", "died_at", "reason"]
@@ -88,27 +71,23 @@ def dead_show(
     if payload:
         facts["payload"] = letter.payload[:PREVIEW].decode("utf-8", "backslashreplace")
     history = _history(letter)
+    tries = [{"at": terminal.moment(at), "outcome": outcome, "reason": why} for at, outcome, why in letter.tries]
     if as_json:
-        terminal.show_json({**facts, "history": history})
+        terminal.show_json({**facts, "tries": tries, "history": history})
         return
     terminal.show_facts(facts, False)
+    if tries:
+        terminal.say("\nits last attempts:")
+        terminal.show(tries, ["at", "outcome", "reason"], False)
     if history:
         terminal.say("\nbefore it was redriven:")
         terminal.show(history, ["died_at", "outcome", "attempts", "crashes", "progress", "reason"], False)
 
 
 @dead.command("redrive")
+@meant()
 def dead_redrive(
-    ids: Ids = None,
-    function: OfFunction = "",
-    tailer: OfTailer = "",
-    collection: OfCollection = "",
-    tenant: OfTenant = "",
-    reason: Reason = "",
-    since: Since = "",
-    until: Until = "",
-    attempts: Attempts = 0,
-    crashes: Crashes = 0,
+    which: LetterFilter,
     every: Every = False,
     rate: Annotated[float, typer.Option("--rate", min=0, help="At most so many a second; 0: at once.")] = 0.0,
     dry_run: DryRun = False,
@@ -116,7 +95,6 @@ def dead_redrive(
     as_json: Json = False,
 ) -> None:
     """Make dead letters workloads of their functions again, attempts anew. Run again after an interruption."""
-    which = _filter(ids or [], function, tailer, collection, tenant, reason, since, until, attempts, crashes)
     _something("redrive", which, every)
     counts = ask(gateway, lambda client: client.count_dead(which))
     if dry_run:
@@ -155,7 +133,7 @@ async def _redrive(
     refused: list[dict[str, str]],
     advance: Callable[[int], None],
 ) -> None:
-    """Step by step, never faster than `rate` letters a second. What dies meanwhile is not meant: see `_filter`."""
+    """Step by step, never faster than `rate` letters a second. What dies meanwhile is not meant (letter_options.py)."""
     import asyncio
 
     from ..sdk.clock import SYSTEM_CLOCK
@@ -187,17 +165,9 @@ async def _redrive(
 
 
 @dead.command("purge")
+@meant()
 def dead_purge(
-    ids: Ids = None,
-    function: OfFunction = "",
-    tailer: OfTailer = "",
-    collection: OfCollection = "",
-    tenant: OfTenant = "",
-    reason: Reason = "",
-    since: Since = "",
-    until: Until = "",
-    attempts: Attempts = 0,
-    crashes: Crashes = 0,
+    which: LetterFilter,
     every: Every = False,
     dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
@@ -205,7 +175,6 @@ def dead_purge(
     as_json: Json = False,
 ) -> None:
     """Forget dead letters, payloads and all. Asks first."""
-    which = _filter(ids or [], function, tailer, collection, tenant, reason, since, until, attempts, crashes)
     _something("purge", which, every)
     counts = ask(gateway, lambda client: client.count_dead(which))
     if dry_run:
@@ -230,38 +199,6 @@ def dead_purge(
         terminal.show_json({"purged": gone})
     else:
         terminal.say(f"purged: {_in_words(gone)}")
-
-
-def _filter(
-    ids: list[str],
-    function: str,
-    tailer: str,
-    collection: str,
-    tenant: str,
-    reason: str,
-    since: str,
-    until: str,
-    attempts: int,
-    crashes: int,
-) -> LetterFilter:
-    """The letters that the options mean: those that are dead by now, so that what dies again is not meant again."""
-    from ..sdk.clock import SYSTEM_CLOCK
-    from ..sdk.model.dead_letter import LetterFilter
-    from ..sdk.model.units import moment_of
-
-    now = SYSTEM_CLOCK.wall()
-    return LetterFilter(
-        ids=tuple(ids),
-        function=function,
-        tailer=tailer,
-        collection=collection,
-        tenant=tenant,
-        reason=reason,
-        since=moment_of("--since", since, now),
-        until=moment_of("--until", until, now) or now,
-        attempts=attempts,
-        crashes=crashes,
-    )
 
 
 def _something(what: str, which: LetterFilter, every: bool) -> None:

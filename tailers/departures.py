@@ -21,6 +21,7 @@ from ..sdk.model.errors import UserError
 from ..sdk.model.ledger import Entry, Place
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.parked import Parked
+from ..sdk.model.tries import Try, added
 from ..sdk.model.workload import DroppedBy, Ended, Extra
 from ..sdk.source import StreamBatch
 from .durable import DurableWriter
@@ -72,6 +73,10 @@ class Departing(NamedTuple):
     def row(self) -> Entry | None:
         """Its row in the ledger, as this tailer knows it."""
         return self.partition.rows.get(self.position)
+
+    def tries(self, reason: str, now: float) -> tuple[Try, ...]:
+        """How its attempts went, this one too. `now`: wall clock seconds."""
+        return added(self.row.tries if self.row else (), now, Outcome(self.ended.outcome).name.lower(), reason)
 
     def history(self, now: float) -> History:
         """What happened to it before this end: in this epoch, else when it was parked. `now`: wall clock seconds."""
@@ -166,7 +171,8 @@ class Departures:
         former, before, home = item.mapped.parked.get(item.place), item.row, self._home(item)
         first_seen = item.pushed_at if former is None else former.first_seen
         due = self._clock.wall() + settlement.delay
-        wanted = None if home is None else parking(before, home.position, settlement, due, item.fence, first_seen)
+        facts = (settlement, due, item.fence, first_seen, item.tries(settlement.reason, self._clock.wall()))
+        wanted = None if home is None else parking(before, home.position, *facts)
         parked = self._to_park(item, settlement, due, first_seen)
         self._parks.add(Leaving(parked, home, before, wanted), len(parked.payload), item.tag(Fate.DELAYED))
 
@@ -204,9 +210,8 @@ class Departures:
     def bury(self, item: Departing, settlement: Settlement) -> None:
         """To the dead letters, with the reason."""
         _, batch, mapped, index, pushed_at, _, ended = item
-        former = mapped.parked.get(index)
+        former, home = mapped.parked.get(index), self._home(item)
         extra = mapped.extras.get(index) or Extra()
-        home = self._home(item)
         letter = DeadLetter(
             id=mapped.ids[index],
             tailer=self._tailer if former is None else former.tailer,
@@ -223,6 +228,7 @@ class Departures:
             progress=ended.progress or extra.progress,
             partition="" if home is None else home.partition,
             position=-1 if home is None else home.position,
+            tries=item.tries(settlement.reason, self._clock.wall()),
         )
         self._dead.add((letter, self._ending(item, Place.DEAD)), len(letter.payload), item.tag(Fate.DEAD))
 
@@ -294,9 +300,8 @@ class Departures:
         item = item._replace(batch=chosen(item.batch, one), mapped=item.mapped.chosen(one), place=0)
         home = Home(self._tailer, item.partition.name, item.position)
         self._counting[home.partition, home.position] = item, not_before
-        self._counted.add(
-            RowChange(home, item.row, suspect(item.row, home.position, history)), 0, item.tag(Fate.DELAYED)
-        )
+        row = suspect(item.row, home.position, history, tries=item.tries(item.ended.reason, self._clock.wall()))
+        self._counted.add(RowChange(home, item.row, row), 0, item.tag(Fate.DELAYED))
 
     def _were_counted(self, tags: list[Tag]) -> None:
         for tag in tags:
@@ -328,7 +333,7 @@ class Departures:
                     refused[index] = str(error)
         if refused:
             letters = [
-                unparkable(going[index].parked, going[index].home, why, self._clock.wall())
+                unparkable(going[index].parked, going[index].home, why, self._clock.wall(), going[index].wanted)
                 for index, why in refused.items()
             ]
             await self._environment.dead_letters.add(letters)

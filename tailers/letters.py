@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ..sdk.model.dead_letter import DeadLetter
+from ..sdk.model.ledger import Entry
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.parked import Parked
 from .rows import Home
 
 
-def unparkable(item: Parked, home: Home | None, why: str, now: float) -> DeadLetter:
-    """For an item that the delay service refuses for good. `home` names its row in the ledger; `now`: wall clock."""
+def unparkable(item: Parked, home: Home | None, why: str, now: float, row: Entry | None) -> DeadLetter:
+    """For an item that the delay service refuses for good. `home` names its `row` in the ledger; `now`: wall clock."""
     return DeadLetter(
         id=item.id,
         tailer=item.tailer,
@@ -26,4 +27,5 @@ def unparkable(item: Parked, home: Home | None, why: str, now: float) -> DeadLet
         progress=item.progress,
         partition="" if home is None else home.partition,
         position=-1 if home is None else home.position,
+        tries=() if row is None else row.tries,
     )

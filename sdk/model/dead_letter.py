@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from .tries import Try
 from .workload import Headers, Kind
 
 
@@ -37,6 +38,7 @@ class DeadLetter:
 
     partition, position   of the stream item that died; -1: an item without a position
     past                  None: never redriven
+    tries                 of a stream item: how its attempts went, the last ones
     number                the store's: rises with each letter, new when a letter is replaced; 0: not stored yet
     """
 
@@ -56,6 +58,7 @@ class DeadLetter:
     partition: str = ""
     position: int = -1
     past: Past | None = None
+    tries: tuple[Try, ...] = ()
     number: int = field(default=0, compare=False)
 
     @property

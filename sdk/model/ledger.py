@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from .tries import Try
+
 
 class Place(IntEnum):
     """Where the item is. DONE and DEAD are terminal: the row goes once the checkpoint has passed it (L20)."""
@@ -40,6 +42,7 @@ class Entry(NamedTuple):
     fence       of its last hand-out, below which no later one may go (L19)
     epoch       of the due partition that runs it, while RUNNING (L17)
     first_seen  when it was first handed out
+    tries       how its attempts went, the last ones
     """
 
     position: int
@@ -52,3 +55,4 @@ class Entry(NamedTuple):
     fence: int = 0
     epoch: int = 0
     first_seen: float = 0.0
+    tries: tuple[Try, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..model.dead_letter import DeadLetter, Death, LetterFilter, Past
+from ..model.tries import Try
 from ..model.workload import Kind
 from .convert import headers_from_wire, headers_to_wire
 from .v1 import gateway_pb2 as pb
@@ -32,6 +33,7 @@ def letter_to_wire(letter: DeadLetter) -> pb.DeadLetter:
         number=letter.number,
         partition=letter.partition,
         position=letter.position if letter.position >= 0 else None,
+        tries=[pb.Try(**each._asdict()) for each in letter.tries],
     )
 
 
@@ -55,6 +57,7 @@ def letter_from_wire(message: pb.DeadLetter) -> DeadLetter:
         position=message.position if message.HasField("position") else -1,
         past=_past_from_wire(message.past) if message.HasField("past") else None,
         number=message.number,
+        tries=tuple(Try(each.at, each.outcome, each.reason) for each in message.tries),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
+from ...sdk.model.tries import Try
 from ...sdk.model.workload import Kind
 from ..sqlite import SqliteFile
 from .dead_letters import KEPT_PAST
@@ -44,6 +45,10 @@ CREATE TABLE IF NOT EXISTS dead_letter_positions (
     partition TEXT NOT NULL,
     position INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dead_letter_tries (
+    id TEXT PRIMARY KEY,
+    tries TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS dead_letters_gone ( -- positions whose letter was redriven or purged
     tailer TEXT NOT NULL,
     partition TEXT NOT NULL,
@@ -73,10 +78,11 @@ _COLUMNS = (
 )
 _JOINED = (
     "l.number, l.id, l.tailer, function, priority, collection, tenant, outcome, reason, attempts, crashes, first_seen,"
-    " died_at, key, headers, progress, partition, position, past"
+    " died_at, key, headers, progress, partition, position, past, tries"
 )
 _FROM = (
     " FROM dead_letters AS l LEFT JOIN dead_letter_positions AS p ON p.id = l.id LEFT JOIN redriven AS r ON r.id = l.id"
+    " LEFT JOIN dead_letter_tries AS t ON t.id = l.id"
 )
 _NUMBERS = "(SELECT value FROM json_each(?))"
 
@@ -97,6 +103,7 @@ class SqliteDeadLetters:
         rows = [_row(letter) for letter in letters]
         again = [(letter.tailer, letter.partition, letter.position) for letter in letters if letter.position >= 0]
         placed = [(letter.id, letter.partition, letter.position) for letter in letters if letter.position >= 0]
+        tries = [(letter.id, json.dumps(letter.tries)) for letter in letters if letter.tries]
 
         def put(connection: sqlite3.Connection) -> None:
             connection.executemany(
@@ -105,6 +112,9 @@ class SqliteDeadLetters:
                 rows,
             )
             connection.executemany("INSERT OR REPLACE INTO dead_letter_positions VALUES (?, ?, ?)", placed)
+            ids = json.dumps([letter.id for letter in letters])
+            connection.execute(f"DELETE FROM dead_letter_tries WHERE id IN {_NUMBERS}", (ids,))
+            connection.executemany("INSERT OR REPLACE INTO dead_letter_tries VALUES (?, ?)", tries)
             connection.executemany(
                 "DELETE FROM dead_letters_gone WHERE tailer = ? AND partition = ? AND position = ?", again
             )
@@ -261,6 +271,7 @@ def _forget(connection: sqlite3.Connection, numbers: str) -> int:
         _fold(connection, tailer, partition)
     for statement, argument in (
         (f"DELETE FROM dead_letter_positions WHERE id IN {_NUMBERS}", ids),
+        (f"DELETE FROM dead_letter_tries WHERE id IN {_NUMBERS}", ids),
         (f"DELETE FROM redriven WHERE id IN {_NUMBERS}", ids),
         (f"DELETE FROM dead_letters_moving WHERE number IN {_NUMBERS}", numbers),
     ):
@@ -309,7 +320,7 @@ def _row(letter: DeadLetter) -> tuple[Any, ...]:
 
 
 def _letter(row: tuple[Any, ...]) -> DeadLetter:
-    number, id, tailer, function, priority, collection, tenant, *rest, partition, position, past, payload = row
+    number, id, tailer, function, priority, collection, tenant, *rest, partition, position, past, tries, payload = row
     outcome, reason, attempts, crashes, first_seen, died_at, key, headers, progress = rest
     before = None if past is None else _decode_past(past)
     return DeadLetter(
@@ -329,5 +340,6 @@ def _letter(row: tuple[Any, ...]) -> DeadLetter:
         partition or "",
         -1 if position is None else position,
         before,
+        tuple(Try(*each) for each in json.loads(tries or "[]")),
         number,
     )

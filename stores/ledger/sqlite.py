@@ -14,6 +14,7 @@ from typing import Any
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
 from ...sdk.model.ledger import TERMINAL
+from ...sdk.model.tries import Try
 from ..sqlite import SqliteFile
 from .ledger import Change, Delayed, Entry, Place, Row
 from .lifecycle import refusal
@@ -43,6 +44,8 @@ CREATE TABLE IF NOT EXISTS ledger_ended ( -- of what was parked
 ) STRICT, WITHOUT ROWID;
 """
 
+#: Fields of a row behind its place, without the tries.
+_PLAIN = len(Entry._fields) - 3
 _WAITING = f"place IN ({Place.PARKING:d}, {Place.PARKED:d}, {Place.RUNNING:d})"
 _OVER = f"place IN ({Place.DONE:d}, {Place.DEAD:d})"
 
@@ -239,10 +242,13 @@ def _stale(source: str, epoch: int, newest: int) -> StaleFence:
 
 
 def _text(entry: Entry) -> str:
-    """The one form of a row: its fields as JSON, floats as Python writes them."""
-    return json.dumps(entry._replace(due=float(entry.due), first_seen=float(entry.first_seen)))
+    """The one form of a row: its fields as JSON, floats as Python writes them. Without tries there is no word of them:
+    so it was before they were kept."""
+    fields = entry._replace(due=float(entry.due), first_seen=float(entry.first_seen))
+    return json.dumps(fields if entry.tries else fields[:-1])
 
 
 def _entry(fields: Sequence[Any]) -> Entry:
     position, place, *rest = fields
-    return Entry(position, Place(place), *rest)
+    entry = Entry(position, Place(place), *rest[:_PLAIN])
+    return entry._replace(tries=tuple(Try(*each) for each in rest[_PLAIN])) if len(rest) > _PLAIN else entry

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from ...sdk.model.ledger import TERMINAL, Entry, Place
+from ...sdk.model.tries import Try
 from .settlement import History, Settlement
 
 
@@ -119,7 +120,13 @@ def is_suspect(row: Entry, epoch: int) -> bool:
 
 
 def parking(
-    before: Entry | None, position: int, settlement: Settlement, due: float, fence: int, first_seen: float
+    before: Entry | None,
+    position: int,
+    settlement: Settlement,
+    due: float,
+    fence: int,
+    first_seen: float,
+    tries: tuple[Try, ...] = (),
 ) -> Entry:
     """The row of an item that failed and is about to be parked until `due`, whether it ran from its source or as a
     copy."""
@@ -133,10 +140,13 @@ def parking(
         throttles=settlement.throttles,
         fence=fence,
         first_seen=first_seen if before is None or not before.first_seen else before.first_seen,
+        tries=tries,
     )
 
 
-def suspect(before: Entry | None, position: int, history: History, epoch: int = 0) -> Entry:
+def suspect(
+    before: Entry | None, position: int, history: History, epoch: int = 0, tries: tuple[Try, ...] = ()
+) -> Entry:
     """The mark of an item that ran when something died: its tailer (`epoch` is that of the owner who marks it), or its
     process, or that failed and is tried again from its source (0). What a former mark counted stays."""
     row = before if before is not None else Entry(position, Place.SUSPECT)
@@ -145,6 +155,7 @@ def suspect(before: Entry | None, position: int, history: History, epoch: int = 
         throttles=max(row.throttles, history.throttles),
         attempts=max(row.attempts, history.attempt - 1),
         epoch=max(row.epoch, epoch),
+        tries=tries or row.tries,
     )
 
 

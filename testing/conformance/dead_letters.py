@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
 from ...sdk.model.redrive import past_of
+from ...sdk.model.tries import Try
 from ...sdk.model.workload import Kind
 from ...stores.dead_letters.dead_letters import DeadLetters
 from .bench import MODEL, StoreBench, StoreLaws
@@ -194,6 +195,21 @@ class DeadLetterLaws(StoreLaws[DeadLetters]):
             await store.engine.add([again])
             assert (await store.engine.list(EVERY, 10))[0].past is None
             await store.engine.remove(await numbers_of(store, "new"))
+
+    async def test_how_its_attempts_went_stays_with_its_letter(self, store: StoreBench[DeadLetters]) -> None:
+        tries = (Try(1.5, "retry", "é away"), Try(2.25, "fatal", ""))
+        await store.engine.add([letter("a", tries=tries), letter("b")])
+        await store.reopen()
+        assert [each.tries for each in await store.engine.list(EVERY, 10)] == [tries, ()]
+        # When it dies anew without any, and when it goes
+        await store.engine.add([letter("a")])
+        found = await store.engine.get("a")
+        assert found is not None
+        assert found.tries == ()
+        await store.engine.add([letter("b", tries=tries)])
+        await store.engine.remove(await numbers_of(store, "b"))
+        await store.engine.add([letter("b")])
+        assert [each.tries for each in await store.engine.list(EVERY, 10)] == [(), ()]
 
     async def test_a_position_that_had_a_letter_stays_counted(self, store: StoreBench[DeadLetters]) -> None:
         # Given letters of positions, and one without

@@ -6,6 +6,7 @@ import pytest
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
 from ...sdk.model.ledger import Entry, Place
+from ...sdk.model.tries import Try
 from ...stores.ledger.ledger import Change, Delayed, Ledger, Row
 from .bench import StoreBench
 from .ledger_model import LedgerModel, rows
@@ -297,6 +298,15 @@ class LedgerLaws(LedgerModel):
         assert await rows(store) == [parked, high]
         assert await store.engine.passed("s", "", EPOCH, 9) == 1
         assert await rows(store) == [parked]
+
+    async def test_tries_are_part_of_the_row_that_is_compared(self, store: StoreBench[Ledger]) -> None:
+        tried = parking(1)._replace(tries=(Try(0.1 + 0.2, "retry", 'said "é"'), Try(2.0, "throttled", "")))
+        (row,) = await opened(store, tried)
+        await store.reopen()
+        assert await store.engine.get("s", "", [1]) == {1: tried}
+        # When somebody compares with the row as it was without them, then nothing is written
+        assert await written(store, (parking(1), at(parking(1), Place.PARKED))) == [tried]
+        assert await written(store, (row, at(row, Place.PARKED))) == [at(tried, Place.PARKED)]
 
     async def test_what_was_parked_is_counted_when_it_ends_and_only_once(self, store: StoreBench[Ledger]) -> None:
         # Given parked items, a suspect, and one that died at its source

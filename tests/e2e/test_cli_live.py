@@ -63,6 +63,7 @@ def start(folder: Path) -> Up:
     process = subprocess.Popen(
         [*TAILRACE, "up", "--json", "--functions", "tasks.py", "--config", "configs", "--data", "data"],
         cwd=folder,
+        env={**os.environ, "TAILRACE_LOG": "json"},
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -280,7 +280,7 @@ class Past(_message.Message):
     def __init__(self, tailer: _Optional[str] = ..., id: _Optional[str] = ..., first_seen: _Optional[float] = ..., redrives: _Optional[int] = ..., deaths: _Optional[_Iterable[_Union[Death, _Mapping]]] = ...) -> None: ...
 
 class DeadLetter(_message.Message):
-    __slots__ = ("id", "function", "tailer", "outcome", "reason", "attempts", "crashes", "died_at", "payload", "priority", "collection", "tenant", "first_seen", "key", "headers", "progress", "past", "number", "partition", "position")
+    __slots__ = ("id", "function", "tailer", "outcome", "reason", "attempts", "crashes", "died_at", "payload", "priority", "collection", "tenant", "first_seen", "key", "headers", "progress", "past", "number", "partition", "position", "tries")
     ID_FIELD_NUMBER: _ClassVar[int]
     FUNCTION_FIELD_NUMBER: _ClassVar[int]
     TAILER_FIELD_NUMBER: _ClassVar[int]
@@ -301,6 +301,7 @@ class DeadLetter(_message.Message):
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    TRIES_FIELD_NUMBER: _ClassVar[int]
     id: str
     function: str
     tailer: str
@@ -321,7 +322,18 @@ class DeadLetter(_message.Message):
     number: int
     partition: str
     position: int
-    def __init__(self, id: _Optional[str] = ..., function: _Optional[str] = ..., tailer: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., died_at: _Optional[float] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., first_seen: _Optional[float] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., progress: _Optional[str] = ..., past: _Optional[_Union[Past, _Mapping]] = ..., number: _Optional[int] = ..., partition: _Optional[str] = ..., position: _Optional[int] = ...) -> None: ...
+    tries: _containers.RepeatedCompositeFieldContainer[Try]
+    def __init__(self, id: _Optional[str] = ..., function: _Optional[str] = ..., tailer: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., died_at: _Optional[float] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., first_seen: _Optional[float] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., progress: _Optional[str] = ..., past: _Optional[_Union[Past, _Mapping]] = ..., number: _Optional[int] = ..., partition: _Optional[str] = ..., position: _Optional[int] = ..., tries: _Optional[_Iterable[_Union[Try, _Mapping]]] = ...) -> None: ...
+
+class Try(_message.Message):
+    __slots__ = ("at", "outcome", "reason")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    at: float
+    outcome: str
+    reason: str
+    def __init__(self, at: _Optional[float] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ListDeadReply(_message.Message):
     __slots__ = ("letters", "total")

@@ -257,6 +257,9 @@ async def test_attempts_survive_restarts_and_end_as_a_dead_letter_without_a_row(
     assert [flight.attempts[0] for flight in scheduler.flights] == [1, 2, 3]
     [letter] = await stores.dead_letters.list(LetterFilter(), 10)
     assert letter.attempts == 3
+    assert [each.outcome for each in letter.tries] == 3 * ["retry"]
+    assert [each.reason for each in letter.tries] == ["flaky", "flaky", "flaky (attempt 3 of 3, the last)"]
+    assert [each.at for each in letter.tries] == sorted(each.at for each in letter.tries)
     await no_rows(stores, eventually)
 
 
