@@ -166,6 +166,19 @@ def store_serve(listen: Listen = None, data: Data = DEFAULT_DATA, config: Config
     raise typer.Exit(run_store(listen, data, config))
 
 
+@store.command("restored")
+def store_restored(data: Data = DEFAULT_DATA) -> None:
+    """Say that files were put back from a copy: the next run hands nothing out for the lease of a source. It notices
+    most copies by itself."""
+    from .assembly.embedded import STAMPED
+    from .stores.data_dir import DataDir
+    from .stores.restored import Stamp
+
+    with DataDir(data):
+        Stamp(data, STAMPED).forget()
+    terminal.say(f"{data}: the next run waits for the lease of a source before it hands anything out")
+
+
 @app.command(rich_help_panel=OPERATE)
 def metrics(
     listen: Annotated[

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.model.lease import LeaseSizes, wait_for_source
 from ..stores.checkpoints import sqlite as checkpoints
 from ..stores.config import StoresConfig
 from ..stores.control import sqlite as control
@@ -24,18 +26,24 @@ from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
 from ..stores.ownership import sqlite as ownership
 from ..stores.queue import sqlite as queue
+from ..stores.restored import Stamp
 from ..stores.results import sqlite as results
 from ..stores.sqlite import SqliteFile
 
 #: Seconds between sweeps of what is past its retention.
 SWEEP_PERIOD = 5.0
+#: The files that know what was handed out.
+STAMPED = ("queue.db", "state.db")
+
+_LOG = logging.getLogger("tailrace.stores")
 
 
 class EmbeddedStores:
     """Every store of one node. A Part, and an async context manager for tools that fill or read a data directory.
 
     Files are apart where their writers would wait for each other: the queue's commits never wait for the log's.
-    `file` opens them; a simulation has its own.
+    `file` opens them; a simulation has its own. When they were put back from a copy, what was handed out after it may
+    still run: then nothing is claimed and no stream is taken for the lease of a source (`sizes`).
     """
 
     def __init__(
@@ -45,6 +53,7 @@ class EmbeddedStores:
         clock: Clock = SYSTEM_CLOCK,
         *,
         file: type[SqliteFile] = SqliteFile,
+        sizes: LeaseSizes | None = None,
     ) -> None:
         config = config or StoresConfig()
         self.data_dir = DataDir(data)
@@ -83,15 +92,39 @@ class EmbeddedStores:
             self._state_file, clock, retention=config.result_retention, max_bytes=config.result_bytes
         )
         self._sweeper: asyncio.Task[None] | None = None
+        self._clock, self._quiet = clock, wait_for_source(sizes or LeaseSizes())
+        self._stamp = Stamp(path, STAMPED)
+        self._opened = self._stamped = False
+        self._quiet_until = 0.0
 
     async def start(self) -> None:
         """Takes the data directory and opens the files. Raises what DataDir and SqliteFile raise."""
         self.data_dir.open()
+        moved = self._stamp.moved()
         for file in self._files():
             await file.open()
+        self._quiet_until = self._stay_quiet(moved) if moved else 0.0
+        self._opened = True
+        self._stamp_opened()
         for store in (self.queue, self.log, self.delay_log):
             await store.open()
         self._sweeper = asyncio.create_task(self._sweep(), name="sweep-stores")
+
+    def _stay_quiet(self, moved: list[str]) -> float:
+        until = self.queue.quiet_until = self.ownership.quiet_until = self._clock.monotonic() + self._quiet
+        _LOG.warning(
+            "%s: not what the last run left, but put back from a copy. What was handed out since then may still run: "
+            "nothing is handed out for %.0f s (the lease of a source)",
+            ", ".join(moved),
+            self._quiet,
+        )
+        return until
+
+    def _stamp_opened(self) -> None:
+        """Not before the wait is over: whoever dies in it leaves it to the next run."""
+        if not self._stamped and self._clock.monotonic() >= self._quiet_until:
+            self._stamp.opened()
+            self._stamped = True
 
     def engines(self) -> dict[str, object]:
         """The stores that other processes may use, by name."""
@@ -116,6 +149,7 @@ class EmbeddedStores:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_PERIOD)
+            self._stamp_opened()
             while await self.queue.sweep():  # noqa: ASYNC110 - a pause between bounded steps, no event
                 await asyncio.sleep(0.05)
             await self.log.sweep()
@@ -130,9 +164,14 @@ class EmbeddedStores:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._sweeper
             self._sweeper = None
+        if self._opened:
+            self._stamp_opened()
         await self.delay_log.close()
         for file in self._files():
             await file.close()
+        if self._stamped:  # else the wait goes on in the next run, or nothing was opened
+            self._stamp.closed()
+            self._stamped = self._opened = False
         self.data_dir.close()
 
     async def __aenter__(self) -> Self:

@@ -53,7 +53,7 @@ class Node:
         delay_config = merged(directory.read("delay.yaml", DelayConfig), listen=listen["delay"])
         quota_file = directory.quotas()
         quotas = [] if quota_file is None else load(quota_file, QuotasConfig).quotas()
-        stores = self._stores = EmbeddedStores(data, stores_config)
+        stores = self._stores = EmbeddedStores(data, stores_config, sizes=directory.lease_sizes(heartbeat))
         self._delay = DelayService(stores.delay_log, delay_config)
         self._tailers = Tailers(
             configs,

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.errors import InvalidRequest, StaleFence
+from ...sdk.model.errors import InvalidRequest, StaleFence, Unavailable
 from ..sqlite import SqliteFile
 from .ownership import Owned, Owner
 
@@ -44,6 +44,7 @@ class SqliteOwnership:
     def __init__(self, file: SqliteFile, clock: Clock = SYSTEM_CLOCK) -> None:
         self._file = file
         self._clock = clock
+        self.quiet_until = 0.0  # by the monotonic clock; until then nothing is taken
 
     async def read(self, source: str, partition: str) -> Owner | None:
         return await self._file.read(lambda connection: _read(connection, source, partition))
@@ -55,6 +56,9 @@ class SqliteOwnership:
             raise InvalidRequest(f"source {source!r}: an owner needs a name")
         if not (math.isfinite(lease) and lease > 0):
             raise InvalidRequest(f"source {source!r}: a lease of {lease} seconds: expected a positive number")
+        quiet = self.quiet_until - self._clock.monotonic()
+        if quiet > 0:
+            raise Unavailable(f"the store was put back from a copy: no stream is taken for {quiet:.0f} s more")
 
         def write(connection: sqlite3.Connection) -> Owner | None:
             row = _read(connection, source, partition)

@@ -7,6 +7,7 @@ of their own beside this one.
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ class SqliteQueue:
         self._clock = clock
         self._memory = Memory()
         self._swept = 0
+        self.quiet_until = 0.0  # by the monotonic clock; until then nothing is leased
         file.on_rollback(self._memory.reload)
 
     async def open(self) -> None:
@@ -76,6 +78,11 @@ class SqliteQueue:
         memory, share, gates = self._opened(), self._config.low_share, Gates(demand.closed)
         if seconds <= 0:
             raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
+
+        quiet = self.quiet_until - self._clock.monotonic()
+        if quiet > 0:
+            await asyncio.sleep(min(wait, quiet))
+            return None
 
         def look(connection: sqlite3.Connection) -> Leased | Again:
             keep_time(connection, memory, self._ahead())

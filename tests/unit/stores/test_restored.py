@@ -1,0 +1,81 @@
+"""Files that were put back from a copy are noticed, however that was done; a plain restart is not."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tailrace.stores.restored import STAMP, Stamp
+
+NAMES = ("queue.db", "state.db")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in NAMES:
+        (data / name).write_text("one")
+    return data
+
+
+def stamp(folder: Path) -> Stamp:
+    return Stamp(folder, NAMES)
+
+
+def test_a_new_directory_was_put_back_by_nobody(tmp_path: Path) -> None:
+    assert stamp(tmp_path).moved() == []
+
+
+def test_a_restart_is_no_restore_whether_the_last_run_ended_well_or_not(folder: Path) -> None:
+    stamp(folder).opened()
+    (folder / "queue.db").write_text("changed while it was open")
+    assert stamp(folder).moved() == []
+    stamp(folder).closed()
+    assert stamp(folder).moved() == []
+
+
+def copied_back(folder: Path, backup: Path) -> None:
+    shutil.rmtree(folder)
+    shutil.copytree(backup, folder)
+
+
+def over_the_files(folder: Path, backup: Path) -> None:
+    for file in backup.iterdir():
+        shutil.copy2(file, folder / file.name)
+
+
+def one_file(folder: Path, backup: Path) -> None:
+    (backup / "state.db").replace(folder / "state.db")
+
+
+@pytest.mark.parametrize(
+    ("how", "found"), [(copied_back, [*NAMES]), (over_the_files, [*NAMES]), (one_file, ["state.db"])]
+)
+def test_a_copy_is_noticed(folder: Path, tmp_path: Path, how: Callable[[Path, Path], None], found: list[str]) -> None:
+    # Given a backup that was taken as the docs say, and a run after it
+    stamp(folder).closed()
+    shutil.copytree(folder, tmp_path / "backup")
+    stamp(folder).opened()
+    for name in NAMES:
+        (folder / name).write_text("two, and longer")
+    stamp(folder).closed()
+    # When it is put back
+    how(folder, tmp_path / "backup")
+    assert stamp(folder).moved() == found
+    # And once that was noted, nothing is noticed any more
+    stamp(folder).opened()
+    assert stamp(folder).moved() == []
+
+
+def test_files_without_a_stamp_and_what_an_operator_says(folder: Path) -> None:
+    assert stamp(folder).moved() == [*NAMES]
+    stamp(folder).closed()
+    stamp(folder).forget()
+    stamp(folder).forget()
+    assert stamp(folder).moved() == [*NAMES]
+    (folder / STAMP).write_text("not JSON")
+    assert stamp(folder).moved() == [*NAMES]
