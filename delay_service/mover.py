@@ -121,9 +121,32 @@ class Mover:
         return "; ".join(f"{stream}: {why}" for stream, why in sorted(self._failing.items()))
 
     async def start(self) -> None:
-        """Takes over the rungs and moves from then on."""
-        for rung in await self.open():
+        """Takes over the rungs and moves from then on: at once, or when its stores answer."""
+        if not await self._begin():
+            self._tasks[SOURCE] = asyncio.create_task(self._begin_later(), name="move-when-the-stores-answer")
+
+    async def _begin(self) -> bool:
+        try:
+            rungs = await self.open()
+        except Unavailable as error:
+            why = str(error) or type(error).__name__
+            if SOURCE not in self._failing:
+                _LOG.warning("nothing that is due moves yet: %s", why)
+            self._failing[SOURCE] = why
+            return False
+        if self._failing.pop(SOURCE, ""):
+            _LOG.info("the stores answer: what is due moves")
+        for rung in rungs:
             self._tasks[rung.stream] = asyncio.create_task(self._run(rung), name=f"move-{rung.stream}")
+        return True
+
+    async def _begin_later(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            await asyncio.sleep(pause)
+            if await self._begin():
+                return
+            pause = min(LAST_PAUSE, pause * 2)
 
     async def open(self) -> list[Rung]:
         """Takes over the rungs, those of the configuration and any others that hold items. Moves nothing yet."""

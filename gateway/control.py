@@ -51,13 +51,26 @@ class ControlDesk:
         self._closed = False
 
     async def start(self, quotas: Sequence[Quota] = ()) -> None:
-        """Applies the configured quotas, reads everything, and follows it from then on."""
+        """Applies the configured quotas, reads everything, and follows it from then on. Waits for a store that is away:
+        without the known functions nothing could be taken."""
+        told = False
+        while True:
+            try:
+                await self._load(quotas)
+                break
+            except Unavailable as error:
+                if not told:
+                    _LOG.warning("the gateway waits for its store: %s", error)
+                    told = True
+                await asyncio.sleep(PAUSE)
+        self._follower = asyncio.create_task(self._follow(), name="gateway: following the control store")
+
+    async def _load(self, quotas: Sequence[Quota]) -> None:
         known = (await self._control.snapshot()).quotas
         for quota in quotas:
             if _checked_quota(quota) not in known:
                 await self._control.put_quota(quota)
         self._take(await self._control.snapshot())
-        self._follower = asyncio.create_task(self._follow(), name="gateway: following the control store")
 
     def close(self) -> None:
         """Ends every watch."""

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.delay_service.config import DelayConfig
+from tailrace.delay_service.mover import Mover
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.errors import Unavailable
 from tailrace.sdk.model.lease import LeaseSizes, wait_for_source
@@ -43,6 +45,10 @@ async def test_nothing_is_leased_and_no_stream_is_taken_until_what_may_run_is_ov
         assert await again.queue.lease(ANY, SIZES.source, 0) is None
         with pytest.raises(Unavailable, match="put back from a copy"):
             await again.ownership.take("s", "", "me", SIZES.source, 0)
+        mover = Mover(again.delay_log, again.checkpoints, again.ownership, DelayConfig(), clock)
+        await mover.start()
+        assert "put back from a copy" in mover.why
+        await mover.stop()
         if part < 1:
             await again.stop()
     # Then both are handed out when the wait is over, above everything before
