@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -95,7 +96,7 @@ class EmbeddedStores:
         self._clock, self._quiet = clock, wait_for_source(sizes or LeaseSizes())
         self._stamp = Stamp(path, STAMPED)
         self._opened = self._stamped = False
-        self._quiet_until = 0.0
+        self._quiet_until = -math.inf
 
     async def start(self) -> None:
         """Takes the data directory and opens the files. Raises what DataDir and SqliteFile raise."""
@@ -103,7 +104,7 @@ class EmbeddedStores:
         moved = self._stamp.moved()
         for file in self._files():
             await file.open()
-        self._quiet_until = self._stay_quiet(moved) if moved else 0.0
+        self._quiet_until = self._stay_quiet(moved) if moved else -math.inf
         self._opened = True
         self._stamp_opened()
         for store in (self.queue, self.log, self.delay_log):

@@ -35,6 +35,7 @@ CREATE TABLE IF NOT EXISTS ledger (
     entry TEXT NOT NULL,
     PRIMARY KEY (source, partition, position)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS ledger_places ON ledger (source, place, partition); -- what is counted, without the entries
 CREATE TABLE IF NOT EXISTS ledger_ended ( -- of what was parked
     source TEXT NOT NULL,
     partition TEXT NOT NULL,
@@ -134,14 +135,15 @@ class SqliteLedger:
                 "SELECT partition, place, items FROM ledger_ended WHERE source = ?1 UNION ALL"
                 f" SELECT partition, {Place.PARKED:d}, count(*) FROM ledger"
                 f" WHERE source = ?1 AND {_WAITING}"
-                " GROUP BY partition",
+                " GROUP BY place, partition",  # in the order of the index
                 (source,),
             ).fetchall()
 
         names = {Place.PARKED: "waiting", Place.DONE: "done", Place.DEAD: "dead"}
         found: dict[str, Delayed] = {}
         for partition, place, items in await self._file.read(count):
-            found[partition] = found.get(partition, Delayed())._replace(**{names[Place(place)]: items})
+            known, name = found.get(partition, Delayed()), names[Place(place)]
+            found[partition] = known._replace(**{name: getattr(known, name) + items})
         return found
 
     async def waiting(self, source: str, partition: str, first: int, end: int) -> int:

@@ -44,7 +44,7 @@ class SqliteOwnership:
     def __init__(self, file: SqliteFile, clock: Clock = SYSTEM_CLOCK) -> None:
         self._file = file
         self._clock = clock
-        self.quiet_until = 0.0  # by the monotonic clock; until then nothing is taken
+        self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is taken
 
     async def read(self, source: str, partition: str) -> Owner | None:
         return await self._file.read(lambda connection: _read(connection, source, partition))

@@ -85,7 +85,7 @@ class Queue(Protocol):
         """Of each id: `cancelled` (had not started), `requested` (a lease holder will be told), `ended`, `unknown`."""
 
     async def tally(self) -> Tally:
-        """What an audit needs, counted row by row: takes long with many items."""
+        """What an audit needs, counted row by row: takes long with many items, but holds up nobody."""
 
     async def counts(self) -> dict[str, int]:
         """How many items are in each state, by the state's name."""

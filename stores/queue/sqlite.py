@@ -8,6 +8,7 @@ of their own beside this one.
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
@@ -23,10 +24,11 @@ from .lifecycle import TERMINAL
 from .queue import NewItem, Status, Submitted, Tally
 from .sqlite_claims import keep_time, renew, start_clock
 from .sqlite_lease import Gates, claim
-from .sqlite_memory import Memory, rows_by_state
+from .sqlite_memory import Memory
 from .sqlite_rows import BLOCKED, IDS, SCHEMA, created_at, first_id, id_number, json_text
 from .sqlite_settle import cancel, end, succeed
 from .sqlite_submit import check, submit
+from .sqlite_tally import Count
 
 __all__ = ["SCHEMA", "SqliteQueue"]
 
@@ -44,7 +46,8 @@ class SqliteQueue:
         self._clock = clock
         self._memory = Memory()
         self._swept = 0
-        self.quiet_until = 0.0  # by the monotonic clock; until then nothing is leased
+        self._tallying = asyncio.Lock()
+        self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         file.on_rollback(self._memory.reload)
 
     async def open(self) -> None:
@@ -161,12 +164,16 @@ class SqliteQueue:
 
     async def tally(self) -> Tally:
         memory = self._opened()
-
-        def count(connection: sqlite3.Connection) -> Tally:
-            states = {state.label: rows for state, rows in rows_by_state(connection).items()}
-            return Tally(memory.taken, memory.forgotten, states)
-
-        return await self._file.write(count)
+        async with self._tallying:
+            while True:
+                try:
+                    count = Count(memory)
+                    while not await self._file.write(count.step):
+                        pass
+                    if (found := count.tally()) is not None:
+                        return found
+                finally:
+                    memory.counted = None
 
     async def due(self, most: int) -> dict[str, int]:
         memory = self._opened()
@@ -211,6 +218,8 @@ class SqliteQueue:
             for state, count in rows:
                 memory.counts[State(state)] -= count
                 memory.forgotten += count
+            if memory.counted is not None:
+                memory.counted.gone(gone)
             return sum(count for _, count in rows)
 
         return await self._file.write(forget) if gone else 0

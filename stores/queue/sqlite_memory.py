@@ -10,9 +10,17 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 from ...sdk.model.claim import State
 from .sqlite_rows import BLOCKED, Ids, Kinds, json_text
+
+if TYPE_CHECKING:
+    from .sqlite_tally import Count
+
+
+#: Rows of `tasks` by state, in the order of State.
+SUMS = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
 
 
 class Part:
@@ -35,6 +43,7 @@ class Memory:
               while a gate keeps many items at the lane's head
     claims    fence → parts; each row of `claims` is one part, each leased item is out in exactly one
     soonest   at most the earliest end of a part's lease
+    counted   rows that an audit is counting now
     ahead     µs that the wall clock was ahead of the monotonic one when leases were last right; None: not known yet
     """
 
@@ -43,6 +52,7 @@ class Memory:
         self.ids = Ids(0)
         self.counts: Counter[State] = Counter()
         self.taken = self.forgotten = 0
+        self.counted: Count | None = None
         self.earliest: dict[int, int] = {}
         self.passed: dict[int, tuple[frozenset[int], int]] = {}
         self.claims: dict[int, list[Part]] = {}
@@ -58,6 +68,8 @@ class Memory:
         self.kinds.reload(connection)
         self.counts = rows_by_state(connection)
         self.taken, self.forgotten = self.counts.total(), 0
+        if self.counted is not None:
+            self.counted.begins_again = True
         self.earliest = dict(
             connection.execute(
                 "SELECT lane, min(next_trigger) FROM tasks WHERE next_trigger IS NOT NULL GROUP BY lane"
@@ -133,6 +145,5 @@ class Memory:
 
 def rows_by_state(connection: sqlite3.Connection) -> Counter[State]:
     """Every row is looked at. (Not GROUP BY state: without an index on it that sorts every row in memory.)"""
-    sums = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
-    row = connection.execute(f"SELECT {sums} FROM tasks").fetchone()
+    row = connection.execute(f"SELECT {SUMS} FROM tasks").fetchone()
     return Counter(dict(zip(State, row, strict=True)))

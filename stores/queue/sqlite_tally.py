@@ -1,0 +1,57 @@
+"""All rows of the queue counted by state for an audit, some at a time, so that nobody waits long for the writer.
+
+Rows are counted in the order of their ids, which rise: what is submitted meanwhile lies ahead. A row is in one state
+when it is counted, whichever it is in later. What the retention removes behind the count was counted, so it is not
+forgotten for this tally.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+
+from ...sdk.model.claim import State
+from .queue import Tally
+from .sqlite_memory import SUMS, Memory
+
+#: Rows that are counted in one step of the writer.
+STEP = 10_000
+
+
+class Count:
+    """One count, in steps of the writer thread. `begins_again`: what it compares with was read anew."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.begins_again = False
+        self._memory = memory
+        self._at = -1
+        self._behind = 0
+        self._states: Counter[State] = Counter()
+        self._found: Tally | None = None
+
+    def step(self, connection: sqlite3.Connection) -> bool:
+        """Counts some more; whether that was all."""
+        memory = self._memory
+        memory.counted = self
+        if self.begins_again:
+            return True
+        count, last, *sums = connection.execute(
+            f"SELECT count(*), max(id), {SUMS} FROM (SELECT id, state FROM tasks WHERE id > ? ORDER BY id LIMIT ?)",
+            (self._at, STEP),
+        ).fetchone()
+        self._states.update(dict(zip(State, sums, strict=True)))
+        if count == STEP:
+            self._at = last
+            return False
+        states = {state.label: self._states[state] for state in State}
+        self._found = Tally(memory.taken, memory.forgotten - self._behind, states)
+        return True
+
+    def gone(self, ids: Sequence[int]) -> None:
+        """The retention removed these."""
+        self._behind += sum(1 for each in ids if each <= self._at)
+
+    def tally(self) -> Tally | None:
+        """What was found; None: it is to be counted again."""
+        return None if self.begins_again else self._found
