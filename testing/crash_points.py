@@ -2,7 +2,8 @@
 
 A *point* is a commit of the embedded stores that changed something. The story is run once whole, which numbers its
 points; then once for each point and side of it: the process "dies" just before the commit, or just after it while
-nobody has been answered. What is then on the disk is opened again, looked at, and the story goes on to its end.
+nobody has been answered. What is then on the disk is opened again, looked at, and the story goes on to its end; or it
+dies once more on that way, at each of its next points, and the third process brings it to the end.
 
     before   nothing of the write is there, and nobody was told that it is
     after    the write is there, and nobody was told that it is
@@ -23,6 +24,8 @@ from ..assembly.embedded import EmbeddedStores
 from ..stores import sqlite
 from .clock import ManualClock
 
+#: Of a commit.
+SIDES = ("before", "after")
 #: Seconds that a story may take from a start to its end or its crash.
 PATIENCE = 20.0
 
@@ -127,36 +130,49 @@ class CrashPoints:
         return CrashingFile
 
 
-async def explore(make: Callable[[], Story], folder: Path) -> list[Point]:
-    """Tells the story whole, then with a crash on each side of each of its points, each time in a folder of its own.
+async def explore(make: Callable[[], Story], folder: Path, *, again: int | None = 0) -> list[Point]:
+    """Tells the story whole, then with a crash on each side of each of its points, each time in a folder of its own;
+    then also with a second crash on each side of each of the first `again` points after that one (None: of all).
     Returns the points. Raises AssertionError, with the point, when the story finds something wrong."""
     points = await passed(make, folder)
     with _one_by_one():
         for number, point in enumerate(points):
-            for after in (False, True):
-                side = "after" if after else "before"
-                try:
-                    await _tell(make(), folder / f"{number}-{side}", At(number, after))
-                except Exception as error:
-                    error.add_note(f"with a crash {side} point {number} of {len(points)}: {point}")
-                    raise
+            for side in SIDES:
+                first = At(number, side == "after")
+                with _noting(f"with a crash {side} point {number} of {len(points)}: {point}"):
+                    later = await _tell(make(), folder / f"{number}-{side}", first)
+                    for second, next_point in enumerate(later[:again]):
+                        for next_side in SIDES:
+                            place = folder / f"{number}-{side}-{second}-{next_side}"
+                            with _noting(f"and one {next_side} point {second} after that: {next_point}"):
+                                await _tell(make(), place, first, At(second, next_side == "after"))
     return points
+
+
+@contextlib.contextmanager
+def _noting(note: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        error.add_note(note)
+        raise
 
 
 async def passed(make: Callable[[], Story], folder: Path) -> list[Point]:
     """Tells the story whole and returns its points."""
     with _one_by_one():
-        return await _tell(make(), folder / "whole", None)
+        return await _tell(make(), folder / "whole")
 
 
-async def _tell(story: Story, folder: Path, at: At | None) -> list[Point]:
-    points = CrashPoints(at)
-    await _run(story, folder, points)
-    assert points.crashed.is_set() == (at is not None), "the story has other points than when it was told whole"
-    if at is not None:
-        again = CrashPoints()
-        await _run(story, folder, again, check=True)
-        assert not again.crashed.is_set()
+async def _tell(story: Story, folder: Path, *crashes: At) -> list[Point]:
+    """With these crashes, one after the other; returns the points of the last process, which ends the story."""
+    for number, at in enumerate(crashes):
+        points = CrashPoints(at)
+        await _run(story, folder, points, check=number > 0)
+        assert points.crashed.is_set(), "the story has other points than when it was told before"
+    points = CrashPoints()
+    await _run(story, folder, points, check=bool(crashes))
+    assert not points.crashed.is_set()
     return points.passed
 
 

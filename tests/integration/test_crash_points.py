@@ -375,6 +375,22 @@ async def test_nothing_told_is_lost_and_nothing_half_written_by_a_crash_at_any_p
     assert len(points) == story().points, [str(point) for point in points]
 
 
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+async def test_a_second_crash_while_the_first_is_recovered_from_loses_nothing_either(
+    story: Callable[[], Any], tmp_path: Path
+) -> None:
+    await explore(story, tmp_path, again=1)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+async def test_a_second_crash_at_any_point_after_any_first_loses_nothing(
+    story: Callable[[], Any], tmp_path: Path
+) -> None:
+    await explore(story, tmp_path, again=None)
+
+
 def writing_methods() -> set[str]:
     """Every method of the embedded stores that asks its file's writer for something, as class.method."""
     found: set[str] = set()
@@ -407,3 +423,23 @@ async def test_a_story_with_a_hole_is_caught_and_the_point_is_named(tmp_path: Pa
     with pytest.raises(AssertionError) as caught:
         await explore(Broken, tmp_path)
     assert any("before point 0 of 2: state SqliteResults.put" in note for note in caught.value.__notes__)
+
+
+class BrokenAgain(ResultsStory):
+    """Recovers by telling of a result before it is kept."""
+
+    async def act(self, stores: EmbeddedStores) -> None:
+        if self._told and not self._done:
+            self._done = 1
+            await stores.results.put({"a": b"1"})
+        self._told = True
+        await super().act(stores)
+
+    _told = False
+
+
+async def test_a_hole_in_the_recovery_is_caught_by_the_second_crash_alone(tmp_path: Path) -> None:
+    await explore(BrokenAgain, tmp_path / "one")
+    with pytest.raises(AssertionError) as caught:
+        await explore(BrokenAgain, tmp_path / "two", again=1)
+    assert any("and one before point 0 after that" in note for note in caught.value.__notes__)

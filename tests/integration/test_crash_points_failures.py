@@ -188,3 +188,9 @@ async def test_failed_items_go_their_whole_way_through_a_crash_at_any_point(tmp_
     assert len(points) == FailuresStory.points, [str(point) for point in points]
     # Given the same items without a crash, each is run exactly as often as it takes, and every store had its points.
     assert {point.file for point in points} == {"state", "delay"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)  # thousands of restarts
+async def test_failed_items_go_their_whole_way_through_two_crashes_at_any_points(tmp_path: Path) -> None:
+    await explore(FailuresStory, tmp_path, again=3)
