@@ -10,14 +10,9 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 from ...sdk.model.claim import State
 from .sqlite_rows import BLOCKED, Ids, Kinds, json_text
-
-if TYPE_CHECKING:
-    from .sqlite_tally import Count
-
 
 #: Rows of `tasks` by state, in the order of State.
 SUMS = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
@@ -32,6 +27,22 @@ class Part:
         self.number = number
         self.until = until
         self.out = out
+
+
+class Counting:
+    """A count of all rows that is under way (sqlite_tally.py): it has looked at rows up to `at`, of which the retention
+    removed `behind` since. `begins_again`: what it compares with was read anew."""
+
+    __slots__ = ("at", "begins_again", "behind")
+
+    def __init__(self) -> None:
+        self.at = -1
+        self.behind = 0
+        self.begins_again = False
+
+    def gone(self, ids: Iterable[int]) -> None:
+        """The retention removed these."""
+        self.behind += sum(1 for each in ids if each <= self.at)
 
 
 class Memory:
@@ -52,7 +63,7 @@ class Memory:
         self.ids = Ids(0)
         self.counts: Counter[State] = Counter()
         self.taken = self.forgotten = 0
-        self.counted: Count | None = None
+        self.counted: Counting | None = None
         self.earliest: dict[int, int] = {}
         self.passed: dict[int, tuple[frozenset[int], int]] = {}
         self.claims: dict[int, list[Part]] = {}

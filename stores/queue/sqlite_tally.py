@@ -9,49 +9,42 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
 
 from ...sdk.model.claim import State
 from .queue import Tally
-from .sqlite_memory import SUMS, Memory
+from .sqlite_memory import SUMS, Counting, Memory
 
 #: Rows that are counted in one step of the writer.
 STEP = 10_000
 
 
 class Count:
-    """One count, in steps of the writer thread. `begins_again`: what it compares with was read anew."""
+    """One count, in steps of the writer thread."""
 
     def __init__(self, memory: Memory) -> None:
-        self.begins_again = False
         self._memory = memory
-        self._at = -1
-        self._behind = 0
+        self._counting = Counting()
         self._states: Counter[State] = Counter()
         self._found: Tally | None = None
 
     def step(self, connection: sqlite3.Connection) -> bool:
         """Counts some more; whether that was all."""
-        memory = self._memory
-        memory.counted = self
-        if self.begins_again:
+        memory, counting = self._memory, self._counting
+        memory.counted = counting
+        if counting.begins_again:
             return True
         count, last, *sums = connection.execute(
             f"SELECT count(*), max(id), {SUMS} FROM (SELECT id, state FROM tasks WHERE id > ? ORDER BY id LIMIT ?)",
-            (self._at, STEP),
+            (counting.at, STEP),
         ).fetchone()
         self._states.update(dict(zip(State, sums, strict=True)))
         if count == STEP:
-            self._at = last
+            counting.at = last
             return False
         states = {state.label: self._states[state] for state in State}
-        self._found = Tally(memory.taken, memory.forgotten - self._behind, states)
+        self._found = Tally(memory.taken, memory.forgotten - counting.behind, states)
         return True
-
-    def gone(self, ids: Sequence[int]) -> None:
-        """The retention removed these."""
-        self._behind += sum(1 for each in ids if each <= self._at)
 
     def tally(self) -> Tally | None:
         """What was found; None: it is to be counted again."""
-        return None if self.begins_again else self._found
+        return None if self._counting.begins_again else self._found
