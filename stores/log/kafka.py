@@ -1,0 +1,181 @@
+"""The log on Kafka: a stream is a topic, a position an offset.
+
+Positions may have gaps (markers of transactions that others wrote; what is appended here is dense, as long as one
+process at a time appends to a partition). Three threads, since each kind of call may wait: appending, reading, looking.
+
+An append whose answer is lost is *unknown*, never taken for success or for loss: it raises NotConnected, and whoever
+asks again may store the records twice. Whatever is parked bears its identity and fence, by which the ledger tells
+copies apart (LEASES L16). After such an answer the producer is made anew, so that no number of its sequence is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...sdk.model.errors import InvalidPayload, InvalidRequest
+from .kafka_client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Looker, Reader, Writer, client_of
+from .kafka_errors import unavailable
+from .kafka_gather import Gather, KafkaThread
+from .kafka_names import stream_of, topic_of
+from .kafka_options import KafkaOptions
+from .kafka_watch import Ends, KafkaWatch
+from .log import Bounds, Record, Records
+
+#: What every topic of ours begins with.
+PREFIX = "tailrace."
+#: Most partitions of a stream.
+MAX_PARTITIONS = 1024
+
+
+class KafkaLog:
+    """A Log in a Kafka cluster. `retention` (seconds) is how long records are kept; None: until they are trimmed.
+
+    `open` does nothing but check that the client library is there; the cluster is reached when it is needed first.
+    """
+
+    def __init__(
+        self,
+        options: KafkaOptions,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        prefix: str = PREFIX,
+        retention: float | None = None,
+    ) -> None:
+        client = client_of(options)
+        self._where = options.where
+        self._clock = clock
+        self._prefix = prefix
+        self._settings = {
+            "cleanup.policy": "delete",
+            "retention.ms": "-1" if retention is None else str(int(retention * 1000)),
+            "message.timestamp.type": "CreateTime",
+            "max.message.bytes": str(MAX_MESSAGE),
+        }
+        self._counts: dict[str, int] = {}
+        self._writing: KafkaThread[Writer] = KafkaThread("append", lambda: client.writer(options), self._explain)
+        self._reading: KafkaThread[Reader] = KafkaThread("read", lambda: client.reader(options), self._explain)
+        self._looking: KafkaThread[Looker] = KafkaThread("look", lambda: client.looker(options), self._explain)
+        self._appends = Gather(self._writing, self._append_all)
+        self._reads = Gather(self._reading, self._read_all)
+        self._watch = KafkaWatch(self._ends)
+
+    async def open(self) -> None:
+        """Harmless; the cluster is reached when it is needed."""
+
+    async def close(self) -> None:
+        """Ends the clients after what is under way."""
+        await self._watch.close()
+        for thread in (self._writing, self._reading, self._looking):
+            await thread.close()
+
+    async def create(self, stream: str, partitions: int) -> None:
+        if not 1 <= partitions <= MAX_PARTITIONS:
+            raise InvalidRequest(f"stream {stream!r}: {partitions} partitions; expected 1 to {MAX_PARTITIONS}")
+        topic = topic_of(self._prefix, stream)
+        known = await self._count(stream)
+        if known >= partitions:
+            return
+        await self._looking.call(lambda looker: looker.create(topic, partitions, self._settings))
+        self._counts[stream] = partitions
+        if known:  # clients may remember how many there were
+            await self._writing.call(lambda _: self._writing.drop())
+            await self._reading.call(lambda _: self._reading.drop())
+        for partition in range(known, partitions):
+            self._watch.saw(stream, partition, 0)
+
+    async def append(self, stream: str, partition: int, records: Sequence[Record]) -> int:
+        topic = topic_of(self._prefix, stream)
+        if partition < 0 or partition >= self._counts.get(stream, 0):
+            await self.create(stream, partition + 1)
+        if not records:
+            return (await self.bounds(stream))[partition].end
+        for record in records:
+            _check(stream, record)
+        now = round(self._clock.wall() * 1000)
+        first = await self._appends.ask(Append((topic, partition), records, now))
+        self._watch.saw(stream, partition, first + len(records))
+        return first
+
+    def _append_all(self, writer: Writer, appends: Sequence[Append]) -> Sequence[int | BaseException]:
+        answers = writer.append(appends)
+        if any(isinstance(answer, BaseException) for answer in answers):
+            self._writing.drop()
+        return [
+            answer if isinstance(answer, int) else self._explain(answer, "it is not known whether it was appended")
+            for answer in answers
+        ]
+
+    async def read(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records:
+        if limit < 1 or partition >= await self._count(stream, partition + 1):
+            return Records([], [], [], [], [])
+        return await self._reads.ask(Fetch((topic_of(self._prefix, stream), partition), position, limit, max_bytes))
+
+    def _read_all(self, reader: Reader, fetches: Sequence[Fetch]) -> Sequence[Records | BaseException]:
+        answers: list[Records | BaseException | None] = [None] * len(fetches)
+        rest = list(range(len(fetches)))
+        while rest:  # two reads of one partition are made one after the other
+            places = {fetches[index].place: index for index in reversed(rest)}
+            chosen = sorted(places.values())
+            found = reader.read([fetches[index] for index in chosen])
+            for index, answer in zip(chosen, found, strict=True):
+                answers[index] = answer
+            rest = [index for index in rest if answers[index] is None]
+        failed = [answer for answer in answers if isinstance(answer, BaseException)]
+        if failed:
+            self._reading.drop()
+        return [
+            self._explain(answer) if isinstance(answer, BaseException) else answer
+            for answer in answers
+            if answer is not None
+        ]
+
+    async def bounds(self, stream: str) -> dict[int, Bounds]:
+        topic = topic_of(self._prefix, stream)
+        places = [(topic, partition) for partition in range(await self._count(stream, fresh=True))]
+        found = await self._looking.call(lambda looker: looker.bounds(places))
+        return {partition: found[topic, partition] for _, partition in places}
+
+    async def wait(self, stream: str, ends: Mapping[int, int], timeout: float) -> None:
+        await self._watch.wait(stream, ends, timeout)
+
+    async def trim(self, stream: str, partition: int, before: int) -> None:
+        if 0 <= partition < await self._count(stream, partition + 1):
+            place = (topic_of(self._prefix, stream), partition)
+            await self._looking.call(lambda looker: looker.trim(place, before))
+
+    async def streams(self) -> list[str]:
+        topics = await self._looking.call(lambda looker: looker.topics())
+        return sorted(name for topic in topics if (name := stream_of(self._prefix, topic)) is not None)
+
+    async def _count(self, stream: str, enough: int = 1, *, fresh: bool = False) -> int:
+        """How many partitions a stream has; it is asked when fewer than `enough` are known."""
+        known = self._counts.get(stream, 0)
+        if fresh or known < enough:
+            topic = topic_of(self._prefix, stream)
+            known = (await self._looking.call(lambda looker: looker.partitions([topic]))).get(topic, 0)
+            self._counts[stream] = known
+        return known
+
+    async def _ends(self, streams: Sequence[str], discover: bool) -> Ends:
+        names = {topic_of(self._prefix, stream): stream for stream in streams}
+        if discover:
+            found = await self._looking.call(lambda looker: looker.partitions(list(names)))
+            self._counts.update({names[topic]: count for topic, count in found.items()})
+        places = [(topic, n) for topic, stream in names.items() for n in range(self._counts.get(stream, 0))]
+        ends: Ends = {}
+        for (topic, partition), end in (await self._looking.call(lambda looker: looker.ends(places))).items():
+            ends.setdefault(names[topic], {})[partition] = end
+        return ends
+
+    def _explain(self, error: BaseException, more: str = "") -> Exception:
+        return unavailable(self._where + (f" ({more})" if more else ""), error)
+
+
+def _check(stream: str, record: Record) -> None:
+    size = len(record.payload) + len(record.key) + sum(len(name) + len(value) for name, value in record.headers)
+    if size > MAX_RECORD:
+        raise InvalidPayload(
+            f"stream {stream!r}: a record has {size} bytes, at most {MAX_RECORD} are allowed; store it elsewhere and "
+            "append a reference"
+        )

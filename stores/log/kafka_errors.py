@@ -1,0 +1,61 @@
+"""What a Kafka client's error means to whoever has to do something about it.
+
+Both clients name errors after the protocol's codes, in their own spelling; here one without underscores counts.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...sdk.model.errors import NotConnected, TailraceError
+
+#: A part of an error's name or text, and what to do. The first that fits counts.
+HINTS: tuple[tuple[str, str], ...] = (
+    ("topicauthorization", "the user may not do this with the topic: grant the ACLs Read and Describe on it"),
+    ("groupauthorization", "the user may not use the group: grant the ACL Read on it"),
+    ("clusterauthorization", "the user may not do this: grant the ACL on the cluster"),
+    ("transactionalidauthorization", "the user may not do this: grant the ACL on the transactional id"),
+    ("unsupportedsaslmechanism", 'the broker does not offer this mechanism: look at "mechanism"'),
+    ("authenticationfailed", 'the broker refuses the credentials: look at "username", "password" and "mechanism"'),
+    ("authentication", 'the broker refuses the credentials: look at "username", "password" and "mechanism"'),
+    ("sslerror", 'TLS failed: look at "ca", "certificate", "key" and "check_hostname"'),
+    ("certificate", 'TLS failed: look at "ca", "certificate", "key" and "check_hostname"'),
+    ("unknowntopic", "the topic does not exist there (yet): create it, or mend its name"),
+    (
+        "inconsistentgroupprotocol",
+        "the group's name is in use by another application, which hands out partitions in its own way: "
+        "take another group",
+    ),
+    (
+        "fencedinstanceid",
+        'another member has the same group_instance_id: give each process its own "group_instance_id"',
+    ),
+    ("unsupportedcompression", "a record is compressed in a way that this client cannot read: install its codec"),
+    ("unsupportedcodec", "a record is compressed in a way that this client cannot read: install its codec"),
+    ("libraries for", "a record is compressed in a way that this client cannot read: install its codec"),
+    ("messagesizetoolarge", "a record is larger than the topic allows: raise its max.message.bytes"),
+    ("recordtoolarge", "a record is larger than the topic allows: raise its max.message.bytes"),
+    ("notenoughreplicas", "fewer replicas are in sync than the topic demands: bring brokers back"),
+    ("invalidsessiontimeout", "the broker does not allow this session_timeout: see group.min.session.timeout.ms there"),
+    ("unabletobootstrap", "no broker answers: look at bootstrap_servers, and whether they run"),
+    ("nobrokersavailable", "no broker answers: look at bootstrap_servers, and whether they run"),
+    ("bootstrap", "no broker answers: look at bootstrap_servers, and whether they run"),
+    ("allbrokersdown", "no broker answers: look at bootstrap_servers, and whether they run"),
+    ("transport", "no broker answers: look at bootstrap_servers, and whether they run"),
+)
+
+
+def explained(where: str, error: BaseException) -> str:
+    """The error in one line, with what to do if that is known."""
+    name = type(error).__name__
+    text = str(error).strip() or name
+    if name not in text and name not in ("KafkaException", "KafkaError"):
+        text = f"{name}: {text}"
+    flat = re.sub(r"[_\s]", "", f"{name} {text}").lower()
+    hint = next((hint for part, hint in HINTS if part.replace(" ", "") in flat), "")
+    return f"{where}: {text}" + (f"; {hint}" if hint else "")
+
+
+def unavailable(where: str, error: BaseException) -> TailraceError:
+    """As our own kind of error: to be tried again. An error of ours stays what it is."""
+    return error if isinstance(error, TailraceError) else NotConnected(explained(where, error))

@@ -1,0 +1,92 @@
+"""Blocking calls of a Kafka client in a thread of its own: one at a time, each for everything that gathered meanwhile.
+
+So a list crosses between the threads, never a single record, and lists grow under load.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+from ...sdk.model.errors import NotConnected
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+class KafkaThread(Generic[T]):
+    """One client object and the one thread that uses it. Made by `make` when it is first needed, and anew after it was
+    dropped."""
+
+    def __init__(self, name: str, make: Callable[[], T], explain: Callable[[BaseException], Exception]) -> None:
+        self._make = make
+        self._explain = explain
+        self._object: T | None = None
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"kafka-{name}")
+        self._closed = False
+
+    async def call(self, method: Callable[[T], A]) -> A:
+        """The answer of a blocking call. Raises what `explain` makes of the client's error."""
+        if self._closed:
+            raise NotConnected("the client of Kafka is closed")
+        loop = asyncio.get_running_loop()
+        return await asyncio.shield(loop.run_in_executor(self._executor, self._run, method))
+
+    def _run(self, method: Callable[[T], A]) -> A:
+        try:
+            if self._object is None:
+                self._object = self._make()
+            return method(self._object)
+        except Exception as error:
+            raise self._explain(error) from error
+
+    def drop(self) -> None:
+        """In the thread itself: the object is of no use any more."""
+        dropped, self._object = self._object, None
+        if dropped is not None:
+            dropped.close()  # type: ignore[attr-defined]
+
+    async def close(self) -> None:
+        """After what is under way."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.get_running_loop().run_in_executor(self._executor, self.drop)
+            self._executor.shutdown(wait=False)
+
+
+class Gather(Generic[T, Q, A]):
+    """Questions that are asked together: `ask` gets a list, in the thread, and answers each with what it wants to know
+    or with why not."""
+
+    def __init__(self, thread: KafkaThread[T], ask: Callable[[T, Sequence[Q]], Sequence[A | BaseException]]) -> None:
+        self._thread = thread
+        self._ask = ask
+        self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
+        self._running: asyncio.Task[None] | None = None
+
+    async def ask(self, question: Q) -> A:
+        """The answer to one."""
+        future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        self._waiting.append((question, future))
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._run())
+        return await future
+
+    async def _run(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            questions = [question for question, _ in batch]
+            try:
+                answers = await self._thread.call(lambda client, asked=questions: self._ask(client, asked))  # type: ignore[misc]
+            except Exception as error:
+                answers = [error] * len(batch)
+            for (_, future), answer in zip(batch, answers, strict=True):
+                if future.done():
+                    continue  # whoever asked is gone
+                if isinstance(answer, BaseException):
+                    future.set_exception(answer)
+                else:
+                    future.set_result(answer)

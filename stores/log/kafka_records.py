@@ -1,0 +1,31 @@
+"""A record as Kafka has it, and as a log or a source has it: bytes and nothing on one side, texts on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...sdk.model.workload import Headers
+
+#: The header that says that a record had no value: on a compacted topic, that its key was deleted.
+TOMBSTONE = "kafka.tombstone"
+
+
+def text_of(data: bytes | None) -> str:
+    """Bytes as text; those that are not UTF-8 stay tellable apart, as \\xNN."""
+    return "" if data is None else data.decode("utf-8", "backslashreplace")
+
+
+def headers_of(headers: Iterable[tuple[str, bytes | None]] | None, cache: dict[tuple[object, ...], Headers]) -> Headers:
+    """The headers as texts. `cache` makes equal ones one tuple; it lives as long as one batch."""
+    if not headers:
+        return ()
+    key = tuple(headers)
+    found = cache.get(key)
+    if found is None:
+        found = cache[key] = tuple((name, text_of(value)) for name, value in key)
+    return found
+
+
+def to_kafka(key: str, headers: Headers) -> tuple[bytes | None, Sequence[tuple[str, bytes]]]:
+    """A log's key and headers for a record: no key is none at all."""
+    return key.encode() if key else None, [(name, value.encode()) for name, value in headers]

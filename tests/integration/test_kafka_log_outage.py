@@ -1,0 +1,49 @@
+"""A log on Kafka while its broker is away: what was acknowledged is there afterwards, and nothing waits for ever."""
+
+from __future__ import annotations
+
+import pytest
+from servers.kafka import KafkaCluster
+
+from tailrace.sdk.model.errors import NotConnected
+from tailrace.stores.log.kafka import KafkaLog
+from tailrace.stores.log.kafka_options import KafkaOptions
+from tailrace.stores.log.log import Record
+
+
+async def eventually(call, tries=20):
+    for _ in range(tries - 1):
+        try:
+            return await call()
+        except NotConnected:
+            continue
+    return await call()
+
+
+@pytest.mark.parametrize("client", ["kafka-python", "confluent"])
+async def test_what_was_acknowledged_outlives_a_killed_broker(own_kafka: KafkaCluster, client: str) -> None:
+    # Given a log with ten records
+    (node,) = own_kafka.nodes
+    options = KafkaOptions(bootstrap_servers=node.plain, client=client, request_timeout=2)
+    log = KafkaLog(options)
+    assert await log.append("s", 0, [Record(b"%d" % n) for n in range(10)]) == 0
+    # When its broker is killed, appends and looks fail within their bound, as to be tried again
+    node.kill()
+    with pytest.raises(NotConnected, match="not known whether"):
+        await log.append("s", 0, [Record(b"unknown")])
+    with pytest.raises(NotConnected):
+        await log.bounds("s")
+    # And when it is back, they go on by themselves
+    node.start()
+    node.wait()
+    assert await eventually(lambda: log.append("s", 0, [Record(b"after")])) >= 10
+    found = await eventually(lambda: log.read("s", 0, 0, 100, 1 << 20))
+    assert found.payloads[:10] == [b"%d" % n for n in range(10)] and found.payloads[-1] == b"after"
+    await log.close()
+
+
+async def test_a_cluster_that_was_never_there_is_named_with_what_to_do() -> None:
+    log = KafkaLog(KafkaOptions(bootstrap_servers="127.0.0.1:1", request_timeout=1))
+    with pytest.raises(NotConnected, match=r"127\.0\.0\.1:1: .*bootstrap_servers"):
+        await log.streams()
+    await log.close()
