@@ -18,6 +18,7 @@ from .log import Log
 EMBEDDED = "sqlite"
 #: The others, and where each is; the name is also that of the extra that brings its client library.
 ENGINES = {
+    "kafka": "tailrace.stores.log.kafka:ENGINE",
     "redis": "tailrace.stores.log.redis:ENGINE",
 }
 

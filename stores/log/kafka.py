@@ -12,9 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pydantic import Field
+
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidPayload, InvalidRequest
-from .kafka_client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Looker, Reader, Writer, client_of
+from .engines import LogEngine
+from .kafka_client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Looker, Reader, Writer
+from .kafka_clients import client_of
 from .kafka_errors import unavailable
 from .kafka_gather import Gather, KafkaThread
 from .kafka_names import stream_of, topic_of
@@ -143,6 +147,7 @@ class KafkaLog:
         if 0 <= partition < await self._count(stream, partition + 1):
             place = (topic_of(self._prefix, stream), partition)
             await self._looking.call(lambda looker: looker.trim(place, before))
+            await self._reading.call(lambda reader: reader.forget(place))
 
     async def streams(self) -> list[str]:
         topics = await self._looking.call(lambda looker: looker.topics())
@@ -179,3 +184,17 @@ def _check(stream: str, record: Record) -> None:
             f"stream {stream!r}: a record has {size} bytes, at most {MAX_RECORD} are allowed; store it elsewhere and "
             "append a reference"
         )
+
+
+class KafkaLogOptions(KafkaOptions):
+    """The connection, and `prefix`: what the topics' names begin with, so that installations can share a cluster."""
+
+    prefix: str = Field(PREFIX, max_length=100, pattern=r"^[A-Za-z0-9.-]*$")
+
+
+def build(options: KafkaLogOptions, clock: Clock) -> KafkaLog:
+    """A log for whoever trims it himself, such as the delay service."""
+    return KafkaLog(options, clock, prefix=options.prefix)
+
+
+ENGINE = LogEngine("kafka", KafkaLogOptions, build)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from ...sdk.model.errors import ConfigError
 from .kafka_options import KafkaOptions
 from .log import Bounds, Record, Records
 
@@ -54,6 +53,9 @@ class Reader(Protocol):
     def read(self, fetches: Sequence[Fetch]) -> list[Records | BaseException]:
         """What each asked for; empty where there is nothing yet. One of a partition at a time."""
 
+    def forget(self, place: Place) -> None:
+        """What was fetched ahead of a partition, and what is known of it: it was trimmed."""
+
     def close(self) -> None: ...
 
 
@@ -89,21 +91,3 @@ class Client(Protocol):
     def reader(self, options: KafkaOptions) -> Reader: ...
 
     def looker(self, options: KafkaOptions) -> Looker: ...
-
-
-def client_of(options: KafkaOptions) -> Client:
-    """The library that the options name. Raises ConfigError when its extra is not installed."""
-    try:
-        if options.client == "confluent":
-            from .kafka_confluent import ConfluentClient
-
-            return ConfluentClient()
-        from .kafka_python import PythonClient
-
-        return PythonClient()
-    except ModuleNotFoundError as error:
-        extra = "kafka-native" if options.client == "confluent" else "kafka"
-        raise ConfigError(
-            f'client "{options.client}" needs the Python package "{error.name}", which is not installed: '
-            f"pip install 'tailrace[{extra}]'"
-        ) from error

@@ -168,11 +168,17 @@ class ConfluentReader:
 
     def read(self, fetches: Sequence[Fetch]) -> list[Records | BaseException]:
         wanted = {fetch.place: fetch for fetch in fetches}
+        found: dict[Place, list[Any]] = {}
         try:
-            unsure = [place for place, fetch in wanted.items() if fetch.position >= self._ends.get(place, 0)]
-            self._ends.update(self._looker.ends(unsure))
-            there = {place: fetch for place, fetch in wanted.items() if fetch.position < self._ends[place]}
-            found = self._consume(there) if there else {}
+            again: Mapping[Place, Fetch] = wanted
+            for _ in range(2):
+                unsure = [place for place, fetch in again.items() if fetch.position >= self._ends.get(place, 0)]
+                self._ends.update(self._looker.ends(unsure))
+                there = {place: fetch for place, fetch in again.items() if fetch.position < self._ends[place]}
+                found |= self._consume(there) if there else {}
+                again = {place: fetch for place, fetch in there.items() if place not in found}
+                for place in again:  # all trimmed away up to the end that was known: there may be another one now
+                    del self._ends[place]
         except Exception as error:
             return [error] * len(fetches)
         return [columns_of(found.get(fetch.place, [])) for fetch in fetches]
@@ -192,8 +198,9 @@ class ConfluentReader:
                     found.setdefault(place, []).append(message)
                     missing.discard(place)
                 elif error.code() == Code._PARTITION_EOF:
-                    self._next[place] = message.offset()
-                    missing.discard(place)
+                    if message.offset() >= self._ends[place]:  # else it is an old one
+                        self._next[place] = message.offset()
+                        missing.discard(place)
                 elif error.code() in (Code._AUTO_OFFSET_RESET, Code.OFFSET_OUT_OF_RANGE):
                     starts = {each: bounds.start for each, bounds in self._looker.bounds(list(there)).items()}
                     found.clear()
@@ -214,6 +221,10 @@ class ConfluentReader:
     def _assign(self, positions: Mapping[Place, int]) -> None:
         self._consumer.assign([TopicPartition(*place, at) for place, at in positions.items()])
         self._next = dict(positions)
+
+    def forget(self, place: Place) -> None:
+        self._ends.pop(place, None)
+        self._next = {}  # whatever is assigned is assigned anew
 
     def close(self) -> None:
         self._looker.close()

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-from ...sdk.model.errors import NotConnected
-
 Q = TypeVar("Q")
 A = TypeVar("A")
 T = TypeVar("T")
@@ -22,16 +20,16 @@ class KafkaThread(Generic[T]):
     dropped."""
 
     def __init__(self, name: str, make: Callable[[], T], explain: Callable[[BaseException], Exception]) -> None:
+        self._name = f"kafka-{name}"
         self._make = make
         self._explain = explain
         self._object: T | None = None
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"kafka-{name}")
-        self._closed = False
+        self._executor: ThreadPoolExecutor | None = None
 
     async def call(self, method: Callable[[T], A]) -> A:
         """The answer of a blocking call. Raises what `explain` makes of the client's error."""
-        if self._closed:
-            raise NotConnected("the client of Kafka is closed")
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, thread_name_prefix=self._name)
         loop = asyncio.get_running_loop()
         return await asyncio.shield(loop.run_in_executor(self._executor, self._run, method))
 
@@ -50,11 +48,11 @@ class KafkaThread(Generic[T]):
             dropped.close()  # type: ignore[attr-defined]
 
     async def close(self) -> None:
-        """After what is under way."""
-        if not self._closed:
-            self._closed = True
-            await asyncio.get_running_loop().run_in_executor(self._executor, self.drop)
-            self._executor.shutdown(wait=False)
+        """After what is under way. A later call begins anew."""
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            await asyncio.get_running_loop().run_in_executor(executor, self.drop)
+            executor.shutdown(wait=False)
 
 
 class Gather(Generic[T, Q, A]):

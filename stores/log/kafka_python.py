@@ -154,12 +154,18 @@ class PythonReader:
         wanted = {fetch.place: fetch for fetch in fetches}
         found: dict[Place, list[Any]] = {}
         try:
-            self._look(wanted)
-            there = {place: fetch for place, fetch in wanted.items() if fetch.position < self._ends[place]}
-            self._open(there)
-            self._poll(there, found)
+            again: Mapping[Place, Fetch] = wanted
+            for _ in range(2):
+                self._look(again)
+                there = {place: fetch for place, fetch in again.items() if fetch.position < self._ends[place]}
+                self._open(there)
+                self._poll(there, found)
+                again = {place: fetch for place, fetch in there.items() if place not in found}
+                for place in again:  # all trimmed away up to the end that was known: there may be another one now
+                    del self._ends[place]
         except Exception as error:
-            self._forget(wanted)
+            for place in wanted:
+                self.forget(place)
             return [error] * len(fetches)
         return [self._cut(fetch, found.get(fetch.place, [])) for fetch in fetches]
 
@@ -242,12 +248,11 @@ class PythonReader:
             self._left[fetch.place] = records[count:]
         return columns_of(records[:count])
 
-    def _forget(self, wanted: Mapping[Place, Fetch]) -> None:
-        for place in wanted:
-            self._left.pop(place, None)
-            self._ends.pop(place, None)
-            if place in self._next:
-                self._next[place] = -1
+    def forget(self, place: Place) -> None:
+        self._left.pop(place, None)
+        self._ends.pop(place, None)
+        if place in self._next:
+            self._next[place] = -1
 
     def close(self) -> None:
         with contextlib.suppress(Exception):

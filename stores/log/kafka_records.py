@@ -8,6 +8,8 @@ from ...sdk.model.workload import Headers
 
 #: The header that says that a record had no value: on a compacted topic, that its key was deleted.
 TOMBSTONE = "kafka.tombstone"
+#: A name with a zero byte, which librdkafka would cut there, is written so, in hexadecimal.
+HEX = "tailrace.hex:"
 
 
 def text_of(data: bytes | None) -> str:
@@ -22,10 +24,18 @@ def headers_of(headers: Iterable[tuple[str, bytes | None]] | None, cache: dict[t
     key = tuple(headers)
     found = cache.get(key)
     if found is None:
-        found = cache[key] = tuple((name, text_of(value)) for name, value in key)
+        found = cache[key] = tuple((_plain(name), text_of(value)) for name, value in key)
     return found
+
+
+def _plain(name: str) -> str:
+    return bytes.fromhex(name.removeprefix(HEX)).decode() if name.startswith(HEX) else name
+
+
+def _safe(name: str) -> str:
+    return HEX + name.encode().hex() if "\0" in name or name.startswith(HEX) else name
 
 
 def to_kafka(key: str, headers: Headers) -> tuple[bytes | None, Sequence[tuple[str, bytes]]]:
     """A log's key and headers for a record: no key is none at all."""
-    return key.encode() if key else None, [(name, value.encode()) for name, value in headers]
+    return key.encode() if key else None, [(_safe(name), value.encode()) for name, value in headers]

@@ -9,6 +9,7 @@ import pytest
 
 from tailrace.stores.log.kafka import KafkaLog
 from tailrace.stores.log.kafka_options import KafkaOptions
+from tailrace.stores.log.log import Record
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.log import LogLaws
 
@@ -42,6 +43,11 @@ class Laws(LogLaws):
         bench = Bench(self.options)
         yield bench
         await bench.engine.close()
+
+    async def test_a_header_name_with_a_zero_byte_comes_back_whole(self, store):
+        headers = (("a\0b", "1"), ("tailrace.hex:00", "2"))
+        await store.engine.append("s", 0, [Record(b"x", "", headers)])
+        assert (await store.engine.read("s", 0, 0, 10, 1 << 20)).headers == [headers]
 
 
 class TestKafkaLog(Laws):
