@@ -32,6 +32,7 @@ class RemoteQueue(StoreClient):
     settle = remote(Queue.settle)
     status = remote(Queue.status)
     cancel = remote(Queue.cancel)
+    tries = remote(Queue.tries)
     tally = remote(Queue.tally)
     counts = remote(Queue.counts)
     due = remote(Queue.due)

@@ -15,6 +15,7 @@ from ..sdk.clock import Clock
 from ..sdk.model.claim import Settle, State
 from ..sdk.model.dead_letter import DeadLetter
 from ..sdk.model.outcome import Outcome
+from ..sdk.model.tries import added
 from ..sdk.model.workload import Ended
 from ..sdk.source import QueueSource
 from .durable import until_available
@@ -121,6 +122,7 @@ class Settling:
                 settlement.reason,
                 ended.progress,
                 settlement.throttles,
+                "" if ended.outcome == Outcome.HELD else Outcome(ended.outcome).name.lower(),
             )
         )
         self.wake.set()
@@ -138,11 +140,19 @@ class Settling:
                 if results:
                     await until_available(partial(self._environment.results.put, results), self._failing)
                 if letters:
+                    await self._tell_tries(letters)
                     await until_available(partial(self._environment.dead_letters.add, letters), self._failing)
                 await asyncio.gather(*(self._write(fence, batch) for fence, batch in pending.items()))
                 self._writing = False
                 batches = pending.values()
                 self._settled(sum(batch.items for batch in batches), sum(batch.size for batch in batches), len(letters))
+
+    async def _tell_tries(self, letters: list[DeadLetter]) -> None:
+        """The queue knows how the attempts before the last one went."""
+        ids = [letter.id for letter in letters]
+        before = await until_available(partial(self._environment.queue.tries, ids), self._failing)
+        for letter in letters:
+            letter.tries = added(before.get(letter.id, ()), letter.died_at, letter.outcome, letter.reason)
 
     async def _write(self, fence: int, batch: _Batch) -> None:
         if batch.succeeded or batch.others:

@@ -52,6 +52,7 @@ class Settle(NamedTuple):
               EXPIRED, or SUCCESS
     due       when it may be leased again; ignored by terminal states
     attempts  failed attempts so far; crashes and throttles likewise
+    outcome   the outcome's name, kept as one of the item's tries when it goes back; empty: it was no try
     """
 
     id: str
@@ -63,6 +64,7 @@ class Settle(NamedTuple):
     reason: str = ""
     progress: str = ""
     throttles: int = 0
+    outcome: str = ""
 
 
 class Renewed(NamedTuple):

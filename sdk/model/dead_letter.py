@@ -38,7 +38,7 @@ class DeadLetter:
 
     partition, position   of the stream item that died; -1: an item without a position
     past                  None: never redriven
-    tries                 of a stream item: how its attempts went, the last ones
+    tries                 how its attempts went, the last ones
     number                the store's: rises with each letter, new when a letter is replaced; 0: not stored yet
     """
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
+from ...sdk.model.tries import Try
 from ...sdk.model.workload import Headers, Kind
 
 
@@ -80,6 +81,9 @@ class Queue(Protocol):
 
     async def status(self, ids: Sequence[str]) -> list[Status | None]:
         """What is known of each id; None for unknown or forgotten ones."""
+
+    async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
+        """How the attempts went after which each item came back, the last ones; those without any are left out."""
 
     async def cancel(self, ids: Sequence[str]) -> list[str]:
         """Of each id: `cancelled` (had not started), `requested` (a lease holder will be told), `ended`, `unknown`."""

@@ -8,6 +8,7 @@ of their own beside this one.
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import sqlite3
 from collections import Counter
@@ -18,6 +19,7 @@ from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
 from ...sdk.model.errors import InvalidRequest, NotConnected
+from ...sdk.model.tries import Try
 from ..config import StoresConfig
 from ..sqlite import Again, SqliteFile
 from .lifecycle import TERMINAL
@@ -149,6 +151,20 @@ class SqliteQueue:
             progress=progress or "",
         )
 
+    async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
+        self._opened()
+        text = json_text([id_number(each) for each in ids])
+
+        def load(connection: sqlite3.Connection) -> dict[int, str]:
+            return dict(connection.execute(f"SELECT id, tries FROM tries WHERE id IN {IDS}", (text,)).fetchall())
+
+        found = await self._file.read(load)
+        return {
+            each: tuple(Try(*fields) for fields in json.loads(found[number]))
+            for each in ids
+            if (number := id_number(each)) in found
+        }
+
     async def cancel(self, ids: Sequence[str]) -> list[str]:
         memory = self._opened()
 
@@ -213,7 +229,7 @@ class SqliteQueue:
             rows = connection.execute(
                 f"SELECT state, count(*) FROM tasks WHERE id IN {IDS} GROUP BY state", (text,)
             ).fetchall()
-            for table in ("tasks", "entities", "dedupe"):
+            for table in ("tasks", "entities", "dedupe", "tries"):
                 connection.execute(f"DELETE FROM {table} WHERE id IN {IDS}", (text,))
             for state, count in rows:
                 memory.counts[State(state)] -= count

@@ -67,6 +67,10 @@ CREATE TABLE IF NOT EXISTS entities (
     reason TEXT NOT NULL DEFAULT '',
     progress TEXT NOT NULL DEFAULT ''
 ) STRICT;
+CREATE TABLE IF NOT EXISTS tries ( -- how attempts went that were not the last
+    id INTEGER PRIMARY KEY,
+    tries TEXT NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS keyed (
     key TEXT NOT NULL,
     id INTEGER NOT NULL UNIQUE,

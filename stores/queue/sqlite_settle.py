@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ...sdk.model.claim import Settle, State
+from ...sdk.model.tries import KEPT, REASON_KEPT
 from .lifecycle import LEASED, TERMINAL, WAITING, may_move
 from .sqlite_memory import Memory
 from .sqlite_rows import BLOCKED, CANCEL, HAS_EXTRA, IDS, id_number, json_text
@@ -84,6 +85,19 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
         if terminal or each.reason or each.progress:
             entities.append((number, each.reason[:REASON], each.progress[:PROGRESS], terminal))
     _write(connection, tasks, entities)
+    back = {number for number, _, due, *_ in tasks if due is not None}
+    tried = [
+        (id_number(each.id), (now / 1e6, each.outcome, each.reason[:REASON_KEPT]))
+        for each in others
+        if each.outcome and id_number(each.id) in back
+    ]
+    if tried:
+        connection.execute(
+            "INSERT INTO tries SELECT j.value ->> 0, json_array(json(j.value -> 1)) FROM json_each(?) AS j WHERE true"
+            " ON CONFLICT (id) DO UPDATE SET tries = json_remove(json_insert(tries, '$[#]',"
+            f" json(excluded.tries -> 0)), iif(json_array_length(tries) >= {KEPT}, '$[0]', '$[{KEPT}]'))",
+            (json_text(tried),),
+        )
     over = [task[0] for task in tasks if task[2] is None]
     if over:
         release_keys(connection, memory, json_text(over))

@@ -20,6 +20,7 @@ import pytest
 from ...sdk.model.claim import Leased, Settle, State
 from ...sdk.model.demand import Cell, Closed, Demand
 from ...sdk.model.errors import InvalidPayload, InvalidRequest
+from ...sdk.model.tries import KEPT, REASON_KEPT
 from ...sdk.model.workload import FLIGHT_ITEMS, Kind
 from ...stores.queue.lifecycle import LEASED, TERMINAL
 from ...stores.queue.queue import NewItem, Queue
@@ -421,6 +422,23 @@ class SettlingLaws:
         again = await take(engine)
         assert (again.ids, again.payloads, again.attempts) == (first.ids, [b"payload"], [2])
         assert (again.extras[0].crashes, again.extras[0].alone, again.extras[0].progress) == (1, True, "p")
+
+    async def test_how_its_attempts_went_is_kept_the_last_ones(self, engine: QueueEngine) -> None:
+        one, other = await put(engine, NewItem(MAIL, b""), NewItem(MAIL, b""))
+        for number in range(KEPT + 2):
+            leased = await take(engine)
+            why = f'no. {number} said "é"' if number else "x" * 1000
+            back = (State.RETRIABLE_FAILURE, 0.0, number, 0, why, "", 0, "retry")
+            handed = Settle(other, leased.fence, State.NEW)  # nothing happened to this one
+            await engine.queue.settle(leased.fence, [], [Settle(one, leased.fence, *back), handed])
+            if not number:
+                await engine.reopen()
+                [first] = (await engine.queue.tries([one]))[one]
+                assert (first.outcome, len(first.reason)) == ("retry", REASON_KEPT)
+        tries = await engine.queue.tries([one, other, "00000000000000ff"])
+        assert list(tries) == [one]
+        assert [each.reason for each in tries[one]] == [f'no. {n} said "é"' for n in range(2, KEPT + 2)]
+        assert [each.at for each in tries[one]] == sorted(each.at for each in tries[one])
 
     async def test_an_item_handed_back_costs_nothing_and_may_run_at_once(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""))

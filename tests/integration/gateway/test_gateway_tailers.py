@@ -1,4 +1,4 @@
-"""Pausing, resuming and moving tailers through a gateway: what is asked arrives as it was meant, and no word no drop."""
+"""Pausing, resuming and moving tailers through a gateway: what is asked arrives as it was meant."""
 
 from __future__ import annotations
 

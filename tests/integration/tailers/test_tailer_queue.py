@@ -66,6 +66,11 @@ async def test_each_outcome_has_its_state(stores, scheduler, start, eventually):
     assert await stores.results.get(ids[7]) == b"7"
     [letter] = await stores.dead_letters.list(LetterFilter(), 10)
     assert (letter.id, letter.reason) == (ids[2], "broken")
+    assert [(each.outcome, each.reason) for each in letter.tries] == [("fatal", "broken")]
+    assert {id: [each.outcome for each in tries] for id, tries in (await stores.queue.tries(ids)).items()} == {
+        ids[1]: ["retry"],
+        ids[6]: ["throttled"],
+    }
 
 
 async def test_retries_carry_their_attempt_until_they_are_dead(stores, scheduler, start, eventually):
@@ -82,6 +87,8 @@ async def test_retries_carry_their_attempt_until_they_are_dead(stores, scheduler
     await eventually(lambda: tailer.overview().dead == 1)
     assert attempts == [1, 2, 3]
     assert await states(stores, ids) == [State.FATAL_FAILURE]
+    [letter] = await stores.dead_letters.list(LetterFilter(), 10)
+    assert [each.reason for each in letter.tries] == ["flaky", "flaky", "flaky (attempt 3 of 3, the last)"]
 
 
 async def test_a_crash_is_counted_and_its_item_runs_alone(stores, scheduler, start, eventually):
