@@ -51,6 +51,8 @@ class Stamp:
         self._path.unlink(missing_ok=True)
 
     def _write(self, known: dict[str, tuple[int, int | None]]) -> None:
+        if not known:
+            return  # no file is here: the databases of a simulation are elsewhere
         beside = self._path.with_suffix(".new")
         beside.write_text(json.dumps(known))
         beside.replace(self._path)
