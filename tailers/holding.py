@@ -90,7 +90,7 @@ class Holding:
     def hold(self, part: Partition, kind: Kind, batch: StreamBatch, index: int, not_before: float = 0.0) -> None:
         """Keeps an item that is in memory by its position, until its cell opens and not before that time."""
         position = batch.positions[index]
-        part.hold(kind, (position,), not_before)
+        part.hold(kind, position, not_before)
         if not_before:
             self.look()  # its time may be the next one, and nothing else may happen before it
         if not_before or self._session.credit.is_closed(kind):

@@ -15,7 +15,7 @@ from .rules.audit import Book
 from .rules.frontier import Frontier, decode
 from .rules.held import Held
 from .rules.order import Order
-from .rules.settlement import History
+from .rules.settlement import Action, History, Settlement
 
 
 class Kept(NamedTuple):
@@ -34,11 +34,13 @@ class Partition:
 
     rows    what the ledger says of items that are not settled, as it was last read or written
     handed_out  the end of what was ever handed out
+    again   positions whose item was out and was lost: they go before others
     rowed   positions with a row that no checkpoint has passed yet
     """
 
     __slots__ = (
         "_committed",
+        "again",
         "book",
         "frontier",
         "handed_out",
@@ -58,6 +60,7 @@ class Partition:
         self.held = Held()
         self.kept: dict[int, Kept] = {}
         self.troubles: dict[int, History] = {}
+        self.again: set[int] = set()
         self.order: Order | None = None
         self.rows: dict[int, Entry] = {}
         self.rowed: set[int] = set()
@@ -91,6 +94,8 @@ class Partition:
         if self.troubles:
             for position in positions:
                 self.troubles.pop(position, None)
+        if self.again:
+            self.again.difference_update(positions)
         if self.rows:
             for position in positions:
                 self.rows.pop(position, None)
@@ -127,9 +132,15 @@ class Partition:
         """The ledger knows that the checkpoint has passed everything below."""
         self.rowed = {rowed for rowed in self.rowed if rowed >= position}
 
-    def hold(self, kind: Kind, positions: Iterable[int], not_before: float = 0.0) -> None:
-        """Keeps items by position; see rules/held.py."""
-        self.held.hold(kind, positions, not_before)
+    def returned(self, position: int, settlement: Settlement) -> None:
+        """An item that was out comes back and will be handed out again."""
+        self.troubles[position] = History(settlement.failed + 1, settlement.crashes, settlement.throttles)
+        if settlement.action is Action.AGAIN:
+            self.again.add(position)
+
+    def hold(self, kind: Kind, position: int, not_before: float = 0.0) -> None:
+        """Keeps an item by its position; see rules/held.py."""
+        self.held.hold(kind, (position,), not_before, first=position in self.again)
 
     @property
     def waiting(self) -> int:

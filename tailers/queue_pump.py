@@ -136,6 +136,7 @@ class QueuePump(Pump):
         )
         for extra in leased.extras.values():
             extra.alone = extra.alone or extra.crashes > 0
+        self._settling.claimed(flight)
         self.counts.read += len(flight)
         self.window.take(len(flight), sum(map(len, leased.payloads)))
         out = self.push(flight, cells, Counter(cells), Claim(sent + leased.lease))

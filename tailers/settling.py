@@ -16,13 +16,13 @@ from ..sdk.model.claim import Settle, State
 from ..sdk.model.dead_letter import DeadLetter
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.tries import added
-from ..sdk.model.workload import Ended
+from ..sdk.model.workload import Ended, Extra, Flight
 from ..sdk.source import QueueSource
 from .durable import until_available
 from .pump import Out, Setup
 from .rules.settlement import Action, Settlement
 
-#: Throttle counts remembered, by id; the oldest go first.
+#: Throttle counts remembered, and what was lost, by id; the oldest go first.
 _REMEMBERED = 100_000
 
 _ENDS = {
@@ -68,6 +68,7 @@ class Settling:
         self._letters: list[DeadLetter] = []
         self._results: dict[str, bytes] = {}
         self._throttles: dict[str, int] = {}
+        self._lost: dict[str, None] = {}  # was out, was lost, and was not settled since
         self._writing = False
 
     @property
@@ -86,7 +87,17 @@ class Settling:
         if self._throttles:
             for each in ids:
                 self._throttles.pop(each, None)
+        if self._lost:
+            for each in ids:
+                self._lost.pop(each, None)
         self.wake.set()
+
+    def claimed(self, flight: Flight) -> None:
+        """Items were claimed. What was out before and was lost goes first."""
+        if self._lost:
+            for index, id_ in enumerate(flight.ids):
+                if id_ in self._lost:
+                    flight.extras.setdefault(index, Extra()).again = True
 
     def throttles_of(self, id_: str) -> int:
         """How often in a row an item was throttled so far; forgotten here, since it ended."""
@@ -116,7 +127,9 @@ class Settling:
                 flight.ids[index],
                 flight.fence,
                 state,
-                self._clock.wall() + settlement.delay,
+                0.0
+                if self._goes_first(flight.ids[index], settlement, ended)
+                else self._clock.wall() + settlement.delay,
                 settlement.failed,
                 settlement.crashes,
                 settlement.reason,
@@ -126,6 +139,17 @@ class Settling:
             )
         )
         self.wake.set()
+
+    def _goes_first(self, id_: str, settlement: Settlement, ended: Ended) -> bool:
+        """Whether an item goes back before all that waits: it had its turn, and lost it."""
+        lost = ended.outcome == Outcome.LOST or (ended.outcome == Outcome.HELD and id_ in self._lost)
+        self._lost.pop(id_, None)
+        if not lost or settlement.delay or settlement.action is not Action.RETURN:
+            return False
+        if len(self._lost) >= _REMEMBERED:
+            del self._lost[next(iter(self._lost))]
+        self._lost[id_] = None
+        return True
 
     async def run(self) -> None:
         """Writes for ever. Raises what a store raises, other than that it is unavailable."""

@@ -35,11 +35,11 @@ from .partition import Partition, Place, chosen
 from .pump import Counts, Out, Pump, Setup
 from .reading import Reading
 from .rows import Rows
-from .rules.settlement import Action, History
+from .rules.settlement import Action
 from .rules.window import FULL, Room
 from .session import Renewal
 from .succession import Succession
-from .suspicion import mark_suspects, remember
+from .suspicion import go_first, mark_suspects, remember
 
 #: A read waits this long for the first item; it ends at once when one comes.
 READ_WAIT = 5.0
@@ -202,6 +202,8 @@ class StreamPump(Pump):
             wants_result=self.config.results,
             owned=self._succession.owned(batch),
         )
+        if part.again:
+            go_first(part, batch, mapped)
         part.handed_out = max(part.handed_out, batch.positions[-1] + 1)
         self.push(flight, mapped.cells, counts, Place(part, batch, mapped))
         self._ordering.handed_out(part, batch)
@@ -253,7 +255,7 @@ class StreamPump(Pump):
             case Action.DEAD:
                 self._departures.bury(item, settlement)
             case Action.AGAIN | Action.HOLD | Action.RETURN:
-                part.troubles[position] = History(settlement.failed + 1, settlement.crashes, settlement.throttles)
+                part.returned(position, settlement)
                 not_before = self.clock.monotonic() + settlement.delay if settlement.delay else 0.0
                 if former is None and (settlement.crashes > history.crashes or settlement.failed >= history.attempt):
                     self._departures.count(item, part.troubles[position], not_before)
@@ -343,6 +345,7 @@ class StreamPump(Pump):
         for number, out in flights.items():
             part, batch, mapped = out.place
             not_before = 0.0 if number in unsent else now + wait
+            part.again.update([] if number in unsent else [batch.positions[index] for index in out.still_open()])
             for index in out.still_open():
                 self._holding.hold(part, mapped.kinds[index], batch, index, not_before)
         self.wake()

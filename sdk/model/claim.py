@@ -50,7 +50,8 @@ class Settle(NamedTuple):
 
     state     where it goes: NEW (handed back, free of charge), RETRIABLE_FAILURE, FATAL_FAILURE, CANCELLED, DROPPED,
               EXPIRED, or SUCCESS
-    due       when it may be leased again; ignored by terminal states
+    due       when it may be leased again; ignored by terminal states. 0: at once, and before all that is due in its
+              lane, since it had its turn
     attempts  failed attempts so far; crashes and throttles likewise
     outcome   the outcome's name, kept as one of the item's tries when it goes back; empty: it was no try
     """

@@ -40,6 +40,7 @@ class Extra:
     expires_at: float = 0.0  # wall clock, seconds; 0: never
     alone: bool = False  # a suspect: runs in a process of its own
     progress: str = ""  # the last progress note of an earlier attempt
+    again: bool = False  # it was out and was lost: it goes before what was not
 
 
 class Owned(NamedTuple):

@@ -100,6 +100,7 @@ def write_items(
             expires_at=extra.expires_at,
             alone=extra.alone,
             progress=extra.progress,
+            again=extra.again,
         )
 
 
@@ -142,6 +143,7 @@ def _extra_from_wire(extra: pb.Extra) -> Extra:
         expires_at=extra.expires_at,
         alone=extra.alone,
         progress=extra.progress,
+        again=extra.again,
     )
 
 

@@ -97,8 +97,8 @@ def _to_cancel(connection: sqlite3.Connection, held: set[int]) -> list[str]:
 
 
 def end_leases(connection: sqlite3.Connection, memory: Memory, now: int) -> int:
-    """Items whose lease is over wait again, due now, or are cancelled where that was asked; their fence moves on, so
-    that the former holder is refused. Returns the time at which the next lease may end."""
+    """Items whose lease is over wait again, first in their lanes, or are cancelled where that was asked; their fence
+    moves on, so that the former holder is refused. Returns the time at which the next lease may end."""
     if memory.soonest > now:
         return memory.soonest
     for fence, parts in [*memory.claims.items()]:
@@ -116,19 +116,21 @@ def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: se
         f" WHERE id IN {IDS} AND fence = ? AND state IN (2, 3, 4)",
         (json_text([*over]), fence),
     ).fetchone()
-    back: list[int] = []
+    back: list[tuple[int, int]] = []
     cancelled: list[int] = []
     for number, state, lane, attempts, flags in _decode(text):
         if flags & CANCEL:
             cancelled.append(number)
             memory.moved(State(state), State.CANCELLED)
         else:
-            back.append(number)
+            trigger = memory.first(lane, now)
+            back.append((number, trigger))
             memory.moved(State(state), State.RETRIABLE_FAILURE if attempts else State.NEW)
-            memory.sooner(lane, now)
+            memory.sooner(lane, trigger)
     connection.execute(
-        f"UPDATE tasks SET state = iif(attempts > 0, 1, 0), next_trigger = ?, fence = fence + 1 WHERE id IN {IDS}",
-        (now, json_text(back)),
+        "UPDATE tasks SET state = iif(attempts > 0, 1, 0), next_trigger = j.value ->> 1, fence = fence + 1"
+        " FROM json_each(?) AS j WHERE tasks.id = j.value ->> 0",
+        (json_text(back),),
     )
     if cancelled:
         ended = json_text(cancelled)

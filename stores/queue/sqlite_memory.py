@@ -115,6 +115,10 @@ class Memory:
         if passed is not None and trigger < passed[1]:
             self.passed[lane] = (passed[0], trigger)
 
+    def first(self, lane: int, now: int) -> int:
+        """A time to wait for that is not after any other in the lane: who has it is leased first."""
+        return min(now, self.earliest.get(lane, now))
+
     def bound(self, lane: int, shut: frozenset[int]) -> int:
         """A time before which nothing of the lane's kinds, without the `shut` ones, is due."""
         if shut:

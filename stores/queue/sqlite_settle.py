@@ -76,7 +76,7 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
         rows[number] = (state, lane, flags)
         memory.moved(before, state)
         terminal = state in TERMINAL
-        due = None if terminal else max(int(each.due * 1e6), 0) or now
+        due = None if terminal else max(int(each.due * 1e6), 0) or memory.first(lane, now)
         if due is not None:
             memory.sooner(lane, due)
         extra = HAS_EXTRA if each.progress else 0

@@ -17,15 +17,15 @@ from ...sdk.model.workload import Kind
 class Held:
     """One partition's held positions.
 
-    Invariants: a position is in exactly one of `_ready` (by cell, then kind) and `_later` (a heap by not-before time);
-    no empty deque and no empty cell is kept; `len` counts both.
+    Invariants: a position is in exactly one of `_ready` (by cell, then kind) and `_later` (a heap by not-before time,
+    with whether it goes first then); no empty deque and no empty cell is kept; `len` counts both.
     """
 
     __slots__ = ("_count", "_later", "_ready")
 
     def __init__(self) -> None:
         self._ready: dict[Cell, dict[Kind, deque[int]]] = {}
-        self._later: list[tuple[float, int, Kind]] = []
+        self._later: list[tuple[float, int, Kind, bool]] = []
         self._count = 0
 
     def __len__(self) -> int:
@@ -41,17 +41,18 @@ class Held:
         """When the next not-before time passes."""
         return self._later[0][0] if self._later else None
 
-    def hold(self, kind: Kind, positions: Iterable[int], not_before: float = 0.0) -> None:
-        """Keeps positions until their cell opens, and not before that time (0: no time)."""
+    def hold(self, kind: Kind, positions: Iterable[int], not_before: float = 0.0, *, first: bool = False) -> None:
+        """Keeps positions until their cell opens, and not before that time (0: no time). `first`: they leave before
+        others of their kind, since they had their turn."""
         before = self._count
         if not_before:
             for position in positions:
-                heapq.heappush(self._later, (not_before, position, kind))
+                heapq.heappush(self._later, (not_before, position, kind, first))
                 self._count += 1
         else:
             waiting = self._waiting(kind)
             size = len(waiting)
-            waiting.extend(positions)
+            (waiting.extendleft if first else waiting.extend)(positions)
             self._count += len(waiting) - size
             if self._count == before:
                 self._drop_if_empty(kind)
@@ -60,8 +61,9 @@ class Held:
         """Moves those whose time has passed to the others; returns how many."""
         moved = 0
         while self._later and self._later[0][0] <= now:
-            _, position, kind = heapq.heappop(self._later)
-            self._waiting(kind).append(position)
+            _, position, kind, first = heapq.heappop(self._later)
+            waiting = self._waiting(kind)
+            (waiting.appendleft if first else waiting.append)(position)
             moved += 1
         return moved
 
@@ -99,7 +101,7 @@ class Held:
         for kinds in ready.values():
             for kind, waiting in kinds.items():
                 self._waiting(new_kind(kind)).extend(waiting)
-        self._later = [(time, position, new_kind(kind)) for time, position, kind in self._later]
+        self._later = [(time, position, new_kind(kind), first) for time, position, kind, first in self._later]
         heapq.heapify(self._later)
 
     def positions(self) -> Iterator[int]:
@@ -107,13 +109,13 @@ class Held:
         for kinds in self._ready.values():
             for waiting in kinds.values():
                 yield from waiting
-        for _, position, _ in self._later:
+        for _, position, _, _ in self._later:
             yield position
 
     def counts(self) -> dict[Kind, int]:
         """How many wait of each kind, for people."""
         counts = {kind: len(waiting) for kinds in self._ready.values() for kind, waiting in kinds.items()}
-        for _, _, kind in self._later:
+        for _, _, kind, _ in self._later:
             counts[kind] = counts.get(kind, 0) + 1
         return counts
 

@@ -452,6 +452,23 @@ class SettlingLaws:
 class CancellingLaws:
     """How a user ends what was submitted."""
 
+    async def test_an_item_handed_back_at_once_goes_before_all_that_waits(self, engine: QueueEngine) -> None:
+        [first] = await put(engine, NewItem(MAIL, b"lost"))
+        leased = await take(engine)
+        await engine.pass_time(1)
+        for number in range(3):
+            await put(engine, NewItem(MAIL, f"{number}".encode()))
+        await engine.pass_time(1)
+        await engine.queue.settle(leased.fence, [], [Settle(first, leased.fence, State.NEW)])
+        assert (await take(engine)).payloads[0] == b"lost"
+
+    async def test_an_item_whose_holder_died_goes_before_all_that_came_later(self, engine: QueueEngine) -> None:
+        await put(engine, NewItem(MAIL, b"lost"))
+        await take(engine)
+        await put(engine, NewItem(MAIL, b"waits"))
+        await engine.pass_time(LEASE + 1)
+        assert (await take(engine)).payloads == [b"lost", b"waits"]
+
     async def test_an_item_that_waits_is_cancelled_at_once(self, engine: QueueEngine) -> None:
         [id] = await put(engine, NewItem(MAIL, b""))
         assert await engine.queue.cancel([id, "0" * 16]) == ["cancelled", "unknown"]

@@ -29,7 +29,7 @@ class Header(_message.Message):
     def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class Extra(_message.Message):
-    __slots__ = ("index", "key", "headers", "crashes", "expires_at", "alone", "progress")
+    __slots__ = ("index", "key", "headers", "crashes", "expires_at", "alone", "progress", "again")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     HEADERS_FIELD_NUMBER: _ClassVar[int]
@@ -37,6 +37,7 @@ class Extra(_message.Message):
     EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     ALONE_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_FIELD_NUMBER: _ClassVar[int]
     index: int
     key: str
     headers: _containers.RepeatedCompositeFieldContainer[Header]
@@ -44,7 +45,8 @@ class Extra(_message.Message):
     expires_at: float
     alone: bool
     progress: str
-    def __init__(self, index: _Optional[int] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[Header, _Mapping]]] = ..., crashes: _Optional[int] = ..., expires_at: _Optional[float] = ..., alone: _Optional[bool] = ..., progress: _Optional[str] = ...) -> None: ...
+    again: bool
+    def __init__(self, index: _Optional[int] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[Header, _Mapping]]] = ..., crashes: _Optional[int] = ..., expires_at: _Optional[float] = ..., alone: _Optional[bool] = ..., progress: _Optional[str] = ..., again: _Optional[bool] = ...) -> None: ...
 
 class Items(_message.Message):
     __slots__ = ("new_kinds", "kind", "id", "payload", "attempt", "extra", "wants_result")

@@ -272,16 +272,18 @@ class WorkerFrame(_message.Message):
     def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., outcomes: _Optional[_Union[_common_pb2.Outcomes, _Mapping]] = ..., lease_request: _Optional[_Union[LeaseRequest, _Mapping]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., draining: _Optional[bool] = ..., progress: _Optional[_Iterable[_Union[Progress, _Mapping]]] = ...) -> None: ...
 
 class Pool(_message.Message):
-    __slots__ = ("name", "functions", "slots", "limit")
+    __slots__ = ("name", "functions", "slots", "limit", "alone")
     NAME_FIELD_NUMBER: _ClassVar[int]
     FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    ALONE_FIELD_NUMBER: _ClassVar[int]
     name: str
     functions: _containers.RepeatedScalarFieldContainer[str]
     slots: int
     limit: int
-    def __init__(self, name: _Optional[str] = ..., functions: _Optional[_Iterable[str]] = ..., slots: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+    alone: bool
+    def __init__(self, name: _Optional[str] = ..., functions: _Optional[_Iterable[str]] = ..., slots: _Optional[int] = ..., limit: _Optional[int] = ..., alone: _Optional[bool] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("ref", "note")

@@ -219,3 +219,26 @@ async def test_a_full_disk_stops_claims_and_not_the_tailer(stores, scheduler, st
     await eventually(lambda: tailer.overview().settled == 3)
     assert set(await states(stores, ids)) == {State.SUCCESS}
     assert len(scheduler.sessions) == sessions
+
+
+async def test_what_was_lost_runs_before_what_waits(stores, scheduler, start, eventually):
+    # Given credit for one item, one that is out, and a backlog
+    scheduler.allow("f", limit=1)
+    scheduler.decide = lambda flight, index: None
+    ids = await submit(stores, 1)
+    tailer = await start(source=QUEUE)
+    await eventually(lambda: scheduler.ids == ids)
+    ids += await submit(stores, 5, start=1)
+    # When it is lost, and once more comes back without having run
+    for end in (Ended(Outcome.LOST, "its worker died"), Ended(Outcome.HELD, "no worker")):
+        count = len(scheduler.flights)
+        scheduler.session.end(scheduler.flights[-1], 0, end)
+        await eventually(lambda count=count: len(scheduler.flights) > count)
+        # Then it is handed out again before all others, and says so
+        assert scheduler.flights[-1].ids == ids[:1]
+        assert scheduler.flights[-1].extras[0].again
+    scheduler.decide = lambda flight, index: SUCCESS
+    scheduler.session.end(scheduler.flights[-1], 0, SUCCESS)
+    await eventually(lambda: tailer.overview().settled == 8)
+    assert scheduler.ids == [ids[0]] * 3 + ids[1:]
+    assert not any(flight.extras for flight in scheduler.flights[3:])

@@ -256,3 +256,44 @@ async def test_on_a_healthy_stream_no_payload_byte_is_written(stores, scheduler,
     files = {file.name: file.read_bytes() for file in stores.data_dir.path.iterdir() if file.is_file()}
     holding = {name for name, content in files.items() if b"payload-to-look-for" in content}
     assert holding and all(name.startswith("log.db") for name in holding)
+
+
+async def test_what_was_lost_runs_before_what_waits(stores, scheduler, start, eventually):
+    # Given credit for two items, which are out, and others that were read and wait
+    scheduler.allow("f", limit=2)
+    scheduler.decide = lambda flight, index: None
+    await fill(stores, 6, headers=(("function", "f"),))
+    tailer = await start(source=LOG, function={"header": "function"})
+    await eventually(lambda: len(scheduler.ids) == 2 and tailer.overview().held == 4)
+    # When one is lost, then it goes again before those that wait, and says so
+    [first] = [flight for flight in scheduler.flights if flight.payloads[0] == b"0"]
+    scheduler.session.end(first, 0, Ended(Outcome.LOST, "its worker died"))
+    await eventually(lambda: len(scheduler.ids) == 3)
+    assert scheduler.flights[-1].payloads == [b"0"] and scheduler.flights[-1].extras[0].again
+    scheduler.decide = lambda flight, index: SUCCESS
+    for flight in (scheduler.flights[0], scheduler.flights[-1]):
+        for index in range(len(flight)):
+            if flight.payloads[index] != b"0" or flight is scheduler.flights[-1]:
+                scheduler.session.end(flight, index, SUCCESS)
+    await settled(eventually, tailer, 6)
+
+
+async def test_what_a_lost_session_had_out_runs_before_what_waits(stores, scheduler, start, eventually):
+    scheduler.allow("f", limit=2)
+    scheduler.decide = lambda flight, index: None
+    await fill(stores, 6, headers=(("function", "f"),))
+    tailer = await start(source=LOG, function={"header": "function"})
+    await eventually(lambda: len(scheduler.ids) == 2 and tailer.overview().held == 4)
+    # When the session is lost, others go meanwhile; nothing of it can be running when its leases are over
+    await scheduler.restart()
+    await eventually(lambda: len(scheduler.ids) == 4)
+    [part] = tailer._pump._partitions.values()
+    await eventually(lambda: not part.held.later)
+    others = [(flight, index) for flight in scheduler.flights for index, p in enumerate(flight.payloads) if p > b"1"]
+    for flight, index in others:
+        scheduler.session.end(flight, index, SUCCESS)
+    # Then what was out goes before what waits
+    await eventually(lambda: len(scheduler.ids) == 4 + len(others))
+    again = [flight for flight in scheduler.flights if flight.extras]
+    assert sorted(payload for flight in again for payload in flight.payloads) == [b"0", b"1"]
+    assert all(extra.again for flight in again for extra in flight.extras.values())

@@ -69,3 +69,14 @@ def test_a_new_priority_moves_everything_to_its_cell():
     held.rename(lambda kind: kind._replace(priority=0))
     held.ripen(5.0)
     assert list(held.cells()) == [Cell("f", 0)] and held.take(Cell("f", 0), 9, _open) == [1, 2, 3]
+
+
+def test_what_was_lost_leaves_first_whenever_its_time_comes():
+    held, kind = Held(), Kind("f", 0)
+    held.hold(kind, [5, 6])
+    held.hold(kind, [2], 1.0, first=True)
+    held.hold(kind, [7], 1.0)
+    held.hold(kind, [3], first=True)
+    assert held.take(Cell("f", 0), 1, _open) == [3]
+    held.ripen(1.0)
+    assert held.take(Cell("f", 0), 9, _open) == [2, 5, 6, 7]
