@@ -16,8 +16,8 @@ class WorkerConfig(BaseModel):
     slots             `async def` runs at once in one executor: waiting costs memory only
     threads           `def` runs at once in one executor: more threads only fight over the interpreter lock
     isolated          processes of each `isolation="process"` pool; default: one per processor
-    suspects          processes in which suspects of a crash run, one each; there only while there are some. Default:
-                      four per processor, since most of them wait rather than compute
+    suspects          processes in which suspects of a crash run, one each; there only while there are some, and 5 s
+                      more. Default: four per processor, since most of them wait rather than compute
     quarantine_memory memory a suspect may allocate, on top of what its process had when it was ready; 0: as much as it
                       likes. Default: 1 GiB, more than most functions ever need, and stopped long before the
                       machine's own killer would have to choose whom it ends

@@ -24,6 +24,11 @@ from .rules.suspicion import Death, cause, verdicts
 LOG = logging.getLogger("tailrace.runtime")
 #: An executor that lived this long died of something new: the next one starts at once.
 LONG_LIFE = 5.0
+#: Seconds that a process of suspects stays when it has nothing to do: the next one may be on its way.
+LINGER = 5.0
+#: One in so many processes of suspects starts at a time, two at least (by default one per processor). Starting keeps a
+#: processor busy: if more did, all of them would be ready later, and so would the one that runs everything else.
+STARTING = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +48,8 @@ class Reports:
 
 class Pool:
     """`size` processes. A one-at-a-time pool gives each run a process to itself and replaces it after `max_runs`;
-    `fresh` has none until something waits, and ends them when nothing does (quarantine): those of a crash follow each
-    other in warm processes, and whoever ends one was alone in it. `process` is what an executor
-    is made of.
+    `fresh` has none until something waits, and ends them when nothing came for a while (quarantine): those of a crash
+    follow each other in warm processes, and whoever ends one was alone in it. `process` is what an executor is made of.
 
     Invariant: an item of this pool is in `waiting` or in the `live` of exactly one executor.
     """
@@ -200,7 +204,9 @@ class Pool:
         if self._fresh and len(waiting):
             mine = [executor for executor in self.executors if not executor.retiring]
             idle = sum(not executor.live for executor in mine) + self._unborn
-            for _ in range(min(self._size - len(mine) - self._unborn, len(waiting) - idle)):
+            starting = sum(not executor.ready for executor in mine) + self._unborn
+            may_start = max(2, self._size // STARTING) - starting
+            for _ in range(min(self._size - len(mine) - self._unborn, len(waiting) - idle, may_start)):
                 self._spawn(0.0)
         while len(waiting):
             able = [executor for executor in self._able() if not (self.one_at_a_time and executor.live)]
@@ -254,12 +260,18 @@ class Pool:
         self._tell(succeeded, ends)
         if self.depth.completed(count, self._loop.time()) and not self._fresh:
             self._reports.limits()
-        over = not len(self.waiting) if self._fresh else executor.runs >= self._max_runs
-        used_up = self.one_at_a_time and not live and over
-        if used_up and not executor.retiring:
-            self._retire(executor)
+        if self.one_at_a_time and not live and not executor.retiring:
+            if self._fresh:
+                self._loop.call_later(LINGER, self._retire_idle, executor, executor.runs)
+            elif executor.runs >= self._max_runs:
+                self._retire(executor)
         if len(self.waiting):
             self.fill()
+
+    def _retire_idle(self, executor: ExecutorProcess, runs: int) -> None:
+        """Ends a process to which nothing came since it had ended so many runs."""
+        if executor.runs == runs and not executor.live and not executor.retiring and not executor.dead.is_set():
+            self._retire(executor)
 
     def _tell(self, succeeded: list[int], ends: dict[int, Ended]) -> None:
         if succeeded or ends:

@@ -20,15 +20,20 @@ from .loader import Loaded
 from .pool import Pool, Reports
 from .rules.attempt import Stop
 
+#: What the name of a pool of suspects ends with.
+ALONE = " (alone)"
+
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """A pool as a scheduler sees it: `slots` run at once, `limit` may be assigned at once."""
+    """A pool as a scheduler sees it: `slots` run at once, `limit` may be assigned at once. `alone`: it is for what must
+    have a process to itself."""
 
     name: str
     functions: tuple[str, ...]
     slots: int
     limit: int
+    alone: bool
 
 
 class Supervisor:
@@ -82,7 +87,7 @@ class Supervisor:
                 setup = self._setup(functions, config.threads if plain else config.slots, config.threads, *bound)
                 self._pools[name] = pool(name, setup, config.executors)
             alone = self._setup(functions, 1, 1, config.quarantine_memory, "quarantine_memory")
-            self._quarantine[name] = pool(f"{name} (alone)", alone, config.suspects, fresh=True)
+            self._quarantine[name] = pool(name + ALONE, alone, config.suspects, fresh=True)
         async with asyncio.TaskGroup() as group:
             for each in self._pools.values():
                 group.create_task(each.start())
@@ -92,10 +97,12 @@ class Supervisor:
         await asyncio.gather(*(pool.stop(why) for pool in self._all()))
 
     def pools(self) -> list[PoolState]:
-        """The pools and their limits now."""
+        """The pools and their limits now. Those of suspects are pools of their own: whoever waits for one of their few
+        processes must not take the place of what could run."""
         return [
-            PoolState(pool.name, tuple(sorted(pool.functions)), pool.slots, pool.depth.announced)
-            for pool in self._pools.values()
+            PoolState(pool.name, tuple(sorted(pool.functions)), pool.slots, pool.depth.announced, alone)
+            for pools, alone in ((self._pools, False), (self._quarantine, True))
+            for pool in pools.values()
         ]
 
     def inside(self) -> set[int]:
@@ -107,8 +114,10 @@ class Supervisor:
         return [executor.pid for pool in self._all() for executor in pool.executors]
 
     def assign(self, session: int, flight: Flight, fences: list[int], pool_name: str) -> None:
-        """Runs a flight; its group's deadline is known to `earliest` already."""
+        """Runs a flight; its group's deadline is known to `earliest` already. What must run alone does so, whichever
+        of the pools of its functions was named."""
         batch = Batch(session, flight, fences)
+        pool_name = pool_name.removesuffix(ALONE)
         pool = self._pools.get(pool_name)
         if pool is None or not {kind.function for kind in set(flight.kinds)} <= pool.functions:
             able = pool.functions if pool is not None else frozenset()

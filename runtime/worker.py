@@ -242,6 +242,7 @@ class Worker:
                 functions=pool.functions,
                 slots=max(1, pool.slots // share),
                 limit=max(1, pool.limit // share),
+                alone=pool.alone,
             )
             for pool in self._supervisor.pools()
         ]

@@ -8,7 +8,7 @@ worker's `report` → its tailer (returns.py). An item is handed to a worker at 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..sdk.model.demand import Cell, Closed
 from ..sdk.model.function_spec import FunctionSpec
@@ -28,11 +28,8 @@ from .rules.credit import too_much
 from .rules.explain import Reason
 from .rules.gate import Gates
 from .rules.lanes import KIND, REF, SESSION, Item, expired
-from .rules.placement import Pool
+from .rules.placement import Pool, PoolLimits
 from .sessions import Assignment, Tailer, Worker
-
-#: A pool as a worker announces it: name, functions, slots, limit.
-PoolLimits = tuple[str, Collection[str], int, int]
 
 
 class Core:
@@ -107,7 +104,7 @@ class Core:
             worker.granted.reconnected()
         worker.greeted = worker.connected = True
         worker.specs = {spec.name: spec for spec in specs}
-        worker.pools = {pool[0]: self._pool(worker, pool, now) for pool in pools}
+        worker.pools = {pool.name: self._pool(worker, pool, now) for pool in pools}
         self._announce(specs, now)
         self._reroster(now)
         self.speaking.add(worker)
@@ -115,7 +112,7 @@ class Core:
     def worker_pools(self, worker: Worker, pools: Iterable[PoolLimits], now: float) -> None:
         """A worker changed limits; no functions means the same ones as before."""
         for pool in pools:
-            worker.pools[pool[0]] = self._pool(worker, pool, now)
+            worker.pools[pool.name] = self._pool(worker, pool, now)
         self._reroster(now)
 
     def worker_away(self, worker: Worker, now: float) -> None:
@@ -278,7 +275,7 @@ class Core:
                 for lane in function.rooms:
                     left = lane.remove(lambda item: not item[SESSION].patient) if lane.items else []
                     self.returns.end(left, HELD[Reason.NO_WORKER])
-            for lane in function.lanes:
+            for lane in function.rooms:
                 if lane.dated:
                     self._recall.expire(lane.remove(lambda item: expired(item, wall)))
         if stranded:
@@ -343,10 +340,8 @@ class Core:
             self.speaking.add(tailer)
 
     def _pool(self, worker: Worker, limits: PoolLimits, now: float) -> Pool:
-        name, functions, slots, limit = limits
-        pool = worker.pools.get(name) or Pool(worker, name, frozenset(), slots, limit)
-        pool.functions = frozenset(functions) or pool.functions
-        pool.slots, pool.limit = slots, limit
+        pool = worker.pools.get(limits.name) or Pool(worker, limits.name)
+        pool.announced(limits)
         pool.shut = not worker.granted.fresh(self.sizes, now)
         return pool
 
@@ -371,8 +366,7 @@ class Core:
             items = [item for worker in self.workers.values() for item in worker.open.values()]
             running = sum(1 for item in items if item[KIND].function == function.name)
             function.limit(quota, running, now)
-            if function.waiting:
-                wake(function)
+            wake(function)
         functions = self.roster.functions
         self.returns.limited = {name: each for name, each in functions.items() if each.concurrency is not None}
 

@@ -186,6 +186,9 @@ def wake(function: Function) -> None:
     """A function may have something to start: it joins the ring of those who can run it."""
     if function.able is not None:
         function.able.ring.join(function)
+    alone = function.alone
+    if alone is not None and alone.able is not None and alone.waiting:
+        alone.able.ring.join(alone)
 
 
 def _hand_out(pool: Pool, tailer: Tailer, items: list[Item]) -> None:

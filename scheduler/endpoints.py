@@ -24,7 +24,8 @@ from ..sdk.wire.convert import (
     write_outcomes,
 )
 from ..sdk.wire.v1 import scheduler_pb2 as pb
-from .core import Core, PoolLimits
+from .core import Core
+from .rules.placement import PoolLimits
 from .sessions import Assignment, Tailer, Worker
 
 #: A frame takes no more payload once it has this many bytes.
@@ -221,7 +222,7 @@ class WorkerEnd:
 
 def pools_from_wire(pools: Iterable[pb.Pool]) -> list[PoolLimits]:
     """What a worker says of its pools."""
-    return [(pool.name, tuple(pool.functions), pool.slots, pool.limit) for pool in pools]
+    return [PoolLimits(pool.name, tuple(pool.functions), pool.slots, pool.limit, pool.alone) for pool in pools]
 
 
 def take_outcomes(tailer: Tailer) -> Outcomes:

@@ -63,14 +63,22 @@ class Evidence:
 
     def ended(self, items: Sequence[Item], ends: Sequence[Ended]) -> None:
         """Items ended otherwise, or have something to say. A wait that a function asked for (throttled) and an end that
-        nobody knows say nothing of it."""
+        nobody knows say nothing of it. Of those that ran together in a process that died at most one ended it: together
+        they are one failure, however many they are. What ends one alone is one, the first time."""
+        died: set[str] = set()
         for item, end in zip(items, ends, strict=True):
             well = verdict(end)
-            if well is None:
+            if well is None or item[ATTEMPT] != 1:
                 continue
-            extra = item[EXTRA]
-            if item[ATTEMPT] == 1 and not (extra is not None and extra.crashes):
-                counts = self.counts[item[KIND].function]
+            extra, function = item[EXTRA], item[KIND].function
+            crashes, alone = (extra.crashes, extra.alone) if extra is not None else (0, False)
+            if end.crashed and not alone:
+                new = function not in died
+                died.add(function)
+            else:
+                new = crashes == 0 or (end.crashed and crashes == 1)
+            if new:
+                counts = self.counts[function]
                 if well:
                     counts.passed += 1
                 else:

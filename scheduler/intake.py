@@ -17,7 +17,7 @@ from .returns import HELD, Returns, ended
 from .roster import Function, Roster
 from .rules.explain import Reason
 from .rules.gate import DROP, Gates, sentence
-from .rules.lanes import KIND, SESSION, Item
+from .rules.lanes import EXTRA, KIND, SESSION, Item, Lane
 from .sessions import Tailer
 
 #: Kinds whose lane is remembered; beyond it all are looked up anew.
@@ -54,8 +54,11 @@ class Intake:
 
     def admit(self, items: list[Item], flight: Flight) -> None:
         """Puts items into their lanes; those that meet a gate or that no function is known for go back."""
-        routes = self._routes
-        for item, kind in zip(items, flight.kinds, strict=True):
+        routes, kinds = self._routes, flight.kinds
+        if flight.extras and any(extra.alone or extra.again for extra in flight.extras.values()):
+            items = self._set_apart(items)
+            kinds = [item[KIND] for item in items]
+        for item, kind in zip(items, kinds, strict=True):
             try:
                 put, function = routes[kind]
             except KeyError:
@@ -75,25 +78,55 @@ class Intake:
                     known.lanes[kind.priority].dated = True
         self._turn_away()
 
+    def _set_apart(self, items: list[Item]) -> list[Item]:
+        """Puts what must run alone into its own lanes, and what was lost before all others; returns the rest."""
+        rest: list[Item] = []
+        functions: dict[Function, None] = {}
+        first: defaultdict[Lane, list[Item]] = defaultdict(list)
+        for item in items:
+            extra = item[EXTRA]
+            if extra is None or not (extra.alone or extra.again):
+                rest.append(item)
+                continue
+            route = self._route(item[KIND])
+            if route is None:
+                self._turned_away.append(item)
+                continue
+            function = route[1]
+            if extra.again:
+                first[function.lane(item)].append(item)
+            else:
+                function.put(item)
+            functions[function] = None
+        for lane, group in first.items():
+            lane.put_back(group)
+        for function in functions:
+            wake(function)
+        return rest
+
     def check_bounds(self, kinds: Iterable[Kind]) -> None:
         """What does not fit into the lanes of these kinds goes back."""
         for name, priority in {(kind.function, kind.priority) for kind in kinds}:
             function = self._roster.functions.get(name)
-            if function is not None and 0 <= priority < len(function.lanes):
-                self._returns.end(function.lanes[priority].overflow(), HELD[Reason.LANE_FULL])
+            for each in (function, function.alone) if function is not None else ():
+                if each is not None and 0 <= priority < len(each.lanes):
+                    self._returns.end(each.lanes[priority].overflow(), HELD[Reason.LANE_FULL])
 
     def put_back(self, items: list[Item]) -> None:
         """Items that were picked but never sent are first in their lanes again, in their order."""
-        lanes: defaultdict[tuple[str, int], list[Item]] = defaultdict(list)
+        lanes: defaultdict[Lane, list[Item]] = defaultdict(list)
+        functions: dict[Function, None] = {}
         for item in items:
             kind = item[KIND]
             if self.gates.of(kind) is not None:
                 self._turned_away.append(item)
             else:
-                lanes[kind.function, kind.priority].append(item)
-        for (name, priority), group in lanes.items():
-            function = self._roster.functions[name]
-            function.lanes[priority].put_back(group)
+                function = self._roster.functions[kind.function]
+                functions[function] = None
+                lanes[function.lane(item)].append(item)
+        for lane, group in lanes.items():
+            lane.put_back(group)
+        for function in functions:
             wake(function)
         self._turn_away()
 
@@ -131,8 +164,7 @@ class Intake:
             else:
                 function.asking.items.append(item)
         self._returns.end(function.asking.overflow(), HELD[Reason.OUTAGE])
-        if function.waiting and not function.waits:
-            wake(function)
+        wake(function)
 
     def _turn_away(self) -> None:
         """Items that met a gate end as it says; those that no function is known for go back."""

@@ -121,7 +121,7 @@ class Outages:
         for worker in self._workers.values():
             if any(item[KIND].function == name for made in worker.assignments for item in made.items):
                 self._recall.take_back(worker)
-        for lane in function.lanes:
+        for lane in function.rooms:
             self._returns.end(lane.remove(lambda item: not item[SESSION].through_outages), HELD[Reason.OUTAGE])
 
     def _thaw(self, name: str) -> None:
@@ -135,5 +135,4 @@ class Outages:
     def _admit(self, function: Function, items: Iterable[Item]) -> None:
         for item in items:
             function.put(item)
-        if function.waiting and not function.waits:
-            wake(function)
+        wake(function)

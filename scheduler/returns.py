@@ -102,12 +102,14 @@ class Returns:
                 del worker.flights[number]
         limited = self.limited
         if limited:
+            freed: dict[Function, None] = {}
             for item in items:
                 function = limited.get(item[KIND].function)
                 if function is not None and function.concurrency is not None:
                     function.concurrency.end(1)
-                    if not function.waits:
-                        wake(function)
+                    freed[function] = None
+            for function in freed:
+                wake(function)
         return refs, items
 
     def _by_tailer(self, refs: Sequence[int], items: list[Item]) -> Iterable[tuple[Tailer, list[int], Sequence[int]]]:

@@ -20,10 +20,15 @@ LEVELS = len(Priority)
 
 
 class Function(Turn):
-    """One function: its lanes by priority, its limits, and who can run it."""
+    """One function: its lanes by priority, its limits, and who can run it.
+
+    `alone` is the same function as far as its items must run alone (suspects): lanes, turns and pools are its own, the
+    limits are shared. It has no `alone` itself.
+    """
 
     __slots__ = (
         "able",
+        "alone",
         "asking",
         "bucket",
         "capacity",
@@ -37,8 +42,9 @@ class Function(Turn):
         "quota",
     )
 
-    def __init__(self, name: str, lane_items: int, now: float) -> None:
+    def __init__(self, name: str, lane_items: int, now: float, *, alone: bool = False) -> None:
         super().__init__()
+        self.alone = None if alone else Function(name, lane_items, now, alone=True)
         self.name = name
         self.lanes = [Lane(lane_items) for _ in range(LEVELS)]
         self.asking = Lane(lane_items)  # while frozen: the items that would be the next probe
@@ -60,11 +66,17 @@ class Function(Turn):
     @property
     def rooms(self) -> list[Lane]:
         """Everywhere that an item of it may wait."""
-        return [*self.lanes, self.asking]
+        return [*self.lanes, self.asking, *(self.alone.lanes if self.alone is not None else ())]
+
+    def lane(self, item: Item) -> Lane:
+        """The lane of an item."""
+        extra = item[EXTRA]
+        lanes = self.alone.lanes if self.alone is not None and extra is not None and extra.alone else self.lanes
+        return lanes[item[KIND].priority]
 
     def put(self, item: Item) -> None:
         """An item is last in its lane."""
-        lane = self.lanes[item[KIND].priority]
+        lane = self.lane(item)
         lane.items.append(item)
         lane.dated = lane.dated or item[EXTRA] is not None
 
@@ -83,6 +95,19 @@ class Function(Turn):
         else:
             self.bucket.change(quota.rate, quota.burst, now)
         self.limited = self.concurrency is not None or self.bucket is not None
+        if self.alone is not None:
+            self.alone.share(self)
+
+    def share(self, whole: Function) -> None:
+        """The limits of `whole` hold for both together."""
+        self.quota, self.weight = whole.quota, whole.weight
+        self.concurrency, self.bucket, self.limited = whole.concurrency, whole.bucket, whole.limited
+
+    def ready(self, able: Able | None) -> None:
+        """These pools can run it from now on; what waits joins their turns."""
+        self.able = able
+        if able is not None and self.waiting:
+            able.ring.join(self)
 
 
 class Able:
@@ -97,7 +122,8 @@ class Able:
 
 class Roster:
     """Invariant after `rebuild`: a function's `able` names exactly the pools of able workers that can run it, and is
-    None when there is none; functions with the same pools share one Able."""
+    None when there is none; functions with the same pools share one Able. What runs alone has pools that are for that
+    alone; without any, it goes where all others go."""
 
     def __init__(self, lane_items: int) -> None:
         self._lane_items = lane_items
@@ -123,10 +149,11 @@ class Roster:
     def rebuild(self, workers: Iterable[Worker], now: float) -> None:
         """Workers came, went or changed their pools."""
         able: dict[str, list[Pool]] = {}
+        alone: dict[str, list[Pool]] = {}
         for worker in workers:
             for pool in worker.pools.values() if worker.able else ():
                 for name in pool.functions:
-                    able.setdefault(name, []).append(pool)
+                    (alone if pool.alone else able).setdefault(name, []).append(pool)
         for former in self.ables:
             former.ring.clear()
         sets: dict[tuple[Pool, ...], Able] = {}
@@ -134,14 +161,14 @@ class Roster:
             self.function(name, now)
         for name, function in self.functions.items():
             pools = tuple(able.get(name, ()))
+            apart = tuple(alone.get(name, pools))
+            function.ready(sets.setdefault(pools, Able(pools)) if pools else None)
+            if function.alone is not None:
+                function.alone.ready(sets.setdefault(apart, Able(apart)) if apart else None)
             if pools:
-                function.able = sets.setdefault(pools, Able(pools))
                 function.gone_since = None
                 function.capacity = sum(pool.limit for pool in pools)
-                if function.waiting:
-                    function.able.ring.join(function)
             else:
-                function.able = None
                 function.gone_since = now if function.gone_since is None else function.gone_since
         self.ables = list(sets.values())
 
@@ -150,7 +177,8 @@ class Roster:
     ) -> tuple[dict[Cell, int], int]:
         """Every cell's limit for one session, and its total. A function keeps its cells for `grace` seconds after its
         last worker went."""
-        capacity = sum(pool.limit for worker in workers if worker.able for pool in worker.pools.values())
+        pools = [pool for worker in workers if worker.able for pool in worker.pools.values()]
+        capacity = sum(pool.limit for pool in pools if not pool.alone)
         total = session_total(capacity, bound)
         share = steady(sessions)
         cells = {}

@@ -19,13 +19,16 @@ def inspect(core: Core, scheduler: str, now: float) -> pb.InspectReply:
         (item[KIND].function, item[KIND].priority) for worker in core.workers.values() for item in worker.open.values()
     )
     for name, function in core.roster.functions.items():
+        alone = function.alone
         for level, lane in enumerate(function.lanes):
-            if lane.items or running[name, level]:
-                reason = waiting_reason(core, function, now).value if lane.items else ""
+            apart = len(alone.lanes[level].items) if alone is not None else 0
+            if lane.items or apart or running[name, level]:
+                first = function if lane.items or alone is None else alone
+                reason = waiting_reason(core, first, now).value if lane.items or apart else ""
                 reply.lanes.add(
                     function=name,
                     priority=level,
-                    waiting=len(lane.items),
+                    waiting=len(lane.items) + apart,
                     running=running[name, level],
                     reason=reason,
                 )
@@ -80,7 +83,9 @@ def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
                         known=True, state="waiting", reason=Reason.OUTAGE.value, detail=closed.reason, ahead=ahead
                     )
                 if item[ID] == id:
-                    reason = _item_reason(core, function, item, ahead, now, wall)
+                    alone = function.alone
+                    of = alone if alone is not None and lane in alone.lanes else function
+                    reason = _item_reason(core, of, item, ahead, now, wall)
                     return pb.ExplainReply(
                         known=True, state="waiting", reason=reason.value, detail=SENTENCES[reason], ahead=ahead
                     )

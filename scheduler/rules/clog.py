@@ -12,7 +12,8 @@ the cube of what is usual for it, which is so little that chance does not bring 
 45 failures in a row of a function that was well. One failing item in five stays far from it, whatever the order within
 a hundred. A function that always fails eleven times in twelve is frozen at first; each time it freezes again soon, half
 as much counts as usual, so it is left alone in the end. A key that fails again and again (items with an ordering key)
-weighs an eighth after its first failure: a poisoned key is not an outage.
+weighs an eighth after its first failure: a poisoned key is not an outage. A process that died is one failure however
+many items ran in it (evidence.py), since only one of them can have ended it.
 
 The estimate is an exponentially weighted mean, the waits of probes are those of a circuit breaker (M. Nygard, Release
 It!) with doubling.

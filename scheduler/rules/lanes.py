@@ -25,8 +25,9 @@ EXTRA: Final = 7
 
 
 class Lane:
-    """Invariants: first in, first out; never more than `bound` items after `overflow` was asked; `dated` is true
-    whenever an item with an expiry waits here (it may stay true a while longer)."""
+    """Invariants: first in, first out, but what was put back is before all others; never more than `bound` items after
+    `overflow` was asked; `dated` is true whenever an item with an expiry waits here (it may stay true a while
+    longer)."""
 
     __slots__ = ("bound", "dated", "items")
 
@@ -55,7 +56,7 @@ class Lane:
         return [pop() for _ in range(count)]
 
     def put_back(self, items: list[Item]) -> None:
-        """Items that were taken and did not leave: first again, in their order."""
+        """Items that had their turn, and did not leave or were lost: first again, in their order."""
         self.items.extendleft(reversed(items))
         self.dated = self.dated or any(item[EXTRA] is not None for item in items)
 

@@ -1,30 +1,49 @@
 """Placement: the least loaded of the able pools, never beyond the limit a worker gave for it.
 
 A pool is a set of executors of one worker that runs some functions. Functions that the same pools can run share one
-`Able`, and wait in its ring; so a full pool costs one look, not one look per function.
+`Able`, and wait in its ring; so a full pool costs one look, not one look per function. What must run alone has pools of
+its own, so that it neither waits behind the others nor keeps them waiting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+
+class PoolLimits(NamedTuple):
+    """A pool as a worker announces it. In an update no functions, and not `alone`, mean as before."""
+
+    name: str
+    functions: Collection[str]
+    slots: int
+    limit: int
+    alone: bool = False
 
 
 class Pool:
     """Invariant: 0 ≤ assigned; the scheduler assigns only while assigned < limit. `limit` counts the worker's local
-    buffer too. A shut pool (its worker is away, silent or draining) has no room; its items stay assigned."""
+    buffer too. A shut pool (its worker is away, silent or draining) has no room; its items stay assigned. `alone`: it
+    gives each item a process to itself."""
 
-    __slots__ = ("assigned", "functions", "limit", "name", "shut", "slots", "taken", "worker")
+    __slots__ = ("alone", "assigned", "functions", "limit", "name", "shut", "slots", "taken", "worker")
 
-    def __init__(self, worker: Any, name: str, functions: frozenset[str], slots: int, limit: int) -> None:
+    def __init__(self, worker: Any, name: str) -> None:
         self.worker = worker
         self.name = name
-        self.functions = functions
-        self.slots = slots
-        self.limit = limit
+        self.functions: frozenset[str] = frozenset()
+        self.slots = 0
+        self.limit = 0
+        self.alone = False
         self.assigned = 0
         self.shut = False
         self.taken: list[Any] = []  # picked in this turn, not yet made into assignments
+
+    def announced(self, limits: PoolLimits) -> None:
+        """What its worker says of it now."""
+        self.functions = frozenset(limits.functions) or self.functions
+        self.slots, self.limit = limits.slots, limits.limit
+        self.alone = self.alone or limits.alone
 
     @property
     def room(self) -> int:

@@ -14,8 +14,8 @@ import pytest
 CLEAN = ("lost", "overlaps", "early", "duplicates_unexplained", "fences", "dead_unexpected", "strange", "damaged")
 
 
-def bench(tmp_path: Path, seconds: float, *options: str, on_time: bool = True) -> dict[str, Any]:
-    """The figures of a run; a failure shows what was found. `on_time`: recovery must keep its bound too."""
+def bench(tmp_path: Path, seconds: float, *options: str) -> dict[str, Any]:
+    """The figures of a run; a failure shows what was found."""
     data = tmp_path / "run"
     command = [sys.executable, "-m", "tailrace.cli", "bench", *options, "--json", "--data", str(data)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
@@ -23,9 +23,8 @@ def bench(tmp_path: Path, seconds: float, *options: str, on_time: bool = True) -
     figures: dict[str, Any] = json.loads(done.stdout)
     findings = (data / "findings.txt").read_text()[:3000]
     assert {law: figures[law] for law in CLEAN} == dict.fromkeys(CLEAN, 0), f"seed {figures['seed']}:\n{findings}"
-    recovered = figures["recovery_p99_s"] <= figures["recovery_bound_s"]
-    assert recovered or not on_time, figures["by_kind"]
-    assert done.returncode == (0 if recovered else 1), done.stderr[-3000:]
+    assert figures["recovery_p99_s"] <= figures["recovery_bound_s"], figures["by_kind"]
+    assert done.returncode == 0, done.stderr[-3000:]
     return figures
 
 
@@ -47,8 +46,7 @@ def test_rolling_restarts_charge_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("items", "faults"), [(20_000, 60), (200_000, 400)])
 def test_many_faults_under_load(tmp_path: Path, items: int, faults: int) -> None:
     options = ("--items", str(items), "--faults", str(faults), "--seed", str(items))
-    # Recovery within its bound is not asked here yet: suspects of several faults queue up (docs/guarantees.md).
-    figures = bench(tmp_path, 3500, "--scenario", "faults", *options, on_time=False)
+    figures = bench(tmp_path, 3500, "--scenario", "faults", *options)
     assert figures["faults"] == faults
 
 

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.core import Core
+from tailrace.scheduler.rules.placement import PoolLimits
 from tailrace.scheduler.sessions import Adoption, Tailer, Worker
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.lease import LeaseSizes
@@ -28,7 +29,7 @@ class Bench:
         self.core = Core(SchedulerConfig(), SIZES, ready=True)
         self.now = 0.0
         self.worker = self.core.attach_worker("w", "w", 0.0)
-        self.core.worker_connected(self.worker, [FunctionSpec("f")], [("default", ("f",), limit, limit)], 0.0)
+        self.core.worker_connected(self.worker, [FunctionSpec("f")], [PoolLimits("default", ("f",), limit, limit)], 0.0)
 
     def owner(self, name: str, epoch: int, version: int) -> Tailer:
         """A session that shows the row."""

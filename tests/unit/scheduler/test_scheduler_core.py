@@ -11,12 +11,13 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from tailrace.scheduler.config import ClogConfig, SchedulerConfig
 from tailrace.scheduler.core import Core
+from tailrace.scheduler.rules.placement import PoolLimits
 from tailrace.scheduler.sessions import Tailer, Worker
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.limits import Gate, Quota
 from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended, Extra, Flight, Kind, Outcomes, ref
+from tailrace.sdk.model.workload import INDEX_BITS, Ended, Extra, Flight, Kind, Outcomes, ref
 
 SIZES = LeaseSizes()
 NAMES = ("a", "b", "c")
@@ -30,10 +31,13 @@ def core(**config: Any) -> Core:
 
 
 def worker_of(
-    made: Core, now: float = 0.0, limit: int = 10, names: tuple[str, ...] = NAMES, session: str = "w"
+    made: Core, now: float = 0.0, limit: int = 10, names: tuple[str, ...] = NAMES, session: str = "w", alone: int = 0
 ) -> Worker:
+    """A worker; `alone`: how many that must run alone it can have, if it has a pool for that."""
     worker = made.attach_worker(session, session, now)
-    made.worker_connected(worker, SPECS, [("default", names, limit, limit)], now)
+    pools = [PoolLimits("default", names, limit, limit)]
+    pools += [PoolLimits("apart", names, alone, alone, alone=True)] if alone else []
+    made.worker_connected(worker, SPECS, pools, now)
     return worker
 
 
@@ -99,22 +103,34 @@ class History(RuleBasedStateMachine):
                 assert outcome != Outcome.HELD or name not in self.given, "it started, so it is not held"
                 self.ended[name] = outcome
 
-    @rule(which=st.integers(0, 1), kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=12), dated=st.booleans())
-    def push(self, which: int, kinds: list[Kind], dated: bool) -> None:
+    @rule(
+        which=st.integers(0, 1),
+        kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=12),
+        dated=st.booleans(),
+        alone=st.integers(0, 3),
+    )
+    def push(self, which: int, kinds: list[Kind], dated: bool, alone: int) -> None:
         tailer = self.tailers[which]
         self.numbers += 1
-        extras = {0: Extra(expires_at=WALL - 1)} if dated else {}
+        extras = {index: Extra(alone=True, crashes=1) for index in range(min(alone, len(kinds)))}
+        if dated:
+            extras[0] = Extra(expires_at=WALL - 1, alone=alone > 0)
         number = len(tailer.requests._sent) - 1
         self.pushed |= {(tailer.session, ref(self.numbers, index)) for index in range(len(kinds))}
         self.core.push(tailer, flight(self.numbers, *kinds, extras=extras), number, SIZES.scheduler, self.now)
         self.step()
 
-    @rule(target=live, limit=st.integers(1, 8), names=st.sampled_from([NAMES, ("a",), ("a", "b")]))
-    def attach(self, limit: int, names: tuple[str, ...]) -> Worker:
+    @rule(
+        target=live,
+        limit=st.integers(1, 8),
+        names=st.sampled_from([NAMES, ("a",), ("a", "b")]),
+        alone=st.integers(0, 2),
+    )
+    def attach(self, limit: int, names: tuple[str, ...], alone: int) -> Worker:
         self.sessions += 1
         session = f"w{self.sessions}"
         self.out[session] = {}
-        worker = worker_of(self.core, self.now, limit, names, session)
+        worker = worker_of(self.core, self.now, limit, names, session, alone)
         self.step()
         return worker
 
@@ -145,7 +161,10 @@ class History(RuleBasedStateMachine):
     @rule(worker=live)
     def back(self, worker: Worker) -> None:
         if not worker.connected and worker.session in self.core.workers:
-            pools = [(pool.name, tuple(pool.functions), pool.slots, pool.limit) for pool in worker.pools.values()]
+            pools = [
+                PoolLimits(pool.name, tuple(pool.functions), pool.slots, pool.limit, pool.alone)
+                for pool in worker.pools.values()
+            ]
             self.core.worker_connected(worker, SPECS, pools, self.now)
             self.core.lease_requested(worker, worker.granted.number + 1, self.now)
             self.step()
@@ -203,6 +222,9 @@ class History(RuleBasedStateMachine):
             for pool in worker.pools.values():
                 mine = sum(each.open for each in worker.flights.values() if each.pool is pool)
                 assert mine == pool.assigned <= pool.limit
+            for number, item in worker.open.items():
+                if worker.flights[number >> INDEX_BITS].pool.alone:
+                    assert item[7] is not None and item[7].alone
         for name, function in self.core.roster.functions.items():
             running = [item for worker in self.core.workers.values() for item in worker.open.values()]
             count = sum(item[4].function == name for item in running)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.core import Core
+from tailrace.scheduler.rules.placement import PoolLimits
 from tailrace.scheduler.sessions import Tailer, Worker
 from tailrace.scheduler.view import explain, inspect
 from tailrace.sdk.model.function_spec import FunctionSpec
@@ -14,6 +15,7 @@ from tailrace.sdk.model.workload import Ended, Extra, Flight, Kind, Outcomes, re
 SIZES = LeaseSizes()
 WALL = 1000.0
 BROKEN = Ended(Outcome.RETRY, "no database\n  at shop.py:11 in charge")
+DIED = Ended(Outcome.LOST, "signal 11", crashed=True)
 F, G = Kind("f"), Kind("g")
 
 
@@ -25,7 +27,7 @@ class World:
         self.core = Core(SchedulerConfig(), SIZES, ready=True)
         self.worker: Worker = self.core.attach_worker("w", "w", 0.0)
         specs = [FunctionSpec("f"), FunctionSpec("g")]
-        self.core.worker_connected(self.worker, specs, [("default", ("f", "g"), limit, limit)], 0.0)
+        self.core.worker_connected(self.worker, specs, [PoolLimits("default", ("f", "g"), limit, limit)], 0.0)
         self.numbers = 0
 
     def tailer(self, name: str, *, through: bool = False, patient: bool = False) -> Tailer:
@@ -33,10 +35,11 @@ class World:
         self.core.tailer_connected(tailer)
         return tailer
 
-    def push(self, tailer: Tailer, *kinds: Kind, attempt: int = 1, key: str = "") -> list[int]:
+    def push(self, tailer: Tailer, *kinds: Kind, attempt: int = 1, key: str = "", crashes: int = 0) -> list[int]:
         self.numbers += 1
         number, count = self.numbers, len(kinds)
-        extras = {index: Extra(key=key) for index in range(count)} if key else {}
+        extra = Extra(key=key, crashes=crashes, alone=crashes > 0)
+        extras = dict.fromkeys(range(count), extra) if key or crashes else {}
         ids = [f"{tailer.name}/{number}-{index}" for index in range(count)]
         flight = Flight(number, number, list(kinds), ids, [b""] * count, [attempt] * count, extras)
         self.core.push(tailer, flight, tailer.requests.send(self.now), SIZES.scheduler, self.now)
@@ -164,9 +167,30 @@ def test_retries_are_no_evidence_and_a_wait_is_neither() -> None:
     world.push(tailer, *[F] * 100)
     world.fail(world.started(), Ended(Outcome.LOST, "its worker went"))
     assert not world.core.outages.closed
-    world.push(tailer, *[F] * 100)
-    world.fail(world.started(), Ended(Outcome.LOST, "signal 11", crashed=True))
+
+
+def test_one_process_that_died_is_one_failure_however_much_ran_in_it() -> None:
+    # Given many items in one process
+    world = World(limit=200)
+    tailer = world.tailer("t")
+    world.push(tailer, *[F] * 200)
+    # When it dies, then one of them ended it, or none: that says little of the function
+    world.fail(world.started(), DIED)
+    assert not world.core.outages.closed
+    # And when each of them ends its process when it runs alone, that says all
+    world.push(tailer, *[F] * 44, crashes=1)
+    for each in world.started():
+        world.fail([each], DIED)
     assert "f" in world.core.outages.closed
+
+
+def test_what_ends_its_process_alone_again_and_again_says_so_once() -> None:
+    world = World(limit=200)
+    tailer = world.tailer("t")
+    world.push(tailer, *[F] * 100, crashes=2)
+    for each in world.started():
+        world.fail([each], DIED)
+    assert not world.core.outages.closed
 
 
 def test_a_poisoned_key_freezes_nothing() -> None:

@@ -14,7 +14,7 @@ from tailrace.scheduler.rules.fairness import Ring, Turn, clamp_weight
 from tailrace.scheduler.rules.gate import Gates
 from tailrace.scheduler.rules.lanes import Item, Lane, expired
 from tailrace.scheduler.rules.leases import REMEMBERED, Granted, Held, Requests
-from tailrace.scheduler.rules.placement import Pool, place, room_of
+from tailrace.scheduler.rules.placement import Pool, PoolLimits, place, room_of
 from tailrace.scheduler.rules.priority import MOST_OWED, split
 from tailrace.scheduler.rules.quota import Concurrency
 from tailrace.scheduler.rules.rate_limit import TokenBucket
@@ -208,11 +208,17 @@ def test_weights_are_bounded_and_zero_means_one() -> None:
 # ---- placement
 
 
+def pool_of(name: str, limit: int) -> Pool:
+    pool = Pool(None, name)
+    pool.announced(PoolLimits(name, (), limit, limit))
+    return pool
+
+
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 60), st.booleans()), min_size=1, max_size=6), st.data())
 def test_placement_keeps_limits_and_places_everything(states: list[tuple[int, int, bool]], data: Any) -> None:
     pools = []
     for limit, assigned, shut in states:
-        pool = Pool(None, "p", frozenset(), limit, limit)
+        pool = pool_of("p", limit)
         pool.assigned, pool.shut = assigned, shut
         pools.append(pool)
     count = data.draw(st.integers(0, room_of(pools)))
@@ -223,7 +229,7 @@ def test_placement_keeps_limits_and_places_everything(states: list[tuple[int, in
 
 
 def test_the_least_loaded_gets_more() -> None:
-    busy, idle = Pool(None, "busy", frozenset(), 10, 10), Pool(None, "idle", frozenset(), 10, 10)
+    busy, idle = pool_of("busy", 10), pool_of("idle", 10)
     busy.assigned = 6
     placed = {pool.name: number for pool, number in place([busy, idle], 6)}
     assert placed["idle"] > placed.get("busy", 0)

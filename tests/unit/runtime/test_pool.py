@@ -1,0 +1,106 @@
+"""A pool of suspects: few processes start at a time, and stay warm for those that follow."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tailrace.runtime import pool as pools
+from tailrace.runtime.batch import Batch
+from tailrace.runtime.frames import Done, Ready, Setup
+from tailrace.runtime.pool import Pool, Reports
+from tailrace.sdk.model.workload import Ended, Extra, Flight, Kind
+
+SETUP = Setup([], [], ["f"], 1, 1, 1 << 20, 5.0, 30.0)
+
+
+class FakeProcess:
+    """A process that a test makes ready."""
+
+    def __init__(self, setup: Setup, *, on_frame: Any, on_death: Any) -> None:
+        self.live: set[int] = set()
+        self.notes: dict[int, str] = {}
+        self.kinds: dict[Kind, int] = {}
+        self.ready = self.retiring = False
+        self.runs = self.covered = self.pid = 0
+        self.timer = self.started = self.given = 0.0
+        self.dead = asyncio.Event()
+        self._say = on_frame
+
+    async def start(self) -> None: ...
+
+    def send(self, frame: Any) -> None: ...
+
+    def quit(self) -> None: ...
+
+    def kill(self, why: str) -> None: ...
+
+    def load(self) -> None:
+        self._say(self, Ready())
+
+    def end(self) -> None:
+        """Its item succeeds."""
+        self._say(self, Done(list(self.live), []))
+
+
+def suspects(size: int) -> Pool:
+    def ended(succeeded: list[int], ends: dict[int, Ended]) -> None: ...
+
+    reports = Reports(lambda keys: 100.0, ended, lambda notes: None, lambda: None)
+    return Pool("f (alone)", SETUP, size, reports, load_limit=60.0, fresh=True, process=FakeProcess)  # type: ignore[arg-type]
+
+
+def place(pool: Pool, count: int) -> None:
+    extras = {index: Extra(alone=True, crashes=1) for index in range(count)}
+    ids = [str(index) for index in range(count)]
+    flight = Flight(1, 1, [Kind("f")] * count, ids, [b""] * count, [1] * count, extras)
+    pool.place(Batch(1, flight, [1] * count), 0, count)
+
+
+async def turns() -> None:
+    """Whatever can happen by itself happens."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def started(pool: Pool) -> list[FakeProcess]:
+    await turns()
+    return list(pool.executors)  # type: ignore[arg-type]
+
+
+async def test_few_start_at_a_time_so_that_the_first_is_ready_soon() -> None:
+    pool = suspects(12)
+    place(pool, 20)
+    assert len(await started(pool)) == 3
+    for expected in (4, 5, 6):
+        starting = [each for each in await started(pool) if not each.ready]
+        assert len(starting) == 3
+        starting[0].load()
+        assert len(starting[0].live) == 1
+        assert len(await started(pool)) == expected
+    for _ in range(12):
+        for each in [each for each in await started(pool) if not each.ready]:
+            each.load()
+    assert len(await started(pool)) == 12
+
+
+async def test_one_that_ran_all_there_was_waits_for_the_next_and_then_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "LINGER", 0.05)
+    pool = suspects(4)
+    place(pool, 1)
+    [process] = await started(pool)
+    process.load()
+    process.end()
+    # When another one comes soon, then it runs in the same process
+    place(pool, 1)
+    assert len(process.live) == 1
+    assert await started(pool) == [process]
+    # And when nothing comes any more, the process ends
+    await asyncio.sleep(0.1)
+    assert not process.retiring
+    process.end()
+    async with asyncio.timeout(5):
+        while not process.retiring:
+            await asyncio.sleep(0.01)
