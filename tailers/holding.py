@@ -87,9 +87,21 @@ class Holding:
     def __len__(self) -> int:
         return sum(part.waiting for part in self._partitions.values()) + self.reading_again
 
-    def hold(self, part: Partition, kind: Kind, batch: StreamBatch, index: int, not_before: float = 0.0) -> None:
-        """Keeps an item that is in memory by its position, until its cell opens and not before that time."""
+    def hold(
+        self,
+        part: Partition,
+        kind: Kind,
+        batch: StreamBatch,
+        index: int,
+        not_before: float = 0.0,
+        *,
+        lost: bool = False,
+    ) -> None:
+        """Keeps an item that is in memory by its position, until its cell opens and not before that time. It was out
+        when it is `lost`."""
         position = batch.positions[index]
+        if lost:
+            part.lost(position)
         part.hold(kind, position, not_before)
         if not_before:
             self.look()  # its time may be the next one, and nothing else may happen before it

@@ -15,7 +15,7 @@ from .rules.audit import Book
 from .rules.frontier import Frontier, decode
 from .rules.held import Held
 from .rules.order import Order
-from .rules.settlement import Action, History, Settlement
+from .rules.settlement import FIRST_AGAIN, Action, History, Settlement
 
 
 class Kept(NamedTuple):
@@ -34,7 +34,7 @@ class Partition:
 
     rows    what the ledger says of items that are not settled, as it was last read or written
     handed_out  the end of what was ever handed out
-    again   positions whose item was out and was lost: they go before others
+    again   how often the item of a position was lost in a row: it goes before others
     rowed   positions with a row that no checkpoint has passed yet
     """
 
@@ -60,7 +60,7 @@ class Partition:
         self.held = Held()
         self.kept: dict[int, Kept] = {}
         self.troubles: dict[int, History] = {}
-        self.again: set[int] = set()
+        self.again: dict[int, int] = {}
         self.order: Order | None = None
         self.rows: dict[int, Entry] = {}
         self.rowed: set[int] = set()
@@ -95,7 +95,8 @@ class Partition:
             for position in positions:
                 self.troubles.pop(position, None)
         if self.again:
-            self.again.difference_update(positions)
+            for position in positions:
+                self.again.pop(position, None)
         if self.rows:
             for position in positions:
                 self.rows.pop(position, None)
@@ -136,11 +137,19 @@ class Partition:
         """An item that was out comes back and will be handed out again."""
         self.troubles[position] = History(settlement.failed + 1, settlement.crashes, settlement.throttles)
         if settlement.action is Action.AGAIN:
-            self.again.add(position)
+            self.lost(position)
+
+    def lost(self, position: int) -> None:
+        """An item that was out was lost."""
+        self.again[position] = self.again.get(position, 0) + 1
+
+    def goes_first(self, position: int) -> bool:
+        """Whether an item goes before others: it had its turn, and lost it."""
+        return 0 < self.again.get(position, 0) <= FIRST_AGAIN
 
     def hold(self, kind: Kind, position: int, not_before: float = 0.0) -> None:
         """Keeps an item by its position; see rules/held.py."""
-        self.held.hold(kind, (position,), not_before, first=position in self.again)
+        self.held.hold(kind, (position,), not_before, first=self.goes_first(position))
 
     @property
     def waiting(self) -> int:

@@ -20,7 +20,7 @@ from ..sdk.model.workload import Ended, Extra, Flight
 from ..sdk.source import QueueSource
 from .durable import until_available
 from .pump import Out, Setup
-from .rules.settlement import Action, Settlement
+from .rules.settlement import FIRST_AGAIN, Action, Settlement
 
 #: Throttle counts remembered, and what was lost, by id; the oldest go first.
 _REMEMBERED = 100_000
@@ -68,7 +68,7 @@ class Settling:
         self._letters: list[DeadLetter] = []
         self._results: dict[str, bytes] = {}
         self._throttles: dict[str, int] = {}
-        self._lost: dict[str, None] = {}  # was out, was lost, and was not settled since
+        self._lost: dict[str, int] = {}  # how often it was lost since it was last settled
         self._writing = False
 
     @property
@@ -96,7 +96,7 @@ class Settling:
         """Items were claimed. What was out before and was lost goes first."""
         if self._lost:
             for index, id_ in enumerate(flight.ids):
-                if id_ in self._lost:
+                if 0 < self._lost.get(id_, 0) <= FIRST_AGAIN:
                     flight.extras.setdefault(index, Extra()).again = True
 
     def throttles_of(self, id_: str) -> int:
@@ -142,14 +142,15 @@ class Settling:
 
     def _goes_first(self, id_: str, settlement: Settlement, ended: Ended) -> bool:
         """Whether an item goes back before all that waits: it had its turn, and lost it."""
-        lost = ended.outcome == Outcome.LOST or (ended.outcome == Outcome.HELD and id_ in self._lost)
-        self._lost.pop(id_, None)
-        if not lost or settlement.delay or settlement.action is not Action.RETURN:
+        times = self._lost.pop(id_, 0)
+        if ended.outcome == Outcome.LOST:
+            times += 1
+        if not times or ended.outcome not in (Outcome.LOST, Outcome.HELD) or settlement.action is not Action.RETURN:
             return False
         if len(self._lost) >= _REMEMBERED:
             del self._lost[next(iter(self._lost))]
-        self._lost[id_] = None
-        return True
+        self._lost[id_] = times
+        return times <= FIRST_AGAIN and not settlement.delay
 
     async def run(self) -> None:
         """Writes for ever. Raises what a store raises, other than that it is unavailable."""

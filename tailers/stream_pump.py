@@ -345,9 +345,8 @@ class StreamPump(Pump):
         for number, out in flights.items():
             part, batch, mapped = out.place
             not_before = 0.0 if number in unsent else now + wait
-            part.again.update([] if number in unsent else [batch.positions[index] for index in out.still_open()])
             for index in out.still_open():
-                self._holding.hold(part, mapped.kinds[index], batch, index, not_before)
+                self._holding.hold(part, mapped.kinds[index], batch, index, not_before, lost=not_before > 0)
         self.wake()
 
     # What people see.

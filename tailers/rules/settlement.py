@@ -52,6 +52,9 @@ class Action(Enum):
     HOLD = "hold"  # held by position, not before `delay` has passed
 
 
+#: An item that was lost goes before others this many times in a row; whoever is lost again may be why.
+FIRST_AGAIN = 5
+
 #: Where an item goes that is tried again later.
 RETRIED = {Family.QUEUE: Action.RETURN, Family.STREAM: Action.PARK, Family.ORDERED: Action.HOLD}
 

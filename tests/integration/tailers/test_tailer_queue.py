@@ -9,6 +9,7 @@ from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended, Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.tailers import queue_pump
+from tailrace.tailers.rules.settlement import FIRST_AGAIN
 
 SUCCESS = Ended(Outcome.SUCCESS)
 QUEUE = {"kind": "queue"}
@@ -242,3 +243,17 @@ async def test_what_was_lost_runs_before_what_waits(stores, scheduler, start, ev
     await eventually(lambda: tailer.overview().settled == 8)
     assert scheduler.ids == [ids[0]] * 3 + ids[1:]
     assert not any(flight.extras for flight in scheduler.flights[3:])
+
+
+async def test_what_is_lost_time_and_again_waits_like_all_others(stores, scheduler, start, eventually):
+    # Given an item that is lost whenever it runs, and a backlog
+    scheduler.allow("f", limit=1)
+    lost = Ended(Outcome.LOST, "its worker's machine hangs")
+    ids = await submit(stores, 6)
+    scheduler.decide = lambda flight, index: lost if flight.ids[index] == ids[0] else SUCCESS
+    tailer = await start(source=QUEUE)
+    # Then it goes first only so many times
+    await eventually(lambda: set(ids) == set(scheduler.ids))
+    assert scheduler.ids[: FIRST_AGAIN + 2] == [ids[0]] * (FIRST_AGAIN + 1) + [ids[1]]
+    scheduler.decide = lambda flight, index: SUCCESS
+    await eventually(lambda: not tailer.overview().in_flight and scheduler.ids[-1] == ids[0])
