@@ -123,7 +123,7 @@ class Ordering:
 
     def _free(self, part: Partition, heads: Iterable[Waiting], not_before: float = 0.0) -> None:
         for head in heads:
-            part.hold(head.kind, (head.position,), not_before)
+            part.hold(head.kind, head.position, not_before)
             self._holding.look()
 
 

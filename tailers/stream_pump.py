@@ -202,8 +202,7 @@ class StreamPump(Pump):
             wants_result=self.config.results,
             owned=self._succession.owned(batch),
         )
-        if part.again:
-            go_first(part, batch, mapped)
+        go_first(part, batch, mapped)
         part.handed_out = max(part.handed_out, batch.positions[-1] + 1)
         self.push(flight, mapped.cells, counts, Place(part, batch, mapped))
         self._ordering.handed_out(part, batch)

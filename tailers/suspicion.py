@@ -51,6 +51,6 @@ def remember(part: Partition, batch: StreamBatch, mapped: Mapped) -> None:
 
 def go_first(part: Partition, batch: StreamBatch, mapped: Mapped) -> None:
     """Items about to be handed out that were out before and were lost go before others."""
-    for index, position in enumerate(batch.positions):
+    for index, position in enumerate(batch.positions) if part.again else ():
         if part.goes_first(position):
             mapped.extras.setdefault(index, Extra()).again = True
