@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -137,7 +136,8 @@ class LogSource:
         return batches
 
     async def _wait(self, timeout: float) -> bool:
-        """Waits for a record or for `close`; whether there may be something to read."""
+        """Waits for a record or for `close`; whether there may be something to read. A cancellation comes before what
+        the log says in the same moment: whoever took its error for an answer would go on reading for nobody."""
         waiting = asyncio.create_task(self._log.wait(self._stream, dict(self._next), timeout))
         closed = asyncio.create_task(self._closed.wait())
         try:
@@ -145,8 +145,9 @@ class LogSource:
         finally:
             waiting.cancel()
             closed.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await waiting
+            await asyncio.gather(waiting, closed, return_exceptions=True)
+        if not waiting.cancelled():
+            waiting.result()
         return not self._closed.is_set()
 
 
