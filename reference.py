@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined
 
 FOLDER = Path(__file__).resolve().parent / "docs" / "reference"
@@ -109,7 +109,7 @@ def _value(field: Any) -> str:
     value = field.default
     if isinstance(value, BaseModel):
         value = value.model_dump()
-    return f"`{json.dumps(value, default=list)}`"
+    return f"`{json.dumps(value, default=lambda each: str(each) if isinstance(each, SecretStr) else list(each))}`"
 
 
 def stale() -> list[str]:

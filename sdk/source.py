@@ -43,7 +43,8 @@ class StreamBatch:
 
     `times` are wall clock seconds of when each item came into being. What is absent is passed, and noted. What was lost
     stops the tailer unless its file allows that; nothing in it was handed out. What is refused becomes a dead letter,
-    with the payload that it has here.
+    with the payload that it has here. Where positions may have holes, what is below `through` and did not come holds
+    nothing.
     """
 
     partition: str
@@ -55,6 +56,7 @@ class StreamBatch:
     absent: list[int] = field(default_factory=list)  # positions that hold nothing, or whose item its owner took away
     lost: list[tuple[int, int]] = field(default_factory=list)  # ranges, first to last, that retention took; rising
     refused: dict[int, str] = field(default_factory=dict)  # by index: why an item cannot be handed out as it is
+    through: int = 0
 
 
 class StreamSource(Protocol):
@@ -78,6 +80,44 @@ class StreamSource(Protocol):
 
     async def close(self) -> None:
         """Ends a pending read. Harmless when closed."""
+
+
+class PartitionSource(StreamSource, Protocol):
+    """One partition of a shared source. All raise NotConnected while it is not this process' share."""
+
+    async def begin(self) -> int:
+        """Where reading begins when there is no checkpoint. It is made durable before anything is read."""
+
+    async def settled_below(self, partition: str, position: int) -> None:
+        """The checkpoint has passed everything below: whoever else wants to know (a group) may be told."""
+
+
+class SharedSource(Protocol):
+    """A stream whose partitions are handed out, by somebody else, to all that read it: they come and go.
+
+    It says who should read a partition; the ownership row says who may. So a partition that is taken away is read no
+    further, what is out ends, and its row is released; whoever gets it waits for that.
+
+    release_within  seconds that what is out may take to end when a partition is taken away
+    problem  why it cannot be reached now, while it still goes on by itself; empty when it can
+    """
+
+    capabilities: Capabilities
+    release_within: float
+    problem: str
+
+    async def open(self) -> None:
+        """Connects and asks for a share. Harmless when open. Raises NotConnected."""
+
+    async def changed(self, known: frozenset[str]) -> frozenset[str]:
+        """The partitions that are this process' share, when they are not those `known`. Raises NotConnected when the
+        connection is gone; then it is closed and opened again, and the share stays what it was until it is known."""
+
+    def partition(self, name: str) -> PartitionSource:
+        """A partition as a source."""
+
+    async def close(self) -> None:
+        """Gives the share back. Ends what is pending. Harmless when closed."""
 
 
 class QueueSource(Protocol):
@@ -120,6 +160,7 @@ class SourceKind:
     build     (options, environment) → the source; `environment` names the stores this process has
     extra     the pip extra that brings its client library; empty: none
     retention whether it forgets items after a time, done or not
+    shared    whether `build` gives a SharedSource
     """
 
     name: str
@@ -130,6 +171,15 @@ class SourceKind:
     extra: str = ""
     description: str = ""
     retention: bool = False
+    shared: bool = False
 
 
-__all__ = ["Capabilities", "QueueSource", "SourceKind", "StreamBatch", "StreamSource"]
+__all__ = [
+    "Capabilities",
+    "PartitionSource",
+    "QueueSource",
+    "SharedSource",
+    "SourceKind",
+    "StreamBatch",
+    "StreamSource",
+]

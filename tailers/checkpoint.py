@@ -72,6 +72,16 @@ class Checkpoint:
         now = self._clock.monotonic()
         if isinstance(self._source, Trimmed) and now >= self._trimmed_at + TRIM_EVERY:
             self._trimmed_at = now
+            await self.tell()
+
+    async def finish(self) -> None:
+        """The last commit, of which the source hears too."""
+        await self.commit()
+        await self.tell()
+
+    async def tell(self) -> None:
+        """Tells the source what its checkpoint has passed, if it wants to know."""
+        if isinstance(self._source, Trimmed):
             for name, part in list(self._partitions.items()):
                 with contextlib.suppress(Unavailable):
-                    await self._source.settled_below(name, part.frontier.position)
+                    await self._source.settled_below(name, part.checkpoint)

@@ -2,7 +2,8 @@
 
 What it holds counts from when it sent the last renewal that was answered (L4). The row names every scheduler before
 anything is pushed to it, and each time a session opens its version rises, so that whoever takes over asks the right
-ones and learns when one of them was joined again. Embedded sources are owned whole: one row, of the partition "".
+ones and learns when one of them was joined again. A source is owned whole (one row, of the partition ""), or by
+partitions, each with a row, an epoch and a checkpoint of its own.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Epoch:
 
     number       of the epoch; 0 before it is taken
     version      of the row as this owner wrote it last
+    row          the partition that is owned; WHOLE: all of them
     listed       called when the row was renewed because a session opened
     adopted      what the former owner had running is this one's
     left_behind  the former owner may have left something running, so what it handed out is suspect
@@ -51,7 +53,9 @@ class Epoch:
         sizes: LeaseSizes,
         clock: Clock,
         refused: Callable[[], None],
+        row: str = WHOLE,
     ) -> None:
+        self.row = row
         self.number = 0
         self.version = 0
         self.listed: Callable[[], None] = lambda: None
@@ -62,6 +66,7 @@ class Epoch:
         self._ownership = ownership
         self._checkpoints = checkpoints
         self._source = source
+        self._marked = source if row == WHOLE else f"{source}/{row}"  # whose checkpoint it is
         self._sizes = sizes
         self._clock = clock
         self._refused = refused
@@ -79,7 +84,7 @@ class Epoch:
         seen: Seen | None = None
         asked = 0.0
         while True:
-            row = await until_available(lambda: self._ownership.read(self._source, WHOLE), self._fails)
+            row = await until_available(lambda: self._ownership.read(self._source, self.row), self._fails)
             now = self._clock.monotonic()
             if row is not None and row.holder == self._holder:
                 break  # taken by a request whose answer was lost; the lease counts from the first one
@@ -101,7 +106,7 @@ class Epoch:
         self.waiting_for = ""
         self.number, self.version = row.epoch, row.version
         self._held_until = asked + self._sizes.source
-        return await self.guarded(lambda: self._checkpoints.open(self._source, self.number))
+        return await self.guarded(lambda: self._checkpoints.open(self._marked, self.number))
 
     async def _pause(self, seconds: float) -> None:
         """Waits; less long when a session opens, since its scheduler may adopt."""
@@ -118,11 +123,17 @@ class Epoch:
         """What was adopted runs at the scheduler of this session: the row names it from the start, or the next owner
         would not know whom to ask."""
         names = tuple(sorted(self._schedulers))
-        return await self._ownership.take(self._source, WHOLE, self._holder, self._sizes.source, version, names)
+        return await self._ownership.take(self._source, self.row, self._holder, self._sizes.source, version, names)
 
     async def commit(self, marks: Mapping[str, Mark]) -> None:
         """Moves the checkpoint; raises StaleFence when another owner took the source."""
-        await self.guarded(lambda: self._checkpoints.commit(self._source, self.number, marks))
+        await self.guarded(lambda: self._checkpoints.commit(self._marked, self.number, marks))
+
+    async def begin(self, partition: str, position: int) -> dict[str, Mark]:
+        """A partition without a checkpoint begins there: that is durable before anything of it is read."""
+        marks = {partition: Mark(position)}
+        await self.commit(marks)
+        return marks
 
     async def guarded(self, write: Callable[[], Awaitable[T]]) -> T:
         """A write under this epoch, tried until the store is reached; one that it refuses as stale is counted."""
@@ -144,8 +155,8 @@ class Epoch:
             nonlocal sent
             sent = self._clock.monotonic()
             if lapsed(self._held_until, sent):
-                raise TailraceError(f"{self._source} was not renewed for a whole lease; starting a new epoch")
-            return await self._ownership.renew(self._source, WHOLE, self.number, names)
+                raise TailraceError(f"{self._marked} was not renewed for a whole lease; starting a new epoch")
+            return await self._ownership.renew(self._source, self.row, self.number, names)
 
         row = await self.guarded(ask)
         self._held_until = max(self._held_until, sent + self._sizes.source)
@@ -182,7 +193,7 @@ class Epoch:
         """Leaves the row empty when nothing of this epoch can be running any more: unless something is for so many
         seconds more, or was left behind that is not over."""
         if self.number and not busy_for and self._clock.monotonic() >= self._quiet_at:
-            await self._ownership.release(self._source, WHOLE, self.number)
+            await self._ownership.release(self._source, self.row, self.number)
 
     def next_fence(self, above: int = 0) -> int:
         """Higher than every fence before it, whoever gave it, and than `above` (what a parked item had, L19)."""

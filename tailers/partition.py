@@ -17,6 +17,9 @@ from .rules.held import Held
 from .rules.order import Order
 from .rules.settlement import FIRST_AGAIN, Action, History, Settlement
 
+#: Positions that hold nothing are passed one by one up to so many at once; more take no memory.
+LARGE_HOLE = 4096
+
 
 class Kept(NamedTuple):
     """A held item whose payload is still in memory."""
@@ -70,8 +73,12 @@ class Partition:
     def read(self, batch: StreamBatch, gap: Fate) -> list[int] | None:
         """Takes note of what was just read; positions that did not come are `gap`. Returns the indexes that are to be
         run, None for all."""
+        if gap == Fate.ABSENT and batch.positions and batch.positions[0] - self.frontier.end > LARGE_HOLE:
+            self.skip(batch.positions[0] - 1, gap)
         run = self.frontier.read(batch.positions, batch.absent)
         self.book.read(batch.positions, batch.absent, gap)
+        if batch.through > self.frontier.end:
+            self.skip(batch.through - 1, Fate.ABSENT)
         return run
 
     def skip(self, last: int, fate: Fate = Fate.LOST) -> None:

@@ -40,7 +40,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a pump is made of. `origin` finds the configuration of the tailer that an item first came from."""
+    """What a pump is made of. `origin` finds the configuration of the tailer that an item first came from. `row` is the
+    part of the source that it owns; empty: all of it."""
 
     config: TailerConfig
     kind: SourceKind
@@ -49,6 +50,7 @@ class Setup:
     parking: Parking
     sizes: LeaseSizes
     origin: Callable[[str], TailerConfig | None] = lambda name: None
+    row: str = ""
 
     @property
     def clock(self) -> Clock:

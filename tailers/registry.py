@@ -23,7 +23,7 @@ from ..stores.results.results import Results
 GROUP = "tailrace.sources"
 
 #: The kinds that come with tailrace, and where each is.
-BUILT_IN = {kind: f"tailrace.tailers.sources.{kind}:KIND" for kind in ("directory", "due", "log", "queue")}
+BUILT_IN = {kind: f"tailrace.tailers.sources.{kind}:KIND" for kind in ("directory", "due", "kafka", "log", "queue")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ import contextlib
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ..sdk.model.audit import Audit, Fate
 from ..sdk.model.demand import Cell
 from ..sdk.model.errors import TailraceError
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended, Flight, Outcomes
-from ..sdk.source import StreamBatch, StreamSource
+from ..sdk.source import PartitionSource, StreamBatch, StreamSource
 from ..stores.checkpoints.checkpoints import Mark
 from .accounts import FATES, Accounts
 from .aim import Aim
@@ -57,7 +57,7 @@ class StreamPump(Pump):
         self._aim = Aim(setup.config, parked=setup.kind.name == "due")
         self._reading = Reading(self._aim, self.session, self.window, self._partitions)
         name, stores, clock = setup.config.name, setup.environment, setup.clock
-        self._epoch = Epoch(stores.ownership, stores.checkpoints, name, setup.sizes, clock, counts.refused)
+        self._epoch = Epoch(stores.ownership, stores.checkpoints, name, setup.sizes, clock, counts.refused, setup.row)
         self._rows = Rows(stores.ledger, self._epoch, name, self._partitions)
         self._departures = Departures(
             name, stores, self._rows, setup.parking, clock, counts, self._departed, self._counted
@@ -71,15 +71,16 @@ class StreamPump(Pump):
         self._succession = Succession(name, self._epoch, self.session, inherited, setup.sizes, self.wake)
         self._accounts = Accounts(setup.config.name, self._partitions, self._holding, inherited, self.leaving)
         self._commit_wake = self.new_wake()
-        self._checkpoint = Checkpoint(
-            source, self._epoch, self._partitions, setup.clock, self._commit_wake, self._moved
-        )
+        self._checkpoint = Checkpoint(source, self._epoch, self._partitions, clock, self._commit_wake, self._moved)
 
     # Taking and leaving the stream.
 
     async def open(self) -> None:
         """Takes the source, waiting for its previous owner's lease if need be, and opens it."""
         self._marks = await self._succession.take()
+        if self.setup.row and self.setup.row not in self._marks:
+            begin = cast(PartitionSource, self.source).begin
+            self._marks |= await self._epoch.begin(self.setup.row, await self.connecting(begin, self._reopen))
         for name in self._marks:
             await self._add(name)
         await self.connecting(self._open_source, self._reopen)
@@ -105,7 +106,7 @@ class StreamPump(Pump):
         await self.source.close()
         with contextlib.suppress(TailraceError, TimeoutError):
             async with asyncio.timeout(CLOSE_WITHIN):
-                await self._checkpoint.commit()
+                await self._checkpoint.finish()
                 await self._rows.sweep()
                 await self._succession.leave(self.flights)
 
@@ -143,7 +144,7 @@ class StreamPump(Pump):
     def _took(self, part: Partition, batch: StreamBatch) -> None:
         """Items read for the first time in this epoch. Those whose row says that they are elsewhere are not run."""
         run = part.read(batch, Fate.ABSENT if self.source.capabilities.holes else Fate.LOST)
-        if run is not None or batch.absent or batch.lost:
+        if run is not None or batch.absent or batch.lost or not batch.positions:
             batch = chosen(batch, run) if run is not None else batch
             self._commit_wake.set()
         if batch.positions:
@@ -206,8 +207,6 @@ class StreamPump(Pump):
         part.handed_out = max(part.handed_out, batch.positions[-1] + 1)
         self.push(flight, mapped.cells, counts, Place(part, batch, mapped))
         self._ordering.handed_out(part, batch)
-
-    # What the held items ask.
 
     @property
     def active(self) -> bool:

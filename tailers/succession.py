@@ -15,7 +15,7 @@ from ..sdk.model.workload import Outcomes, Owned
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from ..stores.ownership.ownership import Owner
-from .epoch import LOOKS, WHOLE, Epoch
+from .epoch import LOOKS, Epoch
 from .inherited import Inherited
 from .session import SchedulerSession
 
@@ -55,7 +55,7 @@ class Succession:
             return False
         try:
             async with asyncio.timeout(self._sizes.heartbeat / LOOKS):
-                answer = await session.adopt(self._source, WHOLE, row.epoch, row.version)
+                answer = await session.adopt(self._source, self._epoch.row, row.epoch, row.version)
         except TimeoutError:
             return False  # the answer may come yet: it is asked for again
         if answer.refused:
@@ -71,7 +71,7 @@ class Succession:
 
     def _listed(self) -> None:
         """The row was renewed for that: it names the scheduler now."""
-        self._session.show(self._source, WHOLE, self._epoch.number, self._epoch.version)
+        self._session.show(self._source, self._epoch.row, self._epoch.number, self._epoch.version)
         self._wake()
 
     def lost(self, now: float, wait: float) -> None:
@@ -92,7 +92,7 @@ class Succession:
 
     def owned(self, batch: StreamBatch) -> Owned:
         """Under what this batch is handed out."""
-        return Owned(self._source, WHOLE, self._epoch.number, batch.partition, batch.positions)
+        return Owned(self._source, self._epoch.row, self._epoch.number, batch.partition, batch.positions)
 
     async def leave(self, out: Sequence[int] | Mapping[int, object]) -> None:
         """Leaves the row empty, unless something may be running: the flights `out`, or what was adopted."""

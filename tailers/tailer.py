@@ -22,6 +22,8 @@ from .queue_pump import QueuePump
 from .registry import Environment, kind_of
 from .rules.watchdog import Verdict, Watchdog
 from .seeking import Seeking
+from .shared_pump import SharedPump
+from .shared_vitals import shared_facts, shared_state
 from .stream_pump import StreamPump
 from .vitals import facts_of, state_of
 
@@ -54,7 +56,7 @@ class Tailer:
         self._setup = Setup(config, self._kind, environment, scheduler, parking, sizes, origin)
         self._options = config.options_for(self._kind)
         self._counts = Counts()
-        self._pump: Pump | None = None
+        self._pump: Pump | SharedPump | None = None
         self._task: asyncio.Task[None] | None = None
         self._paused = False
         self._failure = ""
@@ -102,6 +104,10 @@ class Tailer:
         pump, name = self._pump, self.config.name
         if self._kind.family == "queue" or self._kind.name == "due":
             raise InvalidRequest(f"the tailer {name!r} reads {self._kind.name} items, which have no checkpoint to move")
+        if self._kind.shared:
+            raise InvalidRequest(
+                f"the tailer {name!r} shares its source ({self._kind.name}) with others, which has no single checkpoint"
+            )
         stopped = self._task is None or self._task.done()
         if self._seeking or not (stopped or self._paused):
             why = "is being moved already" if self._seeking else f"runs: pause it first (tailrace tailer pause {name})"
@@ -131,15 +137,18 @@ class Tailer:
         pump = self._pump
         if pump is not None and not pump.draining:
             over = self._task is None or self._task.done()
-            self.verdict = self._watchdog.look(
-                facts_of(pump, self._failure if over else ""), self._setup.clock.monotonic()
-            )
+            failed = self._failure if over else ""
+            facts = shared_facts(pump, failed) if isinstance(pump, SharedPump) else facts_of(pump, failed)
+            self.verdict = self._watchdog.look(facts, self._setup.clock.monotonic())
         return self.verdict.healthy
 
     def overview(self) -> TailerOverview:
         """How it is, for people."""
         pump, counts, verdict = self._pump, self._counts, self.verdict
-        state, detail = ("failed", self._failure) if self._failure or pump is None else state_of(pump)
+        if self._failure or pump is None:
+            state, detail = "failed", self._failure
+        else:
+            state, detail = shared_state(pump) if isinstance(pump, SharedPump) else state_of(pump)
         if self._seeking:
             state, detail = "paused", "its checkpoint is being moved"
         return TailerOverview(
@@ -180,9 +189,13 @@ class Tailer:
             self._pump.paused = paused
             self._pump.wake()
 
-    def _build(self) -> Pump:
+    def _build(self) -> Pump | SharedPump:
         self._failure = ""
         source = self._kind.build(self._options, self._setup.environment)
+        if self._kind.shared:
+            shared = SharedPump(self._setup, self._counts, source)
+            shared.paused = self._paused
+            return shared
         pump_of = QueuePump if self._kind.family == "queue" else DuePump if self._kind.name == "due" else StreamPump
         pump: Pump = pump_of(self._setup, self._counts, source)
         pump.paused = self._paused

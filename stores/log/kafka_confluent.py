@@ -70,7 +70,7 @@ def consumer_settings(options: KafkaOptions) -> dict[str, Any]:
         "fetch.message.max.bytes": 2 << 20,
         "queued.max.messages.kbytes": 16 << 10,
         "queued.min.messages": 4096,
-        "isolation.level": "read_uncommitted",
+        "isolation.level": options.isolation,
     }
 
 

@@ -25,6 +25,7 @@ class KafkaOptions(BaseModel):
     username, password   for SASL; write "${VARIABLE}" rather than the secret itself
     ca, certificate, key, key_password   files in PEM for TLS, and the password of the key
     check_hostname whether the broker's certificate must name its host
+    isolation      read_committed (records of aborted transactions are left out), or read_uncommitted
     request_timeout   seconds that a request may take
     """
 
@@ -42,6 +43,7 @@ class KafkaOptions(BaseModel):
     key: str = ""
     key_password: SecretStr = SecretStr("")
     check_hostname: bool = True
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
     request_timeout: Seconds = Field(10.0, ge=1, le=300)
 
     @field_validator("bootstrap_servers", mode="before")

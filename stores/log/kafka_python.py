@@ -61,6 +61,7 @@ def settings_of(options: KafkaOptions) -> dict[str, Any]:
 def consumer_settings(options: KafkaOptions) -> dict[str, Any]:
     """What every consumer of ours is given: it commits nothing by itself, and decides no position by itself."""
     return settings_of(options) | {
+        "isolation_level": options.isolation,
         "enable_auto_commit": False,
         "auto_offset_reset": "none",
         "allow_auto_create_topics": False,

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ENDINGS = (".py", ".pyi", ".proto", ".yaml", "py.typed", ".json")
-OUTSIDE = ("tests/", "examples/", "docs/", ".ci/")
+OUTSIDE = ("tests/", "examples/", "docs/", "deploy/", ".ci/")
 
 
 def test_the_wheel_is_the_tree(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tailrace.sdk.wire.session import Served
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.registry import Environment
+from tailrace.tailers.shared_pump import SharedPump
 from tailrace.tailers.stream_pump import StreamPump
 from tailrace.tailers.tailer import Tailer
 
@@ -233,7 +234,9 @@ async def start(environment: Environment, scheduler: FakeScheduler, parking: Fak
 
     yield one
     for tailer in started:
-        if isinstance(tailer._pump, StreamPump):  # law of every test: each position is in exactly one class
+        if isinstance(
+            tailer._pump, StreamPump | SharedPump
+        ):  # law of every test: each position is in exactly one class
             assert [audit.verdict() for audit in tailer.audits() if not audit.good] == []
             assert tailer._pump.unaccounted == 0
         await tailer.stop()

@@ -1,0 +1,67 @@
+"""Topics of a Kafka cluster as a source, read as a member of a consumer group."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field, field_validator
+
+from ...sdk.config import Seconds
+from ...sdk.source import SourceKind
+from ..registry import Environment
+from .kafka_group import KafkaGroup
+from .kafka_member import MemberOptions
+from .kafka_partition import CAPABILITIES, Tombstones
+
+
+class KafkaSourceOptions(MemberOptions):
+    """Beside the connection and the membership:
+
+    start          where a partition begins that neither a checkpoint nor the group knows: earliest, latest, or a time
+                   such as 2026-01-31T08:00:00+01:00
+    tombstones     a record without a value: deliver it with an empty payload and the header kafka.tombstone, or skip it
+    release_within   seconds that what is out may take to end when the group gives a partition to another member
+    hung_after     a member that gets nothing for so long, although there is more, is made anew
+    """
+
+    start: str = "earliest"
+    tombstones: Tombstones = "deliver"
+    release_within: Seconds = Field(10.0, ge=0, le=3600)
+    hung_after: Seconds = Field(30.0, ge=1, le=3600)
+
+    @field_validator("start")
+    @classmethod
+    def _is_a_place_or_a_time(cls, start: str) -> str:
+        if start not in ("earliest", "latest"):
+            try:
+                when = datetime.fromisoformat(start)
+            except ValueError:
+                when = None
+            if when is None or when.tzinfo is None:
+                raise ValueError(f'{start!r}: expected earliest, latest, or a time such as "2026-01-31T08:00:00+01:00"')
+        return start
+
+    @property
+    def start_time(self) -> int | None:
+        """In milliseconds, if it is a time."""
+        return (
+            None if self.start in ("earliest", "latest") else int(datetime.fromisoformat(self.start).timestamp() * 1000)
+        )
+
+
+def build(options: KafkaSourceOptions, environment: Environment) -> KafkaGroup:
+    """A member of the group; it joins when it is opened."""
+    return KafkaGroup(options)
+
+
+KIND = SourceKind(
+    "kafka",
+    "stream",
+    KafkaSourceOptions,
+    build,
+    CAPABILITIES,
+    extra="kafka",
+    description="topics of a Kafka cluster, as a member of a consumer group",
+    retention=True,
+    shared=True,
+)

@@ -1,0 +1,132 @@
+"""A member of a consumer group on confluent-kafka: cooperative, or static when it is named."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import KafkaError as Code
+
+from ...stores.log.kafka_client import Place
+from ...stores.log.kafka_confluent import columns_of, consumer_settings
+from ...stores.log.log import Records
+from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOptions, OutOfRange, Polled
+
+#: Errors after which librdkafka goes on by itself; that it gets nowhere meanwhile is seen elsewhere.
+PASSING = {Code._ALL_BROKERS_DOWN, Code._TRANSPORT, Code._MAX_POLL_EXCEEDED, Code._RESOLVE}
+#: Seconds that all brokers may be away before that is said.
+DOWN_FOR = 5.0
+
+
+class ConfluentMember:
+    """See kafka_member.py."""
+
+    def __init__(self, options: MemberOptions) -> None:
+        self._timeout = options.request_timeout
+        settings = consumer_settings(options) | {
+            "group.id": options.group,
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": int(options.session_timeout * 1000),
+            "heartbeat.interval.ms": min(3000, int(options.session_timeout * 1000 / 4)),
+            "max.poll.interval.ms": int(max(options.max_poll_interval, options.session_timeout) * 1000),
+            "topic.metadata.refresh.interval.ms": int(DISCOVER_EVERY * 1000),
+            "fetch.message.max.bytes": POLL_BYTES,
+            "enable.partition.eof": True,
+            "error_cb": self._failed,
+        }
+        if options.group_instance_id:
+            settings["group.instance.id"] = options.group_instance_id
+        self._fresh: set[Place] = set()
+        self._places: set[Place] = set()
+        self._failure: Any = None
+        self._down_since = 0.0
+        self._consumer: Any = Consumer(settings)
+        self._consumer.subscribe(
+            list(options.read), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke
+        )
+
+    def _failed(self, error: Any) -> None:
+        self._failure = error
+
+    def _on_assign(self, consumer: Any, assigned: Any) -> None:
+        places = {(each.topic, each.partition) for each in assigned}
+        parts = [TopicPartition(*place, 0) for place in places]
+        consumer.incremental_assign(parts)
+        consumer.pause(parts)
+        self._places |= places
+        self._fresh |= places
+
+    def _on_revoke(self, consumer: Any, revoked: Any) -> None:
+        self._places -= {(each.topic, each.partition) for each in revoked}
+        consumer.incremental_unassign(revoked)
+
+    def poll(self, seconds: float) -> list[Polled]:
+        messages: dict[Place, list[Any]] = {}
+        through: dict[Place, int] = {}
+        wrong: dict[Place, int] = {}
+        for message in self._consumer.consume(POLL_RECORDS, seconds):
+            place = (message.topic(), message.partition())
+            error = message.error()
+            if error is None:
+                messages.setdefault(place, []).append(message)
+            elif error.code() == Code._PARTITION_EOF:
+                through[place] = message.offset()
+            elif error.code() in (Code._AUTO_OFFSET_RESET, Code.OFFSET_OUT_OF_RANGE):
+                wrong[place] = message.offset()
+            elif error.code() not in PASSING:
+                raise KafkaException(error)
+        self._look_down(bool(messages))
+        if wrong and not messages:
+            raise OutOfRange(wrong)
+        polled = [
+            Polled(
+                place,
+                columns_of(found),
+                [message.value() is not None for message in found],
+                max(found[-1].offset() + 1, through.pop(place, 0)),
+            )
+            for place, found in messages.items()
+        ]
+        return polled + [Polled(place, Records([], [], [], [], []), [], at) for place, at in through.items()]
+
+    def _look_down(self, got: bool) -> None:
+        """Raises what its own thread reported, when it is more than a passing break."""
+        error, self._failure = self._failure, None
+        if got:
+            self._down_since = 0.0
+        elif error is not None and error.code() not in PASSING:
+            raise KafkaException(error)
+        elif error is not None and error.code() == Code._ALL_BROKERS_DOWN:
+            self._down_since = self._down_since or time.monotonic()
+            if time.monotonic() - self._down_since > DOWN_FOR:
+                raise KafkaException(error)
+
+    def assigned(self) -> tuple[set[Place], set[Place]]:
+        fresh, self._fresh = self._fresh & self._places, set()
+        return set(self._places), fresh
+
+    def seek(self, place: Place, position: int) -> None:
+        self._consumer.incremental_unassign([TopicPartition(*place)])
+        self._consumer.incremental_assign([TopicPartition(*place, position)])
+
+    def pause(self, places: Collection[Place]) -> None:
+        self._consumer.pause(self._held(places))
+
+    def resume(self, places: Collection[Place]) -> None:
+        self._consumer.resume(self._held(places))
+
+    def _held(self, places: Collection[Place]) -> list[Any]:
+        return [TopicPartition(*place) for place in places if place in self._places]
+
+    def commit(self, positions: Mapping[Place, int]) -> None:
+        offsets = [TopicPartition(*place, at) for place, at in positions.items()]
+        self._consumer.commit(offsets=offsets, asynchronous=True)
+
+    def committed(self, place: Place) -> int | None:
+        (found,) = self._consumer.committed([TopicPartition(*place)], timeout=self._timeout)
+        return None if found.offset < 0 else int(found.offset)
+
+    def close(self) -> None:
+        self._consumer.close()

@@ -1,0 +1,275 @@
+"""A Kafka consumer group as a shared source: it says who should read which partition (the ownership rows say who may).
+
+One thread has the group's member and does nothing but poll it: so the group sees it alive however slow the functions
+are, and a partition whose reader is behind is paused, not left unpolled. What crosses between the threads are lists
+of records, questions, and the set of partitions that are full.
+
+A partition that is taken away needs no waiting here: it is read no further, its pump ends what is out and releases the
+row, and whoever the group gave it to waits for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar
+
+import structlog
+
+from ...sdk.model.errors import NotConnected, Unavailable, UserError
+from ...stores.log.kafka_client import Fetch, Looker, Place, Reader
+from ...stores.log.kafka_clients import client_of
+from ...stores.log.kafka_errors import unavailable
+from ...stores.log.kafka_gather import Gather, KafkaThread
+from ...stores.log.log import Bounds, Records
+from .kafka_member import Member, Polled
+from .kafka_partition import BUFFER_ITEMS, CAPABILITIES, KafkaPartition
+from .kafka_session import KafkaSession
+
+#: Seconds between looks from outside: do the topics exist, does the member get on.
+LOOK_EVERY = 5.0
+#: Seconds that opening a partition waits for the group to assign it.
+ASSIGNED_WITHIN = 5.0
+#: Seconds that an end below the checkpoint may be a new leader that does not know yet what was acknowledged.
+BEHIND_FOR = 15.0
+AGAIN_BYTES = 8 << 20
+#: A partition that was full goes on when it has no more than so many items.
+SLACK = BUFFER_ITEMS // 2
+
+A = TypeVar("A")
+log = structlog.get_logger("tailrace.kafka")
+
+
+class KafkaGroup:
+    """Implements `sdk.source.SharedSource` and the `Feed` of its partitions. All of it is the event loop's; the
+    thread is the session's.
+
+    problem  why the brokers cannot be reached, as seen from outside of the group; empty while they can
+    """
+
+    capabilities = CAPABILITIES
+
+    def __init__(self, options: Any) -> None:
+        client = client_of(options)
+        self.release_within: float = options.release_within
+        self.problem = ""
+        self._options = options
+        self._where = options.where
+        self._reading: KafkaThread[Reader] = KafkaThread("again", lambda: client.reader(options), self._explain)
+        self._looking: KafkaThread[Looker] = KafkaThread("look", lambda: client.looker(options), self._explain)
+        self._again: Gather[Reader, Fetch, Records] = Gather(self._reading, lambda reader, asked: reader.read(asked))
+        self._parts: dict[Place, KafkaPartition] = {}
+        self._share: frozenset[Place] | None = None
+        self._failure = ""
+        self._news = asyncio.Event()
+        self._behind: dict[Place, float] = {}
+        self._session: KafkaSession | None = None
+        self._watch: asyncio.Task[None] | None = None
+
+    # The face of a shared source.
+
+    async def open(self) -> None:
+        if self._session is not None:
+            return
+        await self._topics_exist()
+        self._failure, self._share = "", None
+        self._session = KafkaSession(self._options, self)
+        self.flow()
+        self._session.start()
+        self._watch = asyncio.create_task(self._keep_watch(), name=f"kafka-{self._options.group}")
+
+    async def changed(self, known: frozenset[str]) -> frozenset[str]:
+        while True:
+            if self._failure:
+                raise NotConnected(self._failure)
+            if self._session is None:
+                raise NotConnected("the group was left")
+            if self._share is not None:
+                names = frozenset(map(name_of, self._share))
+                if names != known:
+                    return names
+            self._news.clear()
+            await self._news.wait()
+
+    def partition(self, name: str) -> KafkaPartition:
+        place = place_of(name)
+        part = self._parts[place] = KafkaPartition(name, place, self, self._options.tombstones)
+        return part
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watch
+        if session is not None:
+            await session.end()
+        self._share = None
+        for part in self._parts.values():
+            part.failed(self._failure or "the group was left")
+        self._news.set()
+        await self._reading.close()
+        await self._looking.close()
+
+    # The feed of the partitions.
+
+    async def begin(self, place: Place) -> int:
+        await self._until_assigned(place)
+        committed = await self._ask(lambda member: member.committed(place))
+        if committed is not None:
+            return committed
+        start = self._options.start_time
+        if start is not None:
+            return (await self._looking.call(lambda looker: looker.at_time([place], start)))[place]
+        bounds = await self.bounds(place)
+        return bounds.end if self._options.start == "latest" else bounds.start
+
+    async def seek(self, place: Place, position: int, generation: int) -> int:
+        await self._until_assigned(place)
+        bounds = await self.bounds(place)
+        if position > bounds.end:
+            self._is_behind(place, position, bounds.end)
+        self._behind.pop(place, None)
+        start = max(position, bounds.start)
+        session = self._session
+        if session is None:
+            raise NotConnected(self._failure or "the group was left")
+        await self._ask(lambda member: session.seek(member, place, start, generation))
+        return start
+
+    def _is_behind(self, place: Place, position: int, end: int) -> None:
+        """Raises: the partition ends below what was read of it."""
+        now = asyncio.get_running_loop().time()
+        since = self._behind.setdefault(place, now)
+        words = f"{self._where}: partition {name_of(place)} ends at {end}, and was read up to {position}"
+        if now - since < BEHIND_FOR:
+            raise NotConnected(words)
+        raise UserError(
+            f"{words}: the topic was deleted and made again, or lost its end. Nothing is passed without your word: "
+            "give the tailer another name to begin anew"
+        )
+
+    def flow(self) -> None:
+        session = self._session
+        if session is None:
+            return
+        before = session.full
+        session.full = frozenset(
+            place
+            for place, part in self._parts.items()
+            if part.full or not part.is_open or (place in before and part.items > SLACK)
+        )
+
+    def settled(self, place: Place, position: int) -> None:
+        if self._session is not None:
+            self._session.settled[place] = position
+
+    async def again(self, place: Place, position: int, limit: int) -> Records:
+        return await self._again.ask(Fetch(place, position, limit, AGAIN_BYTES))
+
+    async def bounds(self, place: Place) -> Bounds:
+        return (await self._looking.call(lambda looker: looker.bounds([place])))[place]
+
+    async def _until_assigned(self, place: Place) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ASSIGNED_WITHIN):
+                while not self._failure and place not in (self._share or ()):
+                    self._news.clear()
+                    await self._news.wait()
+        if self._failure or place not in (self._share or ()):
+            raise NotConnected(self._failure or f"the group has not assigned partition {name_of(place)} to this member")
+
+    async def _ask(self, question: Callable[[Member], A]) -> A:
+        session = self._session
+        if session is None or self._failure:
+            raise NotConnected(self._failure or "the group was left")
+        return await session.ask(question)
+
+    # What the thread says, in the event loop.
+
+    def arrived(self, session: KafkaSession, polled: list[tuple[Polled, int]]) -> None:
+        if session is self._session:
+            for each, generation in polled:
+                if (part := self._parts.get(each.place)) is not None:
+                    part.arrived(each, generation)
+            self.flow()
+
+    def assigned(self, session: KafkaSession, share: frozenset[Place]) -> None:
+        if session is self._session:
+            self._share = share
+            self._news.set()
+
+    def failed(self, session: KafkaSession, why: str, places: Iterable[Place] | None) -> None:
+        """The member is over, or some of its partitions must be opened again."""
+        if session is not self._session:
+            return
+        if places is None and not self._failure:
+            self._failure = why
+            log.warning("the consumer ended", group=self._options.group, reason=why)
+        for place in self._parts if places is None else places:
+            if (part := self._parts.get(place)) is not None:
+                part.failed(why)
+        self._news.set()
+
+    # Looks from outside.
+
+    async def _topics_exist(self) -> None:
+        topics = self._options.read
+        there = await self._looking.call(lambda looker: looker.partitions(topics))
+        if missing := sorted(set(topics) - set(there)):
+            raise NotConnected(
+                f"{self._where}: the topic {missing[0]!r} does not exist there (yet): create it, or mend its name"
+            )
+
+    async def _keep_watch(self) -> None:
+        """Sees what a member does not say: that brokers are away, that a topic is gone, and that it hangs."""
+        loop = asyncio.get_running_loop()
+        since: dict[Place, tuple[int, float]] = {}
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            session = self._session
+            assert session is not None
+            try:
+                await self._topics_exist()
+                places = [place for place, part in self._parts.items() if part.is_open and not part.items]
+                ends = await self._looking.call(partial(_ends_of, places))
+            except Unavailable as error:
+                self.problem = str(error)
+                if "does not exist" in self.problem:
+                    self.failed(session, self.problem, None)
+                continue
+            self.problem = ""
+            now = loop.time()
+            waits = {place: self._parts[place].fetched for place in places if ends[place] > self._parts[place].fetched}
+            since = {
+                place: known if (known := since.get(place, (at, now)))[0] == at else (at, now)
+                for place, at in waits.items()
+            }
+            hung = [place for place, (_, began) in since.items() if now - began > self._options.hung_after]
+            if hung:
+                self.failed(
+                    session,
+                    f"{self._where}: the consumer gives nothing of {name_of(hung[0])} although there is more",
+                    None,
+                )
+
+    def _explain(self, error: BaseException) -> Exception:
+        return unavailable(self._where, error)
+
+
+def _ends_of(places: list[Place], looker: Looker) -> dict[Place, int]:
+    return looker.ends(places)
+
+
+def name_of(place: Place) -> str:
+    """A partition's name, as Kafka's own tools write it: orders-3."""
+    return f"{place[0]}-{place[1]}"
+
+
+def place_of(name: str) -> Place:
+    """The reverse."""
+    topic, _, number = name.rpartition("-")
+    return topic, int(number)

@@ -1,0 +1,20 @@
+"""Which client library a member is of."""
+
+from __future__ import annotations
+
+from ...sdk.model.errors import ConfigError
+from .kafka_member import Member, MemberOptions
+
+
+def member_of(options: MemberOptions) -> Member:
+    """Joins. May block for the request timeout. Raises ConfigError when the client's extra is not installed."""
+    try:
+        if options.client == "confluent":
+            from .kafka_confluent_member import ConfluentMember
+
+            return ConfluentMember(options)
+        from .kafka_python_member import PythonMember
+
+        return PythonMember(options)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f'client "{options.client}": the Python package "{error.name}" is not installed') from error

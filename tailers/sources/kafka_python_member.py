@@ -1,0 +1,119 @@
+"""A member of a consumer group on kafka-python: cooperative, or static when it is named."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+
+from ...stores.log.kafka_client import Place
+from ...stores.log.kafka_python import columns_of, consumer_settings
+from ...stores.log.log import Records
+from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOptions, OutOfRange, Polled
+
+#: Milliseconds for a commit, and for leaving the group.
+COMMIT_WITHIN = 2000
+
+
+class _Rebalanced(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Called in the client's own thread, before anything of a new partition is fetched."""
+
+    def __init__(self, consumer: Any) -> None:
+        self.fresh: set[Place] = set()
+        self._consumer = consumer
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        for each in assigned:
+            self._consumer.seek(each, 0)  # a position, so that none is looked up; nothing is fetched from it
+            self._consumer.pause(each)
+        self.fresh |= {(each.topic, each.partition) for each in assigned}
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        """The rows say who may; there is nothing to wait for here."""
+
+
+class PythonMember:
+    """See kafka_member.py."""
+
+    def __init__(self, options: MemberOptions) -> None:
+        self._consumer = KafkaConsumer(
+            **consumer_settings(options) | {"max_poll_records": POLL_RECORDS, "max_partition_fetch_bytes": POLL_BYTES},
+            group_id=options.group,
+            group_instance_id=options.group_instance_id or None,
+            partition_assignment_strategy=[CooperativeStickyAssignor()],
+            session_timeout_ms=int(options.session_timeout * 1000),
+            heartbeat_interval_ms=min(3000, int(options.session_timeout * 1000 / 4)),
+            max_poll_interval_ms=int(options.max_poll_interval * 1000),
+            metadata_max_age_ms=int(DISCOVER_EVERY * 1000),
+        )
+        # A leader that does not know a topic yet assigns nothing of it, and finds out late.
+        unknown = [topic for topic in options.read if not self._consumer.partitions_for_topic(topic)]
+        if unknown:
+            self.close()
+            raise UnknownTopicOrPartitionError(unknown[0])
+        self._rebalanced = _Rebalanced(self._consumer)
+        self._consumer.subscribe(topics=list(options.read), listener=self._rebalanced)
+        self._next: dict[Place, int] = {}  # of those that are read
+
+    def poll(self, seconds: float) -> list[Polled]:
+        try:
+            found = self._consumer.poll(int(seconds * 1000))
+        except OffsetOutOfRangeError as error:
+            raise OutOfRange({(each.topic, each.partition): at for each, at in error.args[0].items()}) from error
+        polled = []
+        for each, records in found.items():
+            place = (each.topic, each.partition)
+            through = self._next[place] = records[-1].offset + 1
+            polled.append(Polled(place, columns_of(records), [r.value is not None for r in records], through))
+        return polled + self._passed()
+
+    def _passed(self) -> list[Polled]:
+        """Partitions that went on over positions that hold nothing: markers, or what was compacted away."""
+        polled = []
+        paused = self._consumer.paused()
+        for place, known in self._next.items():
+            each = TopicPartition(*place)
+            if each in paused or each not in self._consumer.assignment():
+                continue
+            position = self._consumer.position(each, timeout_ms=0)
+            if position is not None and position > known:
+                self._next[place] = position
+                polled.append(Polled(place, Records([], [], [], [], []), [], position))
+        return polled
+
+    def assigned(self) -> tuple[set[Place], set[Place]]:
+        places = {(each.topic, each.partition) for each in self._consumer.assignment()}
+        fresh, self._rebalanced.fresh = self._rebalanced.fresh & places, set()
+        for place in [place for place in self._next if place not in places or place in fresh]:
+            del self._next[place]
+        return places, fresh
+
+    def seek(self, place: Place, position: int) -> None:
+        self._consumer.seek(TopicPartition(*place), position)
+        self._next[place] = position
+
+    def pause(self, places: Collection[Place]) -> None:
+        self._consumer.pause(*self._held(places))
+
+    def resume(self, places: Collection[Place]) -> None:
+        self._consumer.resume(*self._held(places))
+
+    def _held(self, places: Collection[Place]) -> list[Any]:
+        assignment = self._consumer.assignment()
+        return [each for place in places if (each := TopicPartition(*place)) in assignment]
+
+    def commit(self, positions: Mapping[Place, int]) -> None:
+        offsets = {TopicPartition(*place): OffsetAndMetadata(at, "", -1) for place, at in positions.items()}
+        self._consumer.commit(offsets, timeout_ms=COMMIT_WITHIN)
+
+    def committed(self, place: Place) -> int | None:
+        found: int | None = self._consumer.committed(TopicPartition(*place))
+        return found
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._consumer.close(autocommit=False, timeout_ms=COMMIT_WITHIN)

@@ -1,0 +1,222 @@
+"""The thread of a group's member: polls, and does what it is asked between two polls.
+
+It lives as long as one membership: when the client raises, it ends and says why, and another one is begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+from ...sdk.model.errors import NotConnected
+from ...stores.log.kafka_client import Place
+from ...stores.log.kafka_errors import explained
+from .kafka_member import Member, MemberOptions, OutOfRange, Polled
+from .kafka_members import member_of
+
+#: Seconds that a poll waits when nothing comes; while something is paused less, since it may go on any moment.
+POLL_WAIT = 0.05
+PAUSED_WAIT = 0.01
+#: Seconds between commits to the group.
+COMMIT_EVERY = 1.0
+#: Polls that may be under way to the event loop.
+AHEAD = 2
+#: Seconds that leaving the group may take.
+END_WITHIN = 10.0
+
+A = TypeVar("A")
+
+
+class Listener(Protocol):
+    """Whoever began the session hears of it in the event loop.
+
+    arrived   what polls brought, each with the generation that `seek` was given
+    assigned  what the group gives this member now
+    failed    some partitions must be opened again; or (None) the session is over
+    """
+
+    def arrived(self, session: KafkaSession, polled: list[tuple[Polled, int]]) -> None: ...
+
+    def assigned(self, session: KafkaSession, share: frozenset[Place]) -> None: ...
+
+    def failed(self, session: KafkaSession, why: str, places: Iterable[Place] | None) -> None: ...
+
+
+class KafkaSession:
+    """Invariants: `_at` has the partitions that are fetched, each with the position that comes next, `_generations` the
+    same ones; `full` is replaced by the event loop and read by the thread, which pauses what is in it."""
+
+    def __init__(self, options: MemberOptions, listener: Listener) -> None:
+        self.full: frozenset[Place] = frozenset()
+        self.settled: dict[Place, int] = {}  # what the group is to know; written by the event loop
+        self._options = options
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._questions: queue.SimpleQueue[tuple[Callable[[Member], Any], asyncio.Future[Any]]] = queue.SimpleQueue()
+        self._ahead = threading.Semaphore(AHEAD)
+        self._ending = threading.Event()
+        self._over = ""
+        self._at: dict[Place, int] = {}
+        self._generations: dict[Place, int] = {}
+        self._paused: set[Place] = set()
+        self._share: frozenset[Place] | None = None
+        self._told: dict[Place, int] = {}
+        self._commit_at = 0.0
+        self._thread = threading.Thread(target=self._run, name=f"kafka-{options.group}", daemon=True)
+
+    def start(self) -> None:
+        """Joins the group, in the thread."""
+        self._thread.start()
+
+    async def ask(self, question: Callable[[Member], A]) -> A:
+        """The answer of a blocking call in the thread. Raises NotConnected when the session is over, or the client's
+        error as such."""
+        if self._over:
+            raise NotConnected(self._over)
+        future: asyncio.Future[A] = self._loop.create_future()
+        self._questions.put((question, future))
+        return await future
+
+    async def end(self) -> None:
+        """Commits what is settled and leaves the group."""
+        self._ending.set()
+        await self._loop.run_in_executor(None, self._thread.join, END_WITHIN)
+
+    # In the thread.
+
+    def seek(self, member: Member, place: Place, position: int, generation: int) -> None:
+        """Fetches a partition from there on, as soon as it is not full."""
+        if place not in (self._share or ()):
+            raise NotConnected(f"partition {place} was taken away")
+        member.seek(place, position)
+        member.pause([place])
+        self._paused.add(place)
+        self._at[place], self._generations[place] = position, generation
+
+    def _run(self) -> None:
+        member: Member | None = None
+        why = "the group was left"
+        try:
+            member = member_of(self._options)
+            while not self._ending.is_set():
+                self._turn(member)
+        except Exception as error:
+            why = explained(self._options.where, error)
+            self._tell(self._listener.failed, why, None)
+        finally:
+            self._over = why
+            if member is not None:
+                self._leave(member)
+            self._refuse(why)
+
+    def _turn(self, member: Member) -> None:
+        while not self._questions.empty():
+            self._answer(member, *self._questions.get())
+        self._pause_and_resume(member)
+        self._commit(member)
+        try:
+            polled = member.poll(PAUSED_WAIT if self._paused else POLL_WAIT)
+        except OutOfRange as error:
+            for place in error.positions:
+                self._forget(place)
+            why = f"{self._options.where}: retention passed position {min(error.positions.values())}"
+            self._tell(self._listener.failed, why, list(error.positions))
+            polled = []
+        self._look_at_share(member)
+        arrived = [(each, self._generations[each.place]) for each in polled if each.place in self._generations]
+        if arrived:
+            self._at.update((each.place, each.through) for each, _ in arrived)
+            while not self._ahead.acquire(timeout=0.5):
+                if self._ending.is_set():
+                    return
+            self._loop.call_soon_threadsafe(self._deliver, arrived)
+
+    def _deliver(self, arrived: list[tuple[Polled, int]]) -> None:
+        """In the event loop."""
+        self._listener.arrived(self, arrived)
+        self._ahead.release()
+
+    def _answer(self, member: Member, question: Callable[[Member], Any], future: asyncio.Future[Any]) -> None:
+        try:
+            answer = question(member)
+        except Exception as error:
+            refusal = error if isinstance(error, NotConnected) else NotConnected(explained(self._options.where, error))
+            self._loop.call_soon_threadsafe(_refused, future, refusal)
+        else:
+            self._loop.call_soon_threadsafe(_answered, future, answer)
+
+    def _pause_and_resume(self, member: Member) -> None:
+        full = self.full
+        stop = [place for place in self._at if place in full and place not in self._paused]
+        go = [place for place in self._at if place not in full and place in self._paused]
+        if stop:
+            member.pause(stop)
+            self._paused.update(stop)
+        if go:
+            member.resume(go)
+            self._paused.difference_update(go)
+
+    def _look_at_share(self, member: Member) -> None:
+        """What was taken away is read no further; what was taken and given back goes on from where it was."""
+        places, fresh = member.assigned()
+        for place in [place for place in self._at if place not in places]:
+            self._forget(place)
+        for place in fresh:
+            if place in self._at:
+                member.seek(place, self._at[place])
+                member.pause([place])
+                self._paused.add(place)
+        share = frozenset(places)
+        if share != self._share:
+            self._share = share
+            self._tell(self._listener.assigned, share)
+
+    def _forget(self, place: Place) -> None:
+        self._at.pop(place, None)
+        self._generations.pop(place, None)
+        self._paused.discard(place)
+
+    def _commit(self, member: Member, *, now: bool = False) -> None:
+        if not now and time.monotonic() < self._commit_at:
+            return
+        news = {place: at for place, at in dict(self.settled).items() if self._told.get(place) != at}
+        if news:
+            self._commit_at = time.monotonic() + COMMIT_EVERY
+            try:
+                member.commit(news)
+            except Exception:
+                return  # a rebalance, or the coordinator moves: it is said again; our own checkpoint is what counts
+            self._told.update(news)
+
+    def _leave(self, member: Member) -> None:
+        try:
+            self._commit(member, now=True)
+            member.close()
+        except Exception as error:
+            self._over = explained(self._options.where, error)
+
+    def _refuse(self, why: str) -> None:
+        while not self._questions.empty():
+            _, future = self._questions.get()
+            self._call(_refused, future, NotConnected(why))
+
+    def _tell(self, hear: Callable[..., None], *what: object) -> None:
+        self._call(hear, self, *what)
+
+    def _call(self, function: Callable[..., None], *what: object) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *what)
+
+
+def _answered(future: asyncio.Future[Any], answer: object) -> None:
+    if not future.done():
+        future.set_result(answer)
+
+
+def _refused(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

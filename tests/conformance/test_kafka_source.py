@@ -1,0 +1,125 @@
+"""The Kafka source obeys the laws of stream sources, on a real broker, with either client, with one partition and with
+three; and says in plain words what a broker does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+
+import pytest
+
+from tailrace.stores.log.kafka import KafkaLog
+from tailrace.stores.log.kafka_options import KafkaOptions
+from tailrace.stores.log.log import Record
+from tailrace.tailers.sources.kafka import KafkaSourceOptions
+from tailrace.tailers.sources.kafka_group import KafkaGroup
+from tailrace.testing.conformance.source import StreamSourceLaws
+
+CLIENTS = ("kafka-python", "confluent")
+
+
+class Whole:
+    """A group's only member, and all of its partitions as one source."""
+
+    def __init__(self, options, partitions):
+        self.group = KafkaGroup(options)
+        self.capabilities = self.group.capabilities
+        self._count = partitions
+        self._parts = {}
+        self._open = False
+
+    async def open(self, positions):
+        if self._open:
+            return
+        await self.group.open()
+        names = frozenset()
+        async with asyncio.timeout(20):
+            while len(names) < self._count:
+                names = await self.group.changed(names)
+        self._parts = {name: self.group.partition(name) for name in sorted(names)}
+        for part in self._parts.values():
+            await part.open(positions)
+        self._open = True
+
+    async def read(self, limit, max_bytes, timeout):
+        end = time.monotonic() + timeout
+        while self._open:
+            for part in self._parts.values():
+                if found := await part.read(limit, max_bytes, 0):
+                    return found
+            if time.monotonic() > end:
+                return []
+            await asyncio.sleep(0.01)
+        return []
+
+    async def reread(self, partition, positions):
+        return await self._parts[partition].reread(partition, positions)
+
+    async def ends(self):
+        found = {}
+        for part in self._parts.values():
+            found |= await part.ends()
+        return found
+
+    async def close(self):
+        self._open = False
+        for part in self._parts.values():
+            await part.close()
+        await self.group.close()
+
+
+class Bench:
+    def __init__(self, kafka, client, partitions):
+        self.topic = f"source-{uuid.uuid4().hex[:10]}"
+        self.partitions = partitions
+        self.options = KafkaSourceOptions(
+            bootstrap_servers=kafka, client=client, topic=self.topic, group=self.topic, session_timeout=6
+        )
+        self.log = KafkaLog(KafkaOptions(bootstrap_servers=kafka), prefix="")
+        self.sources = []
+        self.turn = 0
+
+    def source(self):
+        self.sources.append(Whole(self.options, self.partitions))
+        return self.sources[-1]
+
+    async def put(self, payloads):
+        for payload in payloads:
+            await self.log.append(self.topic, self.turn % self.partitions, [Record(payload)])
+            self.turn += 1
+
+    async def close(self):
+        for source in self.sources:
+            await source.close()
+        await self.log.close()
+
+
+class Laws(StreamSourceLaws):
+    client = ""
+    partitions = 1
+
+    @pytest.fixture
+    async def bench(self, kafka):
+        bench = Bench(kafka, self.client, self.partitions)
+        await bench.log.create(bench.topic, self.partitions)
+        yield bench
+        await bench.close()
+
+
+class TestKafkaSource(Laws):
+    client = "kafka-python"
+
+
+class TestKafkaSourceOfThreePartitions(Laws):
+    client = "kafka-python"
+    partitions = 3
+
+
+class TestKafkaSourceOnConfluent(Laws):
+    client = "confluent"
+
+
+class TestKafkaSourceOfThreePartitionsOnConfluent(Laws):
+    client = "confluent"
+    partitions = 3

@@ -1,0 +1,259 @@
+"""A tailer over a topic: partitions come and go while it runs, each with an owner of its own, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from tailrace.sdk.model.drop import Cause
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.workload import Ended
+from tailrace.stores.log.kafka import KafkaLog
+from tailrace.stores.log.kafka_options import KafkaOptions
+from tailrace.stores.log.log import Record
+
+
+class Topic:
+    """A topic with a name that nobody else has, its group, and what goes into it."""
+
+    def __init__(self, kafka):
+        self.bootstrap = kafka
+        self.name = f"orders-{uuid.uuid4().hex[:8]}"
+        self.log = KafkaLog(KafkaOptions(bootstrap_servers=kafka), prefix="")
+
+    def source(self, **more):
+        keys = {"kind": "kafka", "bootstrap_servers": self.bootstrap, "topic": self.name, "group": self.name}
+        return keys | {"session_timeout": "6s", "release_within": "2s"} | more
+
+    async def put(self, partition, payloads, headers=()):
+        await self.log.append(self.name, partition, [Record(payload, "", headers) for payload in payloads])
+
+    async def committed(self, partition):
+        """What the group knows, as any lag tool would see it."""
+
+        def look():
+            consumer = KafkaConsumer(bootstrap_servers=self.bootstrap, group_id=self.name)
+            try:
+                return consumer.committed(TopicPartition(self.name, partition))
+            finally:
+                consumer.close()
+
+        return await asyncio.to_thread(look)
+
+
+@pytest.fixture
+async def topic(kafka):
+    topic = Topic(kafka)
+    yield topic
+    await topic.log.close()
+
+
+def numbered(count, first=0):
+    return [b"%d" % n for n in range(first, first + count)]
+
+
+def ran(scheduler):
+    return sorted(int(payload) for flight in scheduler.flights for payload in flight.payloads)
+
+
+@pytest.mark.parametrize("client", ["kafka-python", "confluent"])
+async def test_a_topic_is_done_once_and_its_group_knows(topic, start, scheduler, eventually, client):
+    # Given a topic of three partitions with headers
+    await topic.log.create(topic.name, 3)
+    for partition in range(3):
+        await topic.put(partition, numbered(20, partition * 20), (("traceparent", "00-1-2-01"),))
+    scheduler.allow("f")
+    # When a tailer reads it
+    tailer = await start(source=topic.source(client=client), function="f")
+    await eventually(lambda: tailer.overview().settled == 60, 30)
+    # Then each item ran once, with its headers, and the group's own offsets say so
+    assert ran(scheduler) == list(range(60))
+    (extra,) = {flight.extras[0].headers for flight in scheduler.flights}
+    assert extra == (("traceparent", "00-1-2-01"),)
+    await tailer.stop()
+    assert [await topic.committed(partition) for partition in range(3)] == [20, 20, 20]
+    # And another tailer goes on from there
+    await topic.put(0, numbered(5, 60))
+    again = await start(source=topic.source(client=client), function="f")
+    await eventually(lambda: again.overview().settled == 5, 30)
+    assert ran(scheduler) == list(range(65))
+
+
+async def test_partitions_move_to_a_second_tailer_and_back(topic, start, scheduler, eventually):
+    # Given a tailer with four partitions
+    await topic.log.create(topic.name, 4)
+    for partition in range(4):
+        await topic.put(partition, numbered(25, partition * 25))
+    scheduler.allow("f")
+    first = await start(source=topic.source(), function="f")
+    await eventually(lambda: first.overview().settled == 100, 30)
+    # When a second one joins the group, it gets two of them, by their rows
+    second = await start(source=topic.source(), function="f")
+    await eventually(lambda: len(first._pump.pumps) == 2 == len(second._pump.pumps), 30)
+    for partition in range(4):
+        await topic.put(partition, numbered(25, 100 + partition * 25))
+    await eventually(lambda: first.overview().settled + second.overview().settled == 200, 30)
+    assert second.overview().settled == 50
+    # And when it leaves, the first one has all of them again
+    await second.stop()
+    for partition in range(4):
+        await topic.put(partition, numbered(25, 200 + partition * 25))
+    await eventually(lambda: first.overview().settled == 250, 30)
+    # Then nothing was lost and nothing ran twice
+    assert ran(scheduler) == list(range(300))
+
+
+async def test_a_failed_item_does_not_hold_the_group_back_and_one_in_flight_does(
+    topic, start, scheduler, parking, eventually
+):
+    # Given a topic of which one item fails and one does not end
+    await topic.put(0, numbered(30))
+    scheduler.allow("f")
+    ends = {b"7": Ended(Outcome.RETRY, "boom"), b"20": None}
+    scheduler.decide = lambda flight, index: ends.get(flight.payloads[index], Ended(Outcome.SUCCESS))
+    tailer = await start(source=topic.source(), function="f")
+    # When all others are done
+    await eventually(lambda: tailer.overview().settled == 28 and tailer.overview().parked == 1, 30)
+    # Then the checkpoint waits at the one, and what is done above it is not run again
+    await tailer.stop()
+    assert await topic.committed(0) == 20
+    scheduler.flights.clear()
+    scheduler.decide = lambda flight, index: Ended(Outcome.SUCCESS)
+    again = await start(source=topic.source(), function="f")
+    await eventually(lambda: again.overview().settled == 1, 30)
+    assert ran(scheduler) == [20]
+
+
+async def test_partitions_that_are_added_are_read(topic, start, scheduler, eventually):
+    await topic.put(0, numbered(5))
+    scheduler.allow("f")
+    tailer = await start(source=topic.source(), function="f")
+    await eventually(lambda: tailer.overview().settled == 5, 30)
+    await topic.put(1, numbered(5, 5))
+    await eventually(lambda: tailer.overview().settled == 10, 40)
+
+
+async def test_markers_and_aborted_records_are_passed(topic, start, scheduler, eventually):
+    # Given a transaction that was aborted, and one that was not
+    await topic.log.create(topic.name, 1)
+
+    def produce():
+        producer = KafkaProducer(bootstrap_servers=topic.bootstrap, transactional_id=topic.name)
+        producer.init_transactions()
+        for payloads, end in (
+            (numbered(3, 100), producer.abort_transaction),
+            (numbered(3), producer.commit_transaction),
+        ):
+            producer.begin_transaction()
+            for payload in payloads:
+                producer.send(topic.name, payload, partition=0)
+            producer.flush()
+            end()
+        producer.close()
+
+    await asyncio.to_thread(produce)
+    scheduler.allow("f")
+    # When it is read
+    tailer = await start(source=topic.source(), function="f")
+    await eventually(lambda: tailer.overview().settled == 3, 30)
+    # Then only what was committed ran, and the frontier has passed the markers: 3 + 1 + 3 + 1 positions
+    assert ran(scheduler) == [0, 1, 2]
+    await eventually(lambda: tailer.audits()[0].end == 8, 30)
+    await tailer.stop()
+    assert await topic.committed(0) == 8
+
+
+@pytest.mark.parametrize("tombstones", ["deliver", "skip"])
+async def test_tombstones_are_delivered_or_skipped_as_the_file_says(topic, start, scheduler, eventually, tombstones):
+    await topic.log.create(topic.name, 1)
+
+    def produce():
+        producer = KafkaProducer(bootstrap_servers=topic.bootstrap)
+        for key, value in ((b"a", b"1"), (b"a", None), (b"b", b"2")):
+            producer.send(topic.name, value, key, partition=0)
+        producer.close()
+
+    await asyncio.to_thread(produce)
+    scheduler.allow("f")
+    tailer = await start(source=topic.source(tombstones=tombstones), function="f")
+    await eventually(lambda: tailer.overview().settled == (3 if tombstones == "deliver" else 2), 30)
+    payloads = [payload for flight in scheduler.flights for payload in flight.payloads]
+    assert payloads == ([b"1", b"", b"2"] if tombstones == "deliver" else [b"1", b"2"])
+    if tombstones == "deliver":
+        (headers,) = {extra.headers for flight in scheduler.flights for extra in flight.extras.values()}
+        assert headers == (("kafka.tombstone", "1"),)
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_what_retention_took_stops_the_tailer_unless_its_file_allows_it(
+    topic, start, scheduler, stores, eventually, allowed
+):
+    # Given a tailer that did ten of thirty items, after which the topic lost twenty
+    await topic.put(0, numbered(10))
+    scheduler.allow("f")
+    keys = {"source": topic.source(), "function": "f"} | ({"allow_loss": ["retention"]} if allowed else {})
+    tailer = await start(**keys)
+    await eventually(lambda: tailer.overview().settled == 10, 30)
+    await tailer.stop()
+    await topic.put(0, numbered(20, 10))
+    await topic.log.trim(topic.name, 0, 20)
+    # When it starts again
+    again = await start(**keys)
+    if not allowed:
+        await eventually(lambda: again.overview().state == "failed", 30)
+        assert "allow_loss: [retention]" in again.overview().detail and "10 to 19" in again.overview().detail
+        return
+    # Then what is lost is counted and noted, and the rest is done
+    await eventually(lambda: again.overview().settled == 10, 30)
+    assert again.overview().lost == 10
+    (drop,) = await stores.drops.within("t", f"{topic.name}-0", 0, 30)
+    assert (drop.first, drop.last, drop.cause) == (10, 19, Cause.RETENTION)
+
+
+async def test_a_new_tailer_goes_on_where_the_group_was(topic, start, scheduler, eventually):
+    # Given a group that some other consumer has used up to 12
+    await topic.put(0, numbered(20))
+
+    def consume():
+        consumer = KafkaConsumer(
+            topic.name, bootstrap_servers=topic.bootstrap, group_id=topic.name, auto_offset_reset="earliest"
+        )
+        while not (records := consumer.poll(1000, max_records=12)):
+            pass
+        assert sum(map(len, records.values())) == 12
+        consumer.commit()
+        consumer.close(autocommit=False)
+
+    await asyncio.to_thread(consume)
+    scheduler.allow("f")
+    tailer = await start(source=topic.source(), function="f")
+    await eventually(lambda: tailer.overview().settled == 8, 30)
+    assert ran(scheduler) == list(range(12, 20))
+
+
+async def test_a_topic_that_is_not_there_is_named_and_read_when_it_comes(topic, start, scheduler, eventually):
+    scheduler.allow("f")
+    tailer = await start(source=topic.source(), function="f")
+    await eventually(lambda: "create it" in tailer.overview().detail, 30)
+    assert tailer.overview().state == "disconnected" and topic.name in tailer.overview().detail
+    await topic.put(0, numbered(3))
+    await eventually(lambda: tailer.overview().settled == 3, 40)
+
+
+async def test_a_deleted_topic_is_named(topic, start, scheduler, eventually):
+    await topic.put(0, numbered(3))
+    scheduler.allow("f")
+    tailer = await start(source=topic.source(), function="f")
+    await eventually(lambda: tailer.overview().settled == 3, 30)
+
+    def delete():
+        admin = KafkaAdminClient(bootstrap_servers=topic.bootstrap)
+        admin.delete_topics([topic.name])
+        admin.close()
+
+    await asyncio.to_thread(delete)
+    await eventually(lambda: "does not exist" in tailer.overview().detail, 40)
