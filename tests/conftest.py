@@ -6,10 +6,10 @@ from pathlib import Path
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
-from servers.kafka import kafka, own_kafka
+from servers.kafka import guarded_kafka, kafka, own_kafka
 from servers.redis import own_redis, redis_server
 
-__all__ = ["kafka", "own_kafka", "own_redis", "redis_server"]
+__all__ = ["guarded_kafka", "kafka", "own_kafka", "own_redis", "redis_server"]
 
 #: How long an example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("tailrace", deadline=None)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka import KafkaError as Code
@@ -19,6 +18,7 @@ from .kafka_options import KafkaOptions
 from .kafka_records import headers_of, text_of, to_kafka
 from .log import Bounds, Records
 
+T = TypeVar("T")
 #: Milliseconds that the broker keeps a request for records that are not there yet.
 FETCH_WAIT = 100
 
@@ -27,8 +27,6 @@ MOVING = {Code.NOT_LEADER_FOR_PARTITION, Code.LEADER_NOT_AVAILABLE, Code.UNKNOWN
 
 #: Its types say less than its documentation.
 admin: Any = _admin
-
-_log = logging.getLogger("tailrace.kafka")
 
 
 def settings_of(options: KafkaOptions) -> dict[str, Any]:
@@ -42,7 +40,7 @@ def settings_of(options: KafkaOptions) -> dict[str, Any]:
         "topic.metadata.refresh.interval.ms": 60_000,
         "topic.metadata.refresh.fast.interval.ms": 50,
         "topic.metadata.propagation.max.ms": 1000,
-        "logger": _log,
+        "log_level": 2,  # one cause is many lines there, again and again while a broker is away
     }
     if options.security.startswith("sasl"):
         settings["sasl.mechanism"] = options.mechanism
@@ -247,10 +245,27 @@ class ConfluentLooker:
 
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = options.request_timeout
-        self._admin = admin.AdminClient(settings_of(options))
+        self._why: Any = None
+        self._admin = admin.AdminClient(settings_of(options) | {"error_cb": self._heard})
+
+    def _heard(self, error: Any) -> None:
+        """Why it cannot connect; that all brokers are away is a consequence."""
+        if error.code() != Code._ALL_BROKERS_DOWN or self._why is None:
+            self._why = error
+
+    def _asked(self, call: Callable[[], T]) -> T:
+        """The answer of a call; an error that only says that time ran out is told with what was behind it."""
+        self._why = None
+        try:
+            return call()
+        except KafkaException as error:
+            self._admin.poll(0)
+            if self._why is not None and error.args[0].code() in (Code._TIMED_OUT, Code._TRANSPORT):
+                raise KafkaException(self._why) from error
+            raise
 
     def topics(self) -> list[str]:
-        return list(self._admin.list_topics(timeout=self._timeout).topics)
+        return list(self._asked(lambda: self._admin.list_topics(timeout=self._timeout)).topics)
 
     def partitions(self, topics: Sequence[str]) -> dict[str, int]:
         if not topics:
@@ -259,7 +274,7 @@ class ConfluentLooker:
         described = self._admin.describe_topics(Topics(list(topics)), request_timeout=self._timeout)
         for topic, future in described.items():
             try:
-                found[topic] = len(future.result().partitions)
+                found[topic] = len(self._asked(future.result).partitions)
             except KafkaException as error:
                 if error.args[0].code() != Code.UNKNOWN_TOPIC_OR_PART:
                     raise
@@ -299,7 +314,7 @@ class ConfluentLooker:
         while True:
             found = self._admin.list_offsets(asked, request_timeout=self._timeout)
             try:
-                return {(each.topic, each.partition): int(future.result().offset) for each, future in found.items()}
+                return {(each.topic, each.partition): self._asked(at.result).offset for each, at in found.items()}
             except KafkaException as error:  # a topic just made, or a leader that just changed, is not known at once
                 if error.args[0].code() not in MOVING or time.monotonic() > limit:
                     raise

@@ -19,6 +19,7 @@ with warnings.catch_warnings():
 from .kafka_client import MAX_MESSAGE, Append, Fetch, Place
 from .kafka_options import KafkaOptions
 from .kafka_records import headers_of, text_of, to_kafka
+from .kafka_words import listen, telling
 from .log import Bounds, Records
 
 #: Partitions that a reader keeps open at once; those read longest ago are closed first.
@@ -29,6 +30,15 @@ POLL = 4096
 FETCH_WAIT = 100
 BATCH_BYTES = 1 << 19
 UNKNOWN_TOPIC = 3
+
+
+def made(make: Callable[..., Any], **settings: Any) -> Any:
+    """A consumer, a producer or an admin client; an error says why it cannot connect."""
+    listen()
+    try:
+        return make(**settings)
+    except Exception as error:
+        raise telling(error) from error
 
 
 def settings_of(options: KafkaOptions) -> dict[str, Any]:
@@ -90,7 +100,8 @@ class PythonWriter:
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = options.request_timeout
         milliseconds = int(options.request_timeout * 1000)
-        self._producer = KafkaProducer(
+        self._producer = made(
+            KafkaProducer,
             **settings_of(options) | {"request_timeout_ms": milliseconds // 2},
             acks="all",
             enable_idempotence=True,
@@ -146,7 +157,7 @@ class PythonReader:
 
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = options.request_timeout
-        self._consumer = KafkaConsumer(group_id=None, **consumer_settings(options))
+        self._consumer = made(KafkaConsumer, group_id=None, **consumer_settings(options))
         self._next: OrderedDict[Place, int] = OrderedDict()
         self._left: dict[Place, list[Any]] = {}
         self._ends: dict[Place, int] = {}
@@ -269,8 +280,8 @@ class PythonLooker:
 
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = int(options.request_timeout * 1000)
-        self._admin = KafkaAdminClient(**settings_of(options))
-        self._consumer = KafkaConsumer(group_id=None, **consumer_settings(options))
+        self._admin = made(KafkaAdminClient, **settings_of(options))
+        self._consumer = made(KafkaConsumer, group_id=None, **consumer_settings(options))
 
     def topics(self) -> list[str]:
         return [str(name) for name in self._admin.list_topics()]

@@ -11,7 +11,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 
 from ...stores.log.kafka_client import Place
-from ...stores.log.kafka_python import columns_of, consumer_settings
+from ...stores.log.kafka_python import columns_of, consumer_settings, made
 from ...stores.log.log import Records
 from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOptions, OutOfRange, Polled
 
@@ -40,7 +40,8 @@ class PythonMember:
     """See kafka_member.py."""
 
     def __init__(self, options: MemberOptions) -> None:
-        self._consumer = KafkaConsumer(
+        self._consumer = made(
+            KafkaConsumer,
             **consumer_settings(options) | {"max_poll_records": POLL_RECORDS, "max_partition_fetch_bytes": POLL_BYTES},
             group_id=options.group,
             group_instance_id=options.group_instance_id or None,

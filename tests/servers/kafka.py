@@ -90,7 +90,7 @@ class KafkaNode:
             properties[f"{topic}.num.partitions"] = "4"
         for topic in ("transaction.state.log", "share.coordinator.state.topic"):
             properties[f"{topic}.min.isr"] = isr
-        properties |= settings
+        properties |= {name: value.format(node=self) for name, value in settings.items()}
         lines = "".join(f"{name}={value}\n" for name, value in properties.items())
         (self.folder / "server.properties").write_text(lines)
         (self.folder / "log4j2.properties").write_text(LOGGING)
@@ -147,7 +147,8 @@ class KafkaNode:
 
 
 class KafkaCluster:
-    """Nodes of our own, one or three; `settings` go into every server.properties. Raises NoKafka without jars."""
+    """Nodes of our own, one or three; `settings` go into every server.properties, and may name what a node has, such
+    as {node.proxied}. Raises NoKafka without jars."""
 
     def __init__(self, folder: Path, nodes: int = 1, settings: dict[str, str] | None = None) -> None:
         self._folder = folder
@@ -217,6 +218,30 @@ def own_kafka(tmp_path: Path) -> Iterator[KafkaCluster]:
     except NoKafka as error:
         none_to_be_had("a Kafka broker that is killed", f"{error}: {HOW}")
     with KafkaCluster(tmp_path / "kafka") as cluster:
+        yield cluster
+
+
+#: A second listener that asks who is there, and an authorizer: `reader` may read nothing, `owner` everything. Whoever
+#: comes to the plain listener is nobody, and may do all.
+GUARDED = {
+    "listener.security.protocol.map": "PLAIN:PLAINTEXT,PROXIED:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "advertised.listeners": "PLAIN://{node.plain},PROXIED://{node.proxied}",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.proxied.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'user_owner="secret-of-owner" user_reader="secret-of-reader";',
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:owner",
+}
+
+
+@pytest.fixture(scope="module")
+def guarded_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    """A broker for one file of tests, with users and ACLs; see GUARDED."""
+    try:
+        jars()
+    except NoKafka as error:
+        none_to_be_had("a Kafka broker with users", f"{error}: {HOW}")
+    with KafkaCluster(tmp_path_factory.mktemp("kafka") / "nodes", settings=GUARDED) as cluster:
         yield cluster
 
 

@@ -1,0 +1,123 @@
+"""What a broker refuses is a state of the tailer, in words that say what to do; and it goes on by itself when that is
+mended."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import pytest
+from confluent_kafka import Producer
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+from tailrace.stores.log.kafka import KafkaLog
+from tailrace.stores.log.kafka_options import KafkaOptions
+from tailrace.stores.log.log import Record
+
+CLIENTS = pytest.mark.parametrize("client", ["kafka-python", "confluent"])
+
+
+@pytest.fixture
+def name():
+    return f"orders-{uuid.uuid4().hex[:8]}"
+
+
+def source(bootstrap, name, **more):
+    keys = {"kind": "kafka", "bootstrap_servers": bootstrap, "topic": name, "group": name}
+    return keys | {"session_timeout": "6s", "request_timeout": "2s"} | more
+
+
+async def fill(bootstrap, name, count=3):
+    log = KafkaLog(KafkaOptions(bootstrap_servers=bootstrap), prefix="")
+    await log.append(name, 0, [Record(b"%d" % n) for n in range(count)])
+    await log.close()
+
+
+@CLIENTS
+async def test_a_broker_that_does_not_answer(start, scheduler, eventually, name, client):
+    scheduler.allow("f")
+    tailer = await start(source=source("127.0.0.1:1", name, client=client), function="f")
+    await eventually(lambda: "bootstrap_servers" in tailer.overview().detail, 20)
+    assert tailer.overview().state == "disconnected" and "127.0.0.1:1" in tailer.overview().detail
+
+
+@CLIENTS
+async def test_credentials_that_are_refused(guarded_kafka, start, scheduler, eventually, name, client):
+    (node,) = guarded_kafka.nodes
+    keys = {"security": "sasl_plaintext", "username": "owner", "password": "a-wrong-one", "client": client}
+    scheduler.allow("f")
+    tailer = await start(source=source(node.proxied, name, **keys), function="f")
+    await eventually(lambda: '"password"' in tailer.overview().detail, 40)
+    assert tailer.overview().state == "disconnected" and "a-wrong-one" not in tailer.overview().detail
+
+
+@CLIENTS
+async def test_a_topic_that_may_not_be_read(guarded_kafka, start, scheduler, eventually, name, client):
+    (node,) = guarded_kafka.nodes
+    await fill(node.plain, name)
+    keys = {"security": "sasl_plaintext", "username": "reader", "password": "secret-of-reader", "client": client}
+    scheduler.allow("f")
+    tailer = await start(source=source(node.proxied, name, **keys), function="f")
+    await eventually(lambda: "grant the ACLs Read" in tailer.overview().detail, 30)
+    assert tailer.overview().state == "disconnected"
+
+
+async def test_a_user_that_may_reads(guarded_kafka, start, scheduler, eventually, name):
+    (node,) = guarded_kafka.nodes
+    await fill(node.plain, name)
+    keys = {"security": "sasl_plaintext", "username": "owner", "password": "secret-of-owner"}
+    scheduler.allow("f")
+    tailer = await start(source=source(node.proxied, name, **keys), function="f")
+    await eventually(lambda: tailer.overview().settled == 3, 30)
+
+
+@CLIENTS
+async def test_a_group_of_another_application(kafka, start, scheduler, eventually, name, client):
+    # Given a group whose members hand out partitions in another way
+    await fill(kafka, name)
+    other = KafkaConsumer(
+        bootstrap_servers=kafka,
+        group_id=name,
+        enable_auto_commit=False,
+        partition_assignment_strategy=[RangePartitionAssignor()],
+    )
+    assert other.partitions_for_topic(name) == {0}
+    other.subscribe([name])
+    polling = True
+
+    def poll():
+        while polling:
+            other.poll(100)
+        other.close()
+
+    thread = asyncio.create_task(asyncio.to_thread(poll))
+    try:
+        while not other.assignment():
+            await asyncio.sleep(0.05)
+        # When a tailer wants to join it
+        scheduler.allow("f")
+        tailer = await start(source=source(kafka, name, client=client), function="f")
+        # Then it says so
+        await eventually(lambda: "take another group" in tailer.overview().detail, 30)
+    finally:
+        polling = False
+        await thread
+    # And when the other one has left, it reads
+    await eventually(lambda: tailer.overview().settled == 3, 40)
+
+
+async def test_a_codec_that_is_not_installed(kafka, start, scheduler, eventually, name):
+    # Given records compressed as this client cannot read them (librdkafka can)
+    await fill(kafka, name, 1)
+    producer = Producer({"bootstrap.servers": kafka, "compression.type": "zstd"})
+    for n in range(20):
+        producer.produce(name, b"%d" % n * 200, partition=0)
+    assert producer.flush(10) == 0
+    scheduler.allow("f")
+    tailer = await start(source=source(kafka, name), function="f")
+    await eventually(lambda: "install its codec" in tailer.overview().detail, 30)
+    assert tailer.overview().state == "disconnected"
+    await tailer.stop()
+    again = await start(source=source(kafka, name, client="confluent"), function="f")
+    await eventually(lambda: again.overview().settled >= 20, 30)
