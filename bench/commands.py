@@ -16,7 +16,7 @@ def bench(
         typer.Option(
             "--scenario",
             metavar="NAME",
-            help="stream, queue, latency, memory, idle; all of these; outage, poison, frontier; faults, restarts.",
+            help="stream, queue, latency, memory, idle, all; outage, poison, frontier, kafka; faults, restarts.",
         ),
     ] = "all",
     items: Annotated[
@@ -32,6 +32,12 @@ def bench(
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIR", help="Keep data, journals and logs of faults and restarts.")
     ] = None,
+    kafka: Annotated[
+        str, typer.Option("--kafka", metavar="HOST:PORT", envvar="TAILRACE_BENCH_KAFKA", help="The broker of kafka.")
+    ] = "",
+    client: Annotated[
+        str, typer.Option("--client", metavar="NAME", help="What reads it: kafka-python or confluent.")
+    ] = "kafka-python",
     as_json: Json = False,
 ) -> None:
     """Measure this machine: real processes, the platform as you would run it. Exit code 1 when a bound is missed.
@@ -46,4 +52,4 @@ def bench(
         raise typer.Exit(break_it(FaultOptions(scenario, count, faults, seed, heartbeat, data, as_json)))
     from .run import Options, main
 
-    raise typer.Exit(main(Options(scenario, items, runs, as_json, plot)))
+    raise typer.Exit(main(Options(scenario, items, runs, as_json, plot, kafka, client)))

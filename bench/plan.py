@@ -38,6 +38,16 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("resumed_after_s", 60, "s", False, "after it: a tenth of what waited settled again"),
     ),
     "poison": (Asked("ratio", 0.9, "", True, "one item in 100 failing: healthy throughput, ratio"),),
+    "kafka-kafka-python": (
+        Asked("items_per_s", 30_000, "items/s", True, "Kafka, kafka-python: topic → no-op, settled"),
+        Asked("p50_ms", 10.0, "ms", False, "Kafka latency p50: append → start"),
+        Asked("p99_ms", 40.0, "ms", False, "Kafka latency p99"),
+    ),
+    "kafka-confluent": (
+        Asked("items_per_s", 40_000, "items/s", True, "Kafka, librdkafka: topic → no-op, settled"),
+        Asked("p50_ms", 10.0, "ms", False, "Kafka latency p50: append → start"),
+        Asked("p99_ms", 40.0, "ms", False, "Kafka latency p99"),
+    ),
     "frontier": (
         Asked("us_per_item", 2.0, "µs", False, "frontier, 1,000,000 outstanding: per settled item"),
         Asked("mb", 100, "MB", False, "frontier, 1,000,000 outstanding: memory"),

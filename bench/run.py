@@ -34,32 +34,38 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "frontier": (lambda folder, size, progress: failures.frontier(folder, int(size), progress), 1_000_000),
 }
 
+#: The scenario that needs a broker, and its usual size.
+KAFKA, KAFKA_ITEMS = "kafka", 400_000
+
 #: What `all` leaves out: scenarios of failing functions and of one rule alone.
-APART = ("outage", "poison", "frontier")
+APART = ("outage", "poison", "frontier", "kafka")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to run. `items` is items or seconds, as the scenario measures; None: its usual size."""
+    """What to run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the address
+    of a broker, `client` the library that reads it."""
 
     scenario: str
     items: float | None = None
     runs: int = 1
     as_json: bool = False
     plot: Path | None = None
+    kafka: str = ""
+    client: str = "kafka-python"
 
 
 def main(options: Options) -> int:
     """Runs and prints. Exit status 0 when every bound holds, 1 otherwise."""
     names = [name for name in SCENARIOS if name not in APART] if options.scenario == "all" else [options.scenario]
     for name in names:
-        if name not in SCENARIOS:
-            raise InvalidRequest(f"unknown scenario {name!r}: expected one of {', '.join(SCENARIOS)} or all")
+        if name not in (*SCENARIOS, KAFKA):
+            raise InvalidRequest(f"unknown scenario {name!r}: expected one of {', '.join([*SCENARIOS, KAFKA])} or all")
     figures = {name: _median_of(name, options) for name in names}
     rows = [
         Bar(asked.label, figures[name][asked.figure], asked.bound, asked.unit, asked.at_least)
         for name in names
-        for asked in ASKED[name]
+        for asked in ASKED[f"{name}-{options.client}" if name == KAFKA else name]
     ]
     if options.plot is not None:
         note = f"median of {options.runs} on this machine; the dashed line is what was asked"
@@ -73,7 +79,7 @@ def main(options: Options) -> int:
 
 def _median_of(name: str, options: Options) -> scenarios.Figures:
     """The median of each figure over the runs."""
-    scenario, usual = SCENARIOS[name]
+    scenario, usual = _with_kafka(options) if name == KAFKA else SCENARIOS[name]
     size = usual if options.items is None else options.items
     runs: list[scenarios.Figures] = []
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -88,6 +94,15 @@ def _median_of(name: str, options: Options) -> scenarios.Figures:
                 runs.append(asyncio.run(scenario(Path(folder), size, show)))
             progress.remove_task(task)
     return {figure: median([run[figure] for run in runs]) for figure in runs[0]}
+
+
+def _with_kafka(options: Options) -> tuple[Scenario, float]:
+    if not options.kafka:
+        raise InvalidRequest("this scenario needs a broker that runs: say where with --kafka HOST:PORT")
+    from .kafka import Broker
+
+    broker = Broker(options.kafka, options.client)
+    return (lambda folder, size, progress: broker.kafka(folder, int(size), progress)), KAFKA_ITEMS
 
 
 def _print(figures: dict[str, scenarios.Figures], rows: list[Bar]) -> None:

@@ -103,13 +103,13 @@ async def latency(folder: Path, seconds: float, progress: Progress) -> Figures:
             async def submit() -> None:
                 await client.submit("bench_start", sent=time.monotonic())
 
-            queued = await _paced(submit, seconds, starts_file, progress, "queue")
+            queued = await paced(submit, seconds, starts_file, progress, "queue")
         async with RemoteLog(platform.store_address) as log:
 
             async def append() -> None:
                 await log.append("starts", 0, [Record(f'{{"sent": {time.monotonic()!r}}}'.encode())])
 
-            logged = await _paced(append, seconds, starts_file, progress, "log")
+            logged = await paced(append, seconds, starts_file, progress, "log")
     finally:
         await platform.stop()
     return {
@@ -121,7 +121,7 @@ async def latency(folder: Path, seconds: float, progress: Progress) -> Figures:
     }
 
 
-async def _paced(
+async def paced(
     send: Callable[[], Coroutine[object, object, None]],
     seconds: float,
     starts_file: Path,

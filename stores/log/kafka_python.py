@@ -82,6 +82,16 @@ def consumer_settings(options: KafkaOptions) -> dict[str, Any]:
     }
 
 
+def poll(consumer: Any, seconds: float) -> Any:
+    """What a consumer has, by partition. All polls go through here, since kafka-python up to 3.0.12 at least keeps what
+    it had fetched of a paused partition until its slot for records is None, and leaves an empty set of records in it:
+    a partition that is resumed when no other one has anything new would never be heard of again."""
+    fetcher = consumer._fetcher
+    if not fetcher._next_partition_records:
+        fetcher._next_partition_records = None
+    return consumer.poll(int(seconds * 1000))
+
+
 def columns_of(records: Sequence[Any]) -> Records:
     """Records of one partition as columns."""
     cache: dict[tuple[object, ...], Any] = {}
@@ -224,7 +234,7 @@ class PythonReader:
         limit = time.monotonic() + self._timeout
         while missing:
             try:
-                polled = self._consumer.poll(50)
+                polled = poll(self._consumer, 0.05)
             except OffsetOutOfRangeError as error:  # trimmed away: from the start, then
                 for each, start in self._consumer.beginning_offsets(list(error.args[0])).items():
                     self._seek((each.topic, each.partition), start)

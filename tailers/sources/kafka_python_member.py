@@ -11,7 +11,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 
 from ...stores.log.kafka_client import Place
-from ...stores.log.kafka_python import columns_of, consumer_settings, made
+from ...stores.log.kafka_python import columns_of, consumer_settings, made, poll
 from ...stores.log.log import Records
 from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOptions, OutOfRange, Polled
 
@@ -62,7 +62,7 @@ class PythonMember:
 
     def poll(self, seconds: float) -> list[Polled]:
         try:
-            found = self._consumer.poll(int(seconds * 1000))
+            found = poll(self._consumer, seconds)
         except OffsetOutOfRangeError as error:
             raise OutOfRange({(each.topic, each.partition): at for each, at in error.args[0].items()}) from error
         polled = []
