@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -27,13 +26,13 @@ from ..sdk.source import StreamBatch
 from .durable import DurableWriter
 from .letters import unparkable
 from .mapping import Mapped
-from .parking import Parking
+from .parking import Parking, as_row_says
 from .partition import Partition, chosen
 from .pump import Counts
 from .registry import Environment
 from .rows import Home, RowChange, Rows, home_of
 from .rules import ledger
-from .rules.ledger import Find, Next, after_parking, found, parking, suspect
+from .rules.ledger import Find, Next, after_parking, found, parking, suspect, throttled
 from .rules.settlement import Action, History, Settlement
 
 #: How an item ended that was not run.
@@ -295,13 +294,24 @@ class Departures:
             self._over.add(change, 0, item.tag(fate))
 
     def count(self, item: Departing, history: History, not_before: float) -> None:
-        """An item that stays in its source: what it has behind it outlives this tailer. Then it may run again."""
+        """An item that stays in the stream that this tailer reads: what it has behind it, and the time (monotonic)
+        before which it must not start, outlive this tailer. Then it may run again."""
         one = (item.place,)
         item = item._replace(batch=chosen(item.batch, one), mapped=item.mapped.chosen(one), place=0)
-        home = Home(self._tailer, item.partition.name, item.position)
-        self._counting[home.partition, home.position] = item, not_before
-        row = suspect(item.row, home.position, history, tries=item.tries(item.ended.reason, self._clock.wall()))
-        self._counted.add(RowChange(home, item.row, row), 0, item.tag(Fate.DELAYED))
+        row, home = item.row, self._home(item)
+        due = self._clock.wall() + not_before - self._clock.monotonic() if not_before else 0.0
+        if item.place not in item.mapped.parked:
+            throttled_only = item.ended.outcome == Outcome.THROTTLED  # which is no attempt
+            tries = () if throttled_only else item.tries(item.ended.reason, self._clock.wall())
+            after = suspect(row, item.position, history, due=due, tries=tries)
+        elif home is not None and row is not None:
+            after = throttled(row, history, due)
+        else:  # parked by an older version: it has no row
+            self._tell_counted(item, not_before)
+            return
+        assert home is not None
+        self._counting[item.partition.name, item.position] = item, not_before
+        self._counted.add(RowChange(home, row, after), 0, item.tag(Fate.DELAYED))
 
     def _were_counted(self, tags: list[Tag]) -> None:
         for tag in tags:
@@ -361,7 +371,7 @@ class Departures:
                     going.append(leaving._replace(wanted=row))
                 elif step is Next.AGAIN and row is not None:
                     pending.append(leaving._replace(before=row, wanted=leaving.wanted._replace(n=row.n + 1)))
-        return [leaving._replace(parked=_as_row_says(leaving)) for leaving in going]
+        return [leaving._replace(parked=as_row_says(leaving.parked, leaving.wanted)) for leaving in going]
 
     async def _write_dead(self, items: list[tuple[DeadLetter, RowChange | None]]) -> None:
         await self._environment.dead_letters.add([letter for letter, _ in items])
@@ -382,19 +392,3 @@ class Departures:
     def _stored(self, tags: list[Tag]) -> None:
         self._counts.settled += len(tags)
         self._departed(tags)
-
-
-def _as_row_says(leaving: Leaving) -> Parked:
-    row = leaving.wanted
-    if row is None:
-        return leaving.parked
-    fence = max(leaving.parked.fence, row.fence)
-    return replace(
-        leaving.parked,
-        n=row.n,
-        due=row.due,
-        attempt=row.attempts + 1,
-        crashes=row.crashes,
-        throttles=row.throttles,
-        fence=fence,
-    )

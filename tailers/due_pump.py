@@ -49,7 +49,8 @@ class Starting(NamedTuple):
 @dataclass(slots=True)
 class Step:
     """What becomes of the copies of a batch, by index: `start` are the rows to write, of which those in `going` were
-    won (beside copies without a row) and for those in `again` another write came between; `later` may be adopted."""
+    won (beside copies without a row) and for those in `again` another write came between; `later` may be adopted, and
+    `wait` are to wait until a time, wall clock."""
 
     fence: int
     going: list[int] = field(default_factory=list)
@@ -57,6 +58,7 @@ class Step:
     append: dict[int, Entry] = field(default_factory=dict)
     over: list[int] = field(default_factory=list)
     later: list[int] = field(default_factory=list)
+    wait: dict[int, float] = field(default_factory=dict)
     again: list[int] = field(default_factory=list)
 
 
@@ -122,11 +124,12 @@ class DuePump(StreamPump):
                 Due(homes[index].position, mapped.parked[index].n, part.rows.get(position), part.troubles.get(position))
                 for index, position in zip(indexes, positions, strict=True)
             ]
-            plan = starts(known, copies, self._epoch.number, step.fence)
+            plan = starts(known, copies, self._epoch.number, step.fence, self.clock.wall())
             if plan.stale:
                 self.counts.refused()
                 raise StaleFence(f"{self.config.name}: a newer owner runs items of {source}")
             step.over += [indexes[place] for place in plan.over]
+            step.wait.update((indexes[place], due) for place, due in plan.wait.items())
             step.append.update((indexes[place], row) for place, row in plan.append.items())
             for place, (before, after) in plan.start.items():
                 if is_suspect(before, self._epoch.number) and self._may_be_adopted:
@@ -146,6 +149,8 @@ class DuePump(StreamPump):
             self._departures.append_again(items[index], row)
         self._hold(starting, step.again)
         self._hold(starting, step.later, self.clock.monotonic() + self.sizes.heartbeat)
+        for index, due in step.wait.items():
+            self._hold(starting, [index], self.clock.monotonic() + max(1e-6, due - self.clock.wall()))
         for index in step.going:
             if index in step.start:
                 _as_row_says(starting, index, step.start[index])

@@ -24,6 +24,8 @@ from .rules.settlement import FIRST_AGAIN, Action, Settlement
 
 #: Throttle counts remembered, and what was lost, by id; the oldest go first.
 _REMEMBERED = 100_000
+#: Seconds: what goes back at once and has no right to be the first.
+LEAST_DELAY = 1e-6
 
 _ENDS = {
     Outcome.SUCCESS: State.SUCCESS,
@@ -127,9 +129,7 @@ class Settling:
                 flight.ids[index],
                 flight.fence,
                 state,
-                0.0
-                if self._goes_first(flight.ids[index], settlement, ended)
-                else self._clock.wall() + settlement.delay,
+                0.0 if self._goes_first(flight.ids[index], settlement, ended) else max(settlement.delay, LEAST_DELAY),
                 settlement.failed,
                 settlement.crashes,
                 settlement.reason,

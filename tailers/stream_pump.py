@@ -39,7 +39,7 @@ from .rules.settlement import Action
 from .rules.window import FULL, Room
 from .session import Renewal
 from .succession import Succession
-from .suspicion import go_first, mark_suspects, remember
+from .suspicion import go_first, mark_suspects, remember, wait_out
 
 #: A read waits this long for the first item; it ends at once when one comes.
 READ_WAIT = 5.0
@@ -171,6 +171,7 @@ class StreamPump(Pump):
         batch, mapped = self._ordering.ready(part, batch)
         if not batch.positions:
             return
+        wait_out(part, batch, mapped)
         credit = self.session.credit
         counts = Counter(mapped.cells)
         idle = self.paused or self.draining or not self._succession.may_push  # read before that was so
@@ -255,7 +256,8 @@ class StreamPump(Pump):
             case Action.AGAIN | Action.HOLD | Action.RETURN:
                 part.returned(position, settlement)
                 not_before = self.clock.monotonic() + settlement.delay if settlement.delay else 0.0
-                if former is None and (settlement.crashes > history.crashes or settlement.failed >= history.attempt):
+                charged = settlement.crashes > history.crashes or settlement.failed >= history.attempt
+                if settlement.throttles > history.throttles or (former is None and charged):
                     self._departures.count(item, part.troubles[position], not_before)
                 else:
                     self._holding.hold(part, kind, batch, index, not_before)
@@ -303,7 +305,6 @@ class StreamPump(Pump):
         return self._departures.tags()
 
     def _moved(self) -> None:
-        """A checkpoint is durable."""
         self._read_wake.set()
         self._rows.moved()
 

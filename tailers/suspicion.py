@@ -7,6 +7,7 @@ from the source, stand in the same rows, so that they outlive the tailer.
 
 from __future__ import annotations
 
+from ..sdk.model.ledger import Place
 from ..sdk.model.workload import Extra
 from ..sdk.source import StreamBatch
 from .mapping import Mapped
@@ -33,6 +34,14 @@ async def mark_suspects(rows: Rows, source: str, part: Partition, epoch: int) ->
         ]
         await rows.write(changes)
     return len(suspects)
+
+
+def wait_out(part: Partition, batch: StreamBatch, mapped: Mapped) -> None:
+    """What failed or was throttled here, perhaps under a former owner, does not start before its time."""
+    for index, position in enumerate(batch.positions if part.rows else ()):
+        row = part.rows.get(position)
+        if row is not None and row.due and row.place is Place.SUSPECT:
+            mapped.due[index] = row.due
 
 
 def remember(part: Partition, batch: StreamBatch, mapped: Mapped) -> None:

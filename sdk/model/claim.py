@@ -50,8 +50,9 @@ class Settle(NamedTuple):
 
     state     where it goes: NEW (handed back, free of charge), RETRIABLE_FAILURE, FATAL_FAILURE, CANCELLED, DROPPED,
               EXPIRED, or SUCCESS
-    due       when it may be leased again; ignored by terminal states. 0: at once, and before all that is due in its
-              lane, since it had its turn
+    delay     seconds before it may be leased again, counted by the store from when it reads this: no clock but its own
+              decides; ignored by terminal states. 0: at once, and before all that is due in its lane, since it had its
+              turn
     attempts  failed attempts so far; crashes and throttles likewise
     outcome   the outcome's name, kept as one of the item's tries when it goes back; empty: it was no try
     """
@@ -59,7 +60,7 @@ class Settle(NamedTuple):
     id: str
     fence: int
     state: State
-    due: float = 0.0
+    delay: float = 0.0
     attempts: int = 0
     crashes: int = 0
     reason: str = ""

@@ -5,12 +5,12 @@
     SUSPECT      SUSPECT, PARKING, DONE, DEAD        PARKING
     PARKING      PARKING, PARKED, DEAD               PARKING, PARKED, RUNNING, DONE, DEAD
     PARKED       -                                   PARKING, RUNNING, DONE, DEAD
-    RUNNING      -                                   PARKING, RUNNING, DONE, DEAD
+    RUNNING      -                                   PARKING, PARKED, RUNNING, DONE, DEAD
     DONE, DEAD   -                                   -
 
 A copy that was never run may end too: expired, cancelled or dropped. A copy writes PARKED over the PARKING that it or
-another copy wrote (L18), and PARKING over what a ledger restored from a backup says of it. Terminal rows leave by
-themselves.
+another copy wrote (L18), and over its own RUNNING when it was throttled and waits in the due stream; and PARKING over
+what a ledger restored from a backup says of it. Terminal rows leave by themselves.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COPY: dict[Place | None, frozenset[Place]] = {
     Place.SUSPECT: frozenset({Place.PARKING}),
     Place.PARKING: _ENDS | {Place.PARKING, Place.PARKED, Place.RUNNING},
     Place.PARKED: _ENDS | {Place.PARKING, Place.RUNNING},
-    Place.RUNNING: _ENDS | {Place.PARKING, Place.RUNNING},
+    Place.RUNNING: _ENDS | {Place.PARKING, Place.PARKED, Place.RUNNING},
 }
 _NONE: frozenset[Place] = frozenset()
 

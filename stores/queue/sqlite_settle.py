@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Sequence
 
@@ -76,7 +77,9 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
         rows[number] = (state, lane, flags)
         memory.moved(before, state)
         terminal = state in TERMINAL
-        due = None if terminal else max(int(each.due * 1e6), 0) or memory.first(lane, now)
+        due = None
+        if not terminal:
+            due = now + math.ceil(each.delay * 1e6) if each.delay > 0 else memory.first(lane, now)
         if due is not None:
             memory.sooner(lane, due)
         extra = HAS_EXTRA if each.progress else 0

@@ -1,9 +1,12 @@
 """What tailers do with the rows of failed stream items (LEASES L14 to L20): the moves, pure.
 
     an item fails at its source       PARKING(n+1) → append to the delay service → PARKED(n+1) → settled
-    a new owner reads its position    SUSPECT: run, alone · PARKING: append again · any other row: never run from here
+    … or is throttled there           SUSPECT, which bars nothing but its time
+    a new owner reads its position    SUSPECT: run when due, alone if something died · PARKING: append again
+                                      any other row: never run from here
     a copy comes due                  its own n: RUNNING by compare-and-set, then pushed
                                       a later PARKING: that one is appended again · anything else: it is over
+    a copy is throttled               PARKED, its own n, until its new time: it is still in the due stream
     a copy ends                       DONE, DEAD, or PARKING(n+1) → append → PARKED(n+1); then settled in its due stream
 
 Every write compares the row as it was read, whole (L16), so whoever lost a race learns the row as it stands and asks
@@ -78,24 +81,29 @@ class Due(NamedTuple):
 
 class Starts(NamedTuple):
     """What becomes of the copies of one batch, by their index: `start` with the row before and after; `append` with
-    the row to append again; `over` are settled; `stale` says that this owner is over."""
+    the row to append again; `wait` with the time (wall clock) before which they may not start; `over` are settled;
+    `stale` says that this owner is over."""
 
     start: dict[int, tuple[Entry, Entry]]
     append: dict[int, Entry]
+    wait: dict[int, float]
     over: list[int]
     stale: bool
 
 
-def starts(rows: Mapping[int, Entry], copies: Sequence[Due], epoch: int, fence: int) -> Starts:
-    """Decides a batch of copies of one ⟨source, partition⟩. `fence` is above those of all rows (L19). The second copy
-    of an item in one batch is over, as one that came later would be."""
-    plan = Starts({}, {}, [], any(row.place is Place.RUNNING and row.epoch > epoch for row in rows.values()))
+def starts(rows: Mapping[int, Entry], copies: Sequence[Due], epoch: int, fence: int, now: float) -> Starts:
+    """Decides a batch of copies of one ⟨source, partition⟩ at `now`, wall clock. `fence` is above those of all rows
+    (L19). The second copy of an item in one batch is over, as one that came later would be."""
+    plan = Starts({}, {}, {}, [], any(row.place is Place.RUNNING and row.epoch > epoch for row in rows.values()))
     taken: set[int] = set()
     for index, copy in enumerate(copies):
         row = rows.get(copy.position)
         verdict = copy_finds(row, copy.n, epoch, copy.known)
         if row is not None and verdict is Verdict.START and copy.position not in taken:
             taken.add(copy.position)
+            if row.due > now:
+                plan.wait[index] = row.due
+                continue
             plan.start[index] = row, running(row, copy, epoch, fence)
         elif row is not None and verdict is Verdict.APPEND:
             plan.append[index] = row
@@ -145,10 +153,16 @@ def parking(
 
 
 def suspect(
-    before: Entry | None, position: int, history: History, epoch: int = 0, tries: tuple[Try, ...] = ()
+    before: Entry | None,
+    position: int,
+    history: History,
+    epoch: int = 0,
+    due: float | None = None,
+    tries: tuple[Try, ...] = (),
 ) -> Entry:
     """The mark of an item that ran when something died: its tailer (`epoch` is that of the owner who marks it), or its
-    process, or that failed and is tried again from its source (0). What a former mark counted stays."""
+    process, or that failed or was throttled and is tried again from its source (0), not before `due` (None: as it was).
+    What a former mark counted stays."""
     row = before if before is not None else Entry(position, Place.SUSPECT)
     return row._replace(
         crashes=max(row.crashes, history.crashes),
@@ -156,7 +170,14 @@ def suspect(
         attempts=max(row.attempts, history.attempt - 1),
         epoch=max(row.epoch, epoch),
         tries=tries or row.tries,
+        due=row.due if due is None else due,
     )
+
+
+def throttled(row: Entry, history: History, due: float) -> Entry:
+    """The row of a copy that ran and was throttled: it has not left the due stream, so it is parked there, with its own
+    n as before, until `due`."""
+    return row._replace(place=Place.PARKED, due=due, crashes=history.crashes, throttles=history.throttles)
 
 
 class Next(Enum):

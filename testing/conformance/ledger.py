@@ -246,7 +246,6 @@ class LedgerLaws(LedgerModel):
             (Entry(1, Place.SUSPECT), Entry(1, Place.RUNNING, fence=1), EPOCH),  # the source's runs are not rows
             (Entry(1, Place.PARKED, 1), Entry(1, Place.SUSPECT, 1), EPOCH),  # never run from the source again
             (Entry(1, Place.RUNNING, 1), Entry(1, Place.PARKED, 1), EPOCH),
-            (Entry(1, Place.RUNNING, 1), Entry(1, Place.PARKED, 1), None),  # parked before parking
             (Entry(1, Place.DONE, 1), parking(1, 2), EPOCH),
             (Entry(1, Place.DEAD, 1), parking(1, 2), None),
             (Entry(1, Place.RUNNING, 1), parking(1, 1), None),  # a second copy with the n of the first

@@ -350,8 +350,7 @@ class SettlingLaws:
     async def test_repeating_a_settlement_is_harmless_and_costs_the_others_nothing(self, engine: QueueEngine) -> None:
         ids = await put(engine, *(NewItem(MAIL, b"") for _ in range(4)))
         leased = await take(engine)
-        late = engine.now() + 10_000
-        back = Settle(leased.ids[1], leased.fence, State.RETRIABLE_FAILURE, due=late, attempts=1)
+        back = Settle(leased.ids[1], leased.fence, State.RETRIABLE_FAILURE, delay=10_000, attempts=1)
         for _ in range(5):
             assert await engine.queue.settle(leased.fence, leased.ids[:1], [back]) == []
         # The two that were not settled still belong to the claim, and come back when it ends.
@@ -408,7 +407,14 @@ class SettlingLaws:
         first = await take(engine)
         due = engine.now() + 100
         back = Settle(
-            first.ids[0], first.fence, State.RETRIABLE_FAILURE, due=due, attempts=1, crashes=1, reason="r", progress="p"
+            first.ids[0],
+            first.fence,
+            State.RETRIABLE_FAILURE,
+            delay=100,
+            attempts=1,
+            crashes=1,
+            reason="r",
+            progress="p",
         )
         assert await engine.queue.settle(first.fence, [], [back]) == []
         await engine.reopen()
@@ -530,7 +536,7 @@ class KeyLaws:
     async def test_a_key_waits_for_its_failed_item(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b"0", key="ann"), NewItem(MAIL, b"1", key="ann"))
         first = await take(engine)
-        back = Settle(first.ids[0], first.fence, State.RETRIABLE_FAILURE, due=engine.now() + 50, attempts=1)
+        back = Settle(first.ids[0], first.fence, State.RETRIABLE_FAILURE, delay=50, attempts=1)
         await engine.queue.settle(first.fence, [], [back])
         assert await nothing(engine)
         await engine.pass_time(51)
@@ -563,7 +569,7 @@ class TellingLaws:
         await engine.queue.settle(
             leased.fence,
             leased.ids[:1],
-            [Settle(leased.ids[1], leased.fence, State.RETRIABLE_FAILURE, due=engine.now() + 9, attempts=1)],
+            [Settle(leased.ids[1], leased.fence, State.RETRIABLE_FAILURE, delay=9, attempts=1)],
         )
         waiting = [id for id in ids if id not in leased.ids]
         await engine.queue.cancel(waiting[:1])

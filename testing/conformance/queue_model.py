@@ -177,7 +177,7 @@ class QueueModel(RuleBasedStateMachine):
         state = State.SUCCESS if plain else state
         due = self.engine.now() + delay
         charged = {id: self.items[id].attempts + (state is State.RETRIABLE_FAILURE) for id in ids}
-        others = [] if plain else [Settle(id, fence, state, due, charged[id]) for id in ids]
+        others = [] if plain else [Settle(id, fence, state, delay, charged[id]) for id in ids]
         refused = self.do(self.engine.queue.settle(fence, ids if plain else [], others))
         for id in ids:
             item = self.items[id]

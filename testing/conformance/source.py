@@ -272,7 +272,7 @@ class QueueSourceLaws:
         if not source.capabilities.delays:
             pytest.skip("this source cannot delay")
         leased = await self.leased(source)
-        late = Settle(leased.ids[0], leased.fence, State.RETRIABLE_FAILURE, due=9e9, attempts=1)
+        late = Settle(leased.ids[0], leased.fence, State.RETRIABLE_FAILURE, delay=9e9, attempts=1)
         await source.settle(leased.fence, [], [late])
         assert await source.lease(DEMAND, LEASE, 0.02) is None
         await source.close()

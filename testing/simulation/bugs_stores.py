@@ -79,7 +79,7 @@ def _queue_ignores_due_times() -> Bug:
     real = sqlite_settle.end
 
     def end(connection: Any, memory: Any, fence: int, others: Any, now: int) -> Any:
-        return real(connection, memory, fence, [each._replace(due=0.0) for each in others], now)
+        return real(connection, memory, fence, [each._replace(delay=0.0) for each in others], now)
 
     return instead(queue_, "end", end)
 

@@ -89,7 +89,7 @@ class QueueStory:
                 others.append(Settle(id, leased.fence, State.FATAL_FAILURE))
                 ends[name] = State.FATAL_FAILURE
             elif name == "retried" and attempts < 2:
-                others.append(Settle(id, leased.fence, State.RETRIABLE_FAILURE, self.clock.wall() + 5, 1))
+                others.append(Settle(id, leased.fence, State.RETRIABLE_FAILURE, 5.0, 1))
             else:
                 ends[name] = State.SUCCESS
         await queue.renew(leased.ids, leased.fence, LEASE, State.PROCESSING)

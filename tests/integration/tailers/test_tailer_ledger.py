@@ -332,3 +332,79 @@ async def test_rows_go_although_an_owner_died_between_its_checkpoint_and_the_swe
     await deliver(stores, copy(row))
     await eventually(lambda: scheduler.ids == ["first/0/0"])
     await no_rows(stores, eventually)
+
+
+@pytest.mark.parametrize("order", ["none", "key"])
+async def test_a_throttled_item_keeps_its_time_and_its_count_through_a_restart(
+    stores, environment, scheduler, parking, start, eventually, order
+):
+    # Given an item that was throttled, and its tailer gone
+    ends = [Ended(Outcome.THROTTLED, "slower", after=0.8), None, SUCCESS]
+    started = []
+
+    def decide(flight, index):
+        started.append((flight.ids[index], time.time(), flight.attempts[index]))
+        return ends.pop(0)
+
+    scheduler.decide = decide
+    scheduler.allow("f")
+    await stores.log.append("s", 0, [Record(b"payload", key="a")])
+    keys = {"source": {"kind": "log", "stream": "s"}, "function": "f", "order": order, "key": {"record": True}}
+    first = await start(**keys)
+    await eventually(lambda: first.overview().held == 1)
+    [row] = await stores.ledger.list("t", 10)
+    assert (row.entry.place, row.entry.throttles, row.entry.attempts) == (Place.SUSPECT, 1, 0)
+    await first.stop()
+    # When another one comes at once, then it waits for its time, and no attempt was spent
+    second = await start(**keys)
+    await eventually(lambda: second.overview().held == 1)
+    await eventually(lambda: len(started) == 2)
+    (id_, at, _), (again, later, attempt) = started
+    assert (id_, again, attempt) == ("t/0/0", "t/0/0", 1)
+    assert later - at >= 0.8
+
+
+async def test_in_order_an_item_that_is_tried_again_keeps_its_time_through_a_restart(
+    stores, scheduler, start, eventually
+):
+    started = []
+
+    def decide(flight, index):
+        started.append((time.time(), flight.attempts[index]))
+        return Ended(Outcome.RETRY, "flaky", after=0.8) if len(started) == 1 else SUCCESS
+
+    scheduler.decide = decide
+    scheduler.allow("f")
+    await stores.log.append("s", 0, [Record(b"payload", key="a")])
+    keys = {"source": {"kind": "log", "stream": "s"}, "function": "f", "order": "key", "key": {"record": True}}
+    first = await start(**keys)
+    await eventually(lambda: first.overview().held == 1)
+    await first.stop()
+    await start(**keys)
+    await eventually(lambda: len(started) == 2)
+    assert started[1][0] - started[0][0] >= 0.8 and started[1][1] == 2
+
+
+async def test_a_throttled_copy_keeps_its_time_through_a_restart(stores, scheduler, parking, start_all, eventually):
+    # Given a copy that was throttled
+    ends = [FAILED, Ended(Outcome.THROTTLED, "slower", after=0.8), SUCCESS]
+    started = []
+
+    def decide(flight, index):
+        started.append((time.time(), flight.fence))
+        return ends.pop(0)
+
+    scheduler.decide = decide
+    scheduler.allow("f")
+    await stores.log.append("s", 0, [Record(b"payload")])
+    tailers = await start_all()
+    await eventually(lambda: len(parking.items) == 1)
+    await deliver(stores, parking.items[0])
+    await eventually(lambda: (due := overview(tailers, "due.f")) is not None and due.held == 1)
+    [row] = await rows(stores)
+    assert (row.place, row.n, row.throttles, row.attempts) == (Place.PARKED, 1, 1, 1)
+    # When its tailer is another one, then it waits for its time, and is parked no second time
+    await start_all()
+    await eventually(lambda: len(started) == 3)
+    (_, _), (throttled, fence), (at, higher) = started
+    assert at - throttled >= 0.8 and higher > fence and len(parking.items) == 1

@@ -1,15 +1,22 @@
 """A queue tailer against the real embedded queue and a scheduler that does as it is told."""
 
 import asyncio
+import time
+from dataclasses import replace
+
+import pytest
 
 from tailrace.sdk.model.claim import State
 from tailrace.sdk.model.dead_letter import LetterFilter
 from tailrace.sdk.model.errors import StoreFull
+from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended, Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.tailers import queue_pump
+from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.rules.settlement import FIRST_AGAIN
+from tailrace.tailers.tailer import Tailer
 
 SUCCESS = Ended(Outcome.SUCCESS)
 QUEUE = {"kind": "queue"}
@@ -257,3 +264,32 @@ async def test_what_is_lost_time_and_again_waits_like_all_others(stores, schedul
     assert scheduler.ids[: FIRST_AGAIN + 2] == [ids[0]] * (FIRST_AGAIN + 1) + [ids[1]]
     scheduler.decide = lambda flight, index: SUCCESS
     await eventually(lambda: not tailer.overview().in_flight and scheduler.ids[-1] == ids[0])
+
+
+@pytest.mark.parametrize("slow", [3600.0, -3600.0])
+async def test_a_tailer_whose_clock_is_wrong_starts_nothing_early_or_an_hour_late(
+    stores, environment, scheduler, parking, eventually, slow
+):
+    # Given a tailer on a host whose clock is an hour behind that of the store, or ahead of it
+    class Wrong:
+        monotonic = staticmethod(time.monotonic)
+        wall = staticmethod(lambda: time.time() - slow)
+
+    started = []
+
+    def decide(flight, index):
+        started.append(time.monotonic())
+        return Ended(Outcome.RETRY, "flaky", after=0.5) if len(started) == 1 else SUCCESS
+
+    scheduler.decide = decide
+    scheduler.allow("f")
+    await submit(stores, 1)
+    config = TailerConfig.model_validate({"name": "t", "source": QUEUE})
+    sizes = LeaseSizes.of_heartbeat(0.1)
+    tailer = Tailer(config, replace(environment, clock=Wrong()), scheduler.address, parking, sizes)
+    await tailer.start()
+    # When an item of it is to be tried again
+    await eventually(lambda: len(started) == 2)
+    # Then it waits by the store's clock
+    assert started[1] - started[0] >= 0.5
+    await tailer.stop()

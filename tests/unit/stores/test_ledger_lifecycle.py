@@ -15,7 +15,7 @@ LEGAL: dict[bool, dict[Place | None, set[Place]]] = {
         S: {PARKING},
         PARKING: {PARKING, PARKED, R, DONE, DEAD},
         PARKED: {PARKING, R, DONE, DEAD},
-        R: {PARKING, R, DONE, DEAD},
+        R: {PARKING, PARKED, R, DONE, DEAD},
     },
 }
 
@@ -39,7 +39,7 @@ def test_what_is_over_never_moves(before: Place) -> None:
 
 def test_nothing_is_parked_without_having_been_parking() -> None:
     froms = {before for before in [None, *Place] for owner in (True, False) if may_move(before, PARKED, owner=owner)}
-    assert froms == {PARKING}
+    assert froms == {PARKING, R}, "a copy that ran was parked before"
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,8 @@ def test_an_owners_change(before: Entry | None, after: Entry, why: str) -> None:
         (Entry(1, R, 2, fence=6), Entry(1, R, 2, fence=7), ""),
         (Entry(1, R, 2, fence=6), Entry(1, PARKING, 3, fence=6), ""),
         (Entry(1, R, 2, fence=6), Entry(1, PARKING, 2, fence=6), "n 2"),
+        (Entry(1, R, 2, fence=6), Entry(1, PARKED, 2, fence=6), ""),  # it was throttled
+        (Entry(1, R, 2, fence=6), Entry(1, PARKED, 3, fence=6), "n 3"),
         (Entry(1, R, 2, fence=6), Entry(1, DONE, 2, fence=6), ""),
         (Entry(1, R, 2, fence=6), Entry(1, DEAD, 3, fence=6), "n 3"),
         (Entry(1, PARKING, 2), Entry(1, PARKED, 2), ""),

@@ -21,10 +21,12 @@ from tailrace.tailers.rules.ledger import (
     running,
     starts,
     suspect,
+    throttled,
 )
 from tailrace.tailers.rules.settlement import Action, History, Settlement
 
 EPOCH = 5
+NOW = 100.0
 
 
 def row(place, n=1, epoch=0, **more):
@@ -71,9 +73,27 @@ def test_the_owner_of_a_running_copy_starts_it_again_only_from_the_exact_row_it_
 
 
 def test_two_copies_of_one_item_in_one_batch_start_once():
-    plan = starts({7: row(Place.PARKED, 1)}, [Due(7, 1), Due(7, 1)], EPOCH, 10)
+    plan = starts({7: row(Place.PARKED, 1)}, [Due(7, 1), Due(7, 1)], EPOCH, 10, NOW)
     assert list(plan.start) == [0] and plan.over == [1]
     assert plan.start[0][1] == row(Place.RUNNING, 1, EPOCH, fence=10)
+
+
+def test_a_throttled_copy_waits_for_its_time_whoever_reads_it_and_starts_once():
+    ran = row(Place.RUNNING, 2, EPOCH, fence=9)
+    waiting = throttled(ran, History(throttles=3), NOW + 4)
+    for epoch in (EPOCH, EPOCH + 1):
+        plan = starts({7: waiting}, [Due(7, 2), Due(7, 2)], epoch, 10, NOW)
+        assert (plan.wait, plan.start, plan.over) == ({0: NOW + 4}, {}, [1])
+        plan = starts({7: waiting}, [Due(7, 2)], epoch, 10, NOW + 4)
+        assert plan.start[0][1]._replace(epoch=0, fence=0) == row(Place.RUNNING, 2, throttles=3, due=NOW + 4)
+    assert not is_suspect(waiting, EPOCH + 1)
+
+
+def test_what_is_tried_again_from_its_source_has_its_time_and_a_mark_keeps_it():
+    failed_once = suspect(None, 7, History(2), due=NOW + 4)
+    assert (failed_once.due, failed_once.attempts, is_marked(failed_once)) == (NOW + 4, 1, False)
+    assert suspect(failed_once, 7, History(2), epoch=EPOCH).due == NOW + 4
+    assert suspect(failed_once, 7, History(2, 1), due=0.0).due == 0.0
 
 
 def test_a_copy_s_fence_must_rise():
@@ -82,7 +102,7 @@ def test_a_copy_s_fence_must_rise():
 
 
 def test_a_newer_owner_s_row_ends_the_older():
-    assert starts({7: row(Place.RUNNING, 1, EPOCH + 1)}, [Due(7, 1)], EPOCH, 10).stale
+    assert starts({7: row(Place.RUNNING, 1, EPOCH + 1)}, [Due(7, 1)], EPOCH, 10, NOW).stale
 
 
 def test_counts_are_kept_apart_and_outlive_every_move():
@@ -145,6 +165,7 @@ class OneItem(RuleBasedStateMachine):
         self.live = 0
         self.completed = 0
         self.failures = 3
+        self.throttles = 2
         self.source = self.run_source()
         self.copies: dict[int, object] = {}
 
@@ -204,7 +225,7 @@ class OneItem(RuleBasedStateMachine):
         yield  # between the read of the row and the write
         rows = {} if seen is None else {7: seen}
         fence = self.next_fence(seen.fence if seen else 0)
-        plan = starts(rows, [Due(7, n)], self.due_epoch, fence)
+        plan = starts(rows, [Due(7, n)], self.due_epoch, fence, NOW)
         assert not plan.stale
         if plan.append:
             yield from self.append(plan.append[0])
@@ -218,6 +239,12 @@ class OneItem(RuleBasedStateMachine):
             self.attempt(wanted.fence)
             yield
             self.live -= 1
+            if self.throttles:
+                self.throttles -= 1
+                self.swap(wanted, throttled(wanted, History(), NOW))
+                yield
+                yield from self.run_copy(at)
+                return
             if not self.failures:
                 self.completed += 1
                 yield
@@ -275,7 +302,7 @@ class OneItem(RuleBasedStateMachine):
 
     def teardown(self):
         """Once faults cease the item completes, and no row stays."""
-        self.failures = 0
+        self.failures = self.throttles = 0
         for _ in range(200):
             next(self.source, None)
             for at in range(len(self.log)):
