@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from ...sdk.model.audit import HELD, IN_FLIGHT
 from ...sdk.model.claim import State
 from ...stores.log.batch import decode as decode_batch
 from ...tailers.rules.frontier import decode as decode_ahead
 from .client import Client
+from .host import Host
 from .journal import Journal
 from .parts import STREAM
 from .plan import Plan
@@ -16,6 +18,8 @@ from .sqlite_disk import Disk
 #: Streams of the delay service and what is due, by the beginning of their names.
 _RUNGS = "delay."
 _ID = "tailrace-id"
+#: First attempts that fail before a function that was well is frozen, at most (docs/architecture.md, law 7).
+COPIES = 45
 
 
 class Audit:
@@ -50,6 +54,10 @@ class Audit:
     def _done(self, id_: str) -> bool:
         story = self._journal.stories.get(id_)
         return story is not None and any(run.how == "ok" for run in story.executions)
+
+    def ended(self, id_: str) -> bool:
+        """Whether it is done, or a dead letter."""
+        return self._done(id_) or id_ in self._dead()
 
     def _parked(self) -> set[str]:
         """Ids of everything in the delay service's streams, moved on or not."""
@@ -106,6 +114,22 @@ class Audit:
         )
         return self._disk.rows(file, query)
 
+    def sums(self, hosts: Iterable[Host]) -> None:
+        """The platform's own audit of each stream: every position in exactly one class, and all of them ended."""
+        for host in hosts:
+            for overview in host.tailers.overviews() if host.up and host.tailers is not None else ():
+                tailer = host.tailers.tailer(overview.name)
+                if overview.kind == "queue" or overview.state == "starting" or tailer is None:
+                    continue
+                if overview.unaccounted:
+                    self._journal.wrong(f"audit: {host.name}'s {overview.name} misses {overview.unaccounted} positions")
+                for audit in tailer.audits():
+                    for line in audit.verdict():
+                        self._journal.wrong(f"audit: {host.name}'s {overview.name}/{audit.partition}: {line}")
+                    loose = sum(audit.counts.get(name, 0) for name in (IN_FLIGHT, HELD))
+                    if loose:
+                        self._journal.wrong(f"audit: {overview.name}/{audit.partition}: {loose} have not ended")
+
     # ---- at rest
 
     def at_rest(self) -> None:
@@ -134,6 +158,18 @@ class Audit:
                     wrong(f"left over: {count} {what} of the queue")
         for id_, run in self._journal.live.items():
             wrong(f"left over: {id_} runs in {run.where}")
+        self._after_outages(dead)
+
+    def _after_outages(self, dead: set[str]) -> None:
+        """What an outage copied into the delay service is bounded, and it killed nothing (law 7)."""
+        if not any(fault.kind == "outage" for fault in self._plan.faults):
+            return
+        troubled = sum(1 for item in self._plan.items if any(deed.kind != "ok" for deed in item.deeds))
+        copied = sum(1 for id_ in self._parked() if id_.startswith(f"{STREAM}/"))
+        if copied > COPIES * self._plan.schedulers + troubled:
+            self._journal.wrong(f"an outage copied {copied} items into the delay service")
+        if len(dead) > troubled:
+            self._journal.wrong(f"an outage killed {len(dead) - troubled} items")
 
     def _ended(self, id_: str, buried: bool) -> None:
         story = self._journal.stories.get(id_)

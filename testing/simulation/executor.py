@@ -49,6 +49,7 @@ class Run:
     key: int
     deed: Deed
     execution: Execution
+    broken: bool = False  # it fails with all others: when it is tried again is the platform's affair
     stop: Stop = Stop.NONE
 
 
@@ -192,7 +193,10 @@ class Kernel:
             id_ = frame.ids[index]
             story = self.journal.stories.get(id_)
             deed = self.deeds(n, len(story.executions) if story else 0)
-            run = self.running[key] = Run(key, deed, self.journal.begin(id_, n, frame.fences[index], self.name))
+            broken = self.world.now < self.journal.broken_until
+            deed = Deed("raise", min(deed.seconds, 1.0)) if broken else deed
+            run = Run(key, deed, self.journal.begin(id_, n, frame.fences[index], self.name), broken)
+            self.running[key] = run
             self.later(deed.seconds, self._finish, run)
 
     def _finish(self, run: Run) -> None:
@@ -204,7 +208,7 @@ class Kernel:
             return
         ended = _end_of(deed, run.stop)
         self._end(run, ended, "ok" if ended is None else Outcome(ended.outcome).name.lower())
-        if ended is not None and ended.outcome in (Outcome.RETRY, Outcome.THROTTLED):
+        if ended is not None and ended.outcome in (Outcome.RETRY, Outcome.THROTTLED) and not run.broken:
             pause = LEAST_PAUSE if ended.after is None else ended.after
             self.journal.expect_pause(run.execution.id, run.execution.n, self.world.now + pause / (1 + RHO))
 

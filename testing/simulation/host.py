@@ -56,6 +56,7 @@ class Host:
         self.network = network
         self.journal: Any = None
         self.deeds: Any = None
+        self.tailers: Any = None  # of the process that was started last
         self.processes: list[Any] = []
         self.processes_started = 0
         self.draining: asyncio.Event | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .world import World
@@ -37,8 +38,8 @@ class Story:
 
 
 class Journal:
-    """The world's record. `violations` are what must not be; `jumped` sums the jumps of wall clocks: so much may
-    a due time mean another moment to one host than to the other."""
+    """The world's record. `begins` is told of each run, before it is known. `violations` are what must not be; `jumped`
+    sums the jumps of wall clocks: so much may a due time mean another moment to one host than to the other."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -46,6 +47,8 @@ class Journal:
         self.violations: list[str] = []
         self.jumped = 0.0
         self.live: dict[str, Execution] = {}
+        self.begins: Callable[[Execution], None] = lambda run: None
+        self.broken_until = 0.0  # true time until which every function fails
 
     def wrong(self, what: str) -> None:
         """Something that must not be."""
@@ -69,6 +72,7 @@ class Journal:
         allowed = story.not_before - self.jumped
         if now < allowed - ROUNDING:
             self.wrong(f"early: {id} starts {allowed - now:.3f} s before its time")
+        self.begins(run)
         story.fence = max(story.fence, fence)
         story.executions.append(run)
         self.live[id] = run

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,21 @@ from ...scheduler.server import SchedulerServer
 from ...sdk.function import function
 from ...sdk.lifecycle import Group, Part
 from ...sdk.model.lease import LeaseSizes
+from ...sdk.model.limits import Gate, Snapshot
 from ...sdk.model.retry import Retry
 from ...sdk.wire.delay import DelayClient
 from ...stores.config import StoresConfig
 from ...stores.data_dir import DataDir
+from ...stores.restored import Stamp
 from ...stores.server import StoreServer
 from ...tailers.config import TailerConfig
+from ...tailers.parking import Parking
 from ...tailers.registry import Environment
 from ...tailers.supervisor import Tailers
 from .executor import SimExecutor
 from .host import here
-from .plan import Plan
-from .sqlite_disk import InlineFile
+from .plan import Fault, Plan
+from .sqlite_disk import Disk, InlineFile
 
 SIZES = LeaseSizes()
 #: Seconds between the attempts of a failed item, and attempts in all: short, so that a story ends.
@@ -74,10 +78,32 @@ class _DataDir(DataDir):
         """Nothing to give back."""
 
 
+class _Stamp(Stamp):
+    """What is known of the simulated files."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+
+    def moved(self) -> list[str]:
+        """Those that were put back."""
+        return [f"{name}.db" for name in sorted(self._disk.put_back)]
+
+    def opened(self) -> None:
+        """They are as they should be from now on."""
+        self._disk.put_back.clear()
+
+    def closed(self) -> None:
+        """Nobody changes them unseen."""
+
+    def forget(self) -> None:
+        """Nobody asks for that."""
+
+
 def _stores() -> EmbeddedStores:
     data = Path("/simulated")
-    stores = EmbeddedStores(data, StoresConfig(), here().clock, file=InlineFile)
+    stores = EmbeddedStores(data, StoresConfig(), here().clock, file=InlineFile, sizes=SIZES)
     stores.data_dir = _DataDir(data)
+    stores._stamp = _Stamp(here().disk)
     return stores
 
 
@@ -110,11 +136,16 @@ def _store_server(stores: EmbeddedStores) -> Part:
     return StoreServer(f"{here().name}:store", stores.engines())
 
 
-def node(scheduler: str) -> Part:
+def _tailers(plan: Plan, stores: EmbeddedStores | RemoteStores, scheduler: str, parking: Parking) -> Tailers:
+    tailers = here().tailers = Tailers(tailer_configs(plan.order), _environment(stores), scheduler, parking, SIZES)
+    return tailers
+
+
+def node(plan: Plan, scheduler: str) -> Part:
     """Stores, delay service and tailers in one process."""
     stores = _stores()
     service, parts = _delay(stores)
-    tailers = Tailers(tailer_configs(), _environment(stores), scheduler, service, SIZES)
+    tailers = _tailers(plan, stores, scheduler, service)
     return Group([stores, *parts, _store_server(stores), tailers])
 
 
@@ -133,10 +164,10 @@ def delay(address: str) -> Part:
 class SeparateTailers(Group):
     """Tailers over served stores, with the delay service at its address. A Part."""
 
-    def __init__(self, scheduler: str, store: str, delay: str) -> None:
+    def __init__(self, plan: Plan, scheduler: str, store: str, delay: str) -> None:
         stores = RemoteStores(store)
         self._client = DelayClient(delay)
-        super().__init__([stores, Tailers(tailer_configs(), _environment(stores), scheduler, self._client, SIZES)])
+        super().__init__([stores, _tailers(plan, stores, scheduler, self._client)])
 
     async def stop(self) -> None:
         """Ends the client too."""
@@ -144,19 +175,33 @@ class SeparateTailers(Group):
         await self._client.close()
 
 
-def tailer_configs() -> list[TailerConfig]:
+def tailer_configs(order: str) -> list[TailerConfig]:
     """A tailer of the queue and one of the stream."""
+    log = {"kind": "log", "stream": STREAM}
+    stream = {"name": STREAM, "source": log, "function": FUNCTION, "key": {"record": True}, "order": order}
     return [
         TailerConfig.model_validate({"name": QUEUE, "source": {"kind": "queue"}, "results": True}),
-        TailerConfig.model_validate(
-            {"name": STREAM, "source": {"kind": "log", "stream": STREAM}, "function": FUNCTION, "key": {"record": True}}
-        ),
+        TailerConfig.model_validate(stream),
     ]
 
 
-def scheduler() -> Part:
-    """A scheduler with no gates and no quotas."""
-    return SchedulerServer(SchedulerConfig(listen=f"{here().name}:1"), SIZES, clock=here().clock)
+def scheduler(plan: Plan) -> Part:
+    """A scheduler without quotas, and with the gates that are in the plan."""
+    gates = [fault for fault in plan.faults if fault.kind == "pause"]
+    watch = partial(_watch, gates) if gates else None
+    return SchedulerServer(SchedulerConfig(listen=f"{here().name}:1"), SIZES, watch, clock=here().clock)
+
+
+async def _watch(gates: Sequence[Fault], apply: Callable[[Snapshot], None]) -> None:
+    """What a watch on the gateway says: the gates as they are, then again whenever they change."""
+    version = 0
+    times = sorted({time for fault in gates for time in (fault.at, fault.at + fault.seconds)})
+    while True:
+        version += 1
+        now = here().world.now
+        shut = any(fault.at <= now < fault.at + fault.seconds for fault in gates)
+        apply(Snapshot(version, [Gate(FUNCTION, "", "pause", "ann", "month end")] if shut else []))
+        await asyncio.sleep(next((time - now for time in times if time > now), 3600.0) + 0.001)
 
 
 def worker(plan: Plan, schedulers: Sequence[str]) -> Part:

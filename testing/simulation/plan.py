@@ -58,6 +58,8 @@ class Fault:
     copy            `what` of the stores' files is copied, as a backup would
     restore         the stores' process dies, and finds that copy in the place of its file when it is back
     drain           the process is ended with SIGTERM's drain, and started again
+    pause           an operator's gate pauses the function
+    outage          whatever runs fails
     """
 
     at: float
@@ -83,6 +85,7 @@ class Plan:
 
     apart   the stores, the delay service and so many `tailers`, each with all sources, are processes of their own, and
             tailer number i pushes to scheduler number i; else they are one node
+    order   of the stream's tailer: none, key or partition
     rates   seconds that a machine's clock counts in a true one
     """
 
@@ -95,6 +98,7 @@ class Plan:
     workers: int = 2
     executors: int = 1
     slots: int = 4
+    order: str = "none"
     rates: dict[str, float] = field(default_factory=dict)
     calm: float = 60.0
     patience: float = 300.0

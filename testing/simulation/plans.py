@@ -14,6 +14,11 @@ ITEMS = (12, 36)
 FAULTS = 7
 #: True seconds within which items are brought, faults begin and are over.
 BRING, STRIKE, CALM = 40.0, 45.0, 75.0
+#: True seconds within which everything is over once the faults are; items in order wait for one another.
+PATIENCE = 300.0
+#: The shares of worlds whose stream is in order, and in which an operator pauses the function; of the stream's items
+#: that wait for several rungs of the ladder.
+ORDERED, PAUSED, LONG_WAIT = 0.25, 0.15, 0.03
 #: How much a clock may drift.
 RHO = 0.01
 #: How far the wall clock of the stores may jump ahead, seconds: beyond every lease; and back, and that of any other
@@ -36,10 +41,16 @@ def plan_of(seed: int) -> Plan:
     names += [f"worker{number + 1}" for number in range(workers)]
     items = tuple(_item(random, n) for n in range(random.randint(*ITEMS)))
     faults = sorted((_fault(random, names) for _ in range(random.randint(0, FAULTS))), key=lambda each: each.at)
+    more = Random(f"more of {seed}")  # drawn apart, so that a seed's other choices do not depend on it
+    order = more.choice(("key", "key", "partition")) if more.random() < ORDERED else "none"
+    if more.random() < PAUSED:
+        faults.append(Fault(more.uniform(1.0, STRIKE), "pause", seconds=_log_uniform(more, 1.0, 40.0)))
     return Plan(
         seed=seed,
-        items=items,
+        items=tuple(_with_more(more, item, order) for item in items),
         faults=tuple(_seen(faults, names[0])),
+        order=order,
+        patience=PATIENCE if order == "none" else 3 * PATIENCE,
         apart=apart,
         schedulers=schedulers,
         workers=workers,
@@ -48,6 +59,17 @@ def plan_of(seed: int) -> Plan:
         rates={name: _rate(random) for name in names},
         calm=CALM,
     )
+
+
+def _with_more(random: Random, item: Item, order: str) -> Item:
+    """The same item, perhaps with a key, and perhaps with a wait of several hops before it."""
+    if item.source != STREAM:
+        return item
+    if order != "none" and random.random() < 0.7:
+        item = replace(item, key=f"key{random.randrange(3)}")
+    if order == "none" and random.random() < LONG_WAIT:
+        item = replace(item, deeds=(Deed("later", 0.1, random.uniform(35.0, 130.0)), *item.deeds))
+    return item
 
 
 def _seen(faults: list[Fault], stores: str) -> list[Fault]:

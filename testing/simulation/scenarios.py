@@ -15,12 +15,14 @@ LONG = (Deed("ok", 100.0, stubborn=True), Deed("ok", 0.1))
 _LATER = Fault(0.1, "kill", "worker2", seconds=15.0)
 
 
-def _plan(items: list[Item], faults: list[Fault], **options: Any) -> Plan:
+def plan_of_faults(items: list[Item], faults: list[Fault], **options: Any) -> Plan:
+    """A world of these items and faults, and a second worker that comes later."""
     known: dict[str, Any] = {"seed": 1, "workers": 2, "calm": 90.0}
     return Plan(items=tuple(items), faults=(_LATER, *faults), **(known | options))
 
 
-def _order(n: int = 0, at: float = 1.0, deeds: tuple[Deed, ...] = LONG) -> Item:
+def ordered(n: int = 0, at: float = 1.0, deeds: tuple[Deed, ...] = LONG) -> Item:
+    """An item of the stream."""
     return Item(n, "orders", at, deeds)
 
 
@@ -28,25 +30,26 @@ def _queued(n: int = 0, at: float = 1.0, deeds: tuple[Deed, ...] = LONG) -> Item
     return Item(n, "queue", at, deeds)
 
 
-def _both(at: float, one: str, other: str, seconds: float) -> Fault:
+def both(at: float, one: str, other: str, seconds: float) -> Fault:
+    """Two hosts are cut off from one another."""
     return Fault(at, "both", one, other, seconds)
 
 
 #: A worker that is cut off goes on until its lease is over, and not a moment longer.
-CUT_OFF = _plan([_order()], [_both(3.0, "worker1", "scheduler1", 80.0)])
+CUT_OFF = plan_of_faults([ordered()], [both(3.0, "worker1", "scheduler1", 80.0)])
 
 #: The same, with clocks as far apart as they may be, and the cut at different times of a heartbeat.
 DRIFTING = [
-    _plan(
-        [_order()],
-        [_both(3.0 + step * 0.1, "worker1", "scheduler1", 80.0)],
+    plan_of_faults(
+        [ordered()],
+        [both(3.0 + step * 0.1, "worker1", "scheduler1", 80.0)],
         rates={"worker1": 0.99, "scheduler1": 1.01, "node": 1.01},
     )
     for step in range(0, 26, 2)
 ]
 
 #: Two tailers whose items run in one process; one of them dies, and its claims end.
-TWO_LEASES = _plan(
+TWO_LEASES = plan_of_faults(
     [_queued(n, 1.0 + n / 10) for n in range(8)],
     [Fault(4.0, "kill", "tailer1", seconds=60.0)],
     apart=True,
@@ -54,38 +57,38 @@ TWO_LEASES = _plan(
 )
 
 #: A process that stands still between computing its timer and setting it, in a worker that is cut off.
-STALLED = _plan(
-    [_order()],
-    [Fault(0.9, "executors", "worker1", what="stall", seconds=10.0), _both(1.2, "worker1", "scheduler1", 80.0)],
+STALLED = plan_of_faults(
+    [ordered()],
+    [Fault(0.9, "executors", "worker1", what="stall", seconds=10.0), both(1.2, "worker1", "scheduler1", 80.0)],
 )
 
 #: The node dies and cannot reach the scheduler until it may take its stream again.
-NODE_AWAY = _plan(
-    [_order(), _queued(1)],
-    [Fault(5.0, "kill", "node", seconds=0.3), _both(5.01, "node", "scheduler1", 37.4)],
+NODE_AWAY = plan_of_faults(
+    [ordered(), _queued(1)],
+    [Fault(5.0, "kill", "node", seconds=0.3), both(5.01, "node", "scheduler1", 37.4)],
     slots=16,
 )
 
 #: A tailer cannot reach the store for so long that its claims are given to another.
-STORE_AWAY = _plan(
+STORE_AWAY = plan_of_faults(
     [_queued(n, 1.0 + n / 10) for n in range(10)],
-    [_both(5.0, "tailer1", "store", 75.0)],
+    [both(5.0, "tailer1", "store", 75.0)],
     apart=True,
     slots=16,
     calm=100.0,
 )
 
 #: The same, and what failed is settled long after it was given to another.
-LATE_SETTLEMENT = _plan(
+LATE_SETTLEMENT = plan_of_faults(
     [_queued(n, 1.0 + n / 10, (Deed("raise", 8.0), Deed("ok", 30.0), Deed("ok", 0.1))) for n in range(10)],
-    [_both(5.0, "tailer1", "store", 42.0)],
+    [both(5.0, "tailer1", "store", 42.0)],
     apart=True,
     slots=16,
 )
 
 #: The answer to a worker's request for its leases is late, and nothing that it sends after it arrives.
-LATE_RENEWAL = _plan(
-    [_order()],
+LATE_RENEWAL = plan_of_faults(
+    [ordered()],
     [
         Fault(5.0, "cut", "scheduler1", "worker1", 5.0),
         Fault(5.6, "cut", "worker1", "scheduler1", 80.0),
@@ -94,8 +97,8 @@ LATE_RENEWAL = _plan(
 )
 
 #: The same of an assignment.
-LATE_ASSIGNMENT = _plan(
-    [_order()],
+LATE_ASSIGNMENT = plan_of_faults(
+    [ordered()],
     [
         Fault(0.9, "cut", "scheduler1", "worker1", 8.0),
         Fault(1.2, "cut", "worker1", "scheduler1", 80.0),
@@ -104,14 +107,14 @@ LATE_ASSIGNMENT = _plan(
 )
 
 #: A worker is back just before the kernel ends what it was told to end.
-BACK_IN_TIME = _plan([_order()], [_both(3.0, "worker1", "scheduler1", 13.7)])
+BACK_IN_TIME = plan_of_faults([ordered()], [both(3.0, "worker1", "scheduler1", 13.7)])
 
 #: The scheduler is replaced by a fresh one while something runs.
-NEW_SCHEDULER = _plan([_order(), _queued(1)], [Fault(3.0, "kill", "scheduler1", seconds=0.2)])
+NEW_SCHEDULER = plan_of_faults([ordered(), _queued(1)], [Fault(3.0, "kill", "scheduler1", seconds=0.2)])
 
 #: The same, several times, with more work than fits.
-NEW_SCHEDULERS = _plan(
-    [_order(n, 1.0, (Deed("ok", 3.0),)) for n in range(200)],
+NEW_SCHEDULERS = plan_of_faults(
+    [ordered(n, 1.0, (Deed("ok", 3.0),)) for n in range(200)],
     [Fault(at, "kill", "scheduler1", seconds=0.2) for at in (3.0, 33.0, 63.0, 93.0)],
     slots=1,
     calm=120.0,
@@ -119,34 +122,34 @@ NEW_SCHEDULERS = _plan(
 )
 
 #: An outcome is on its way when the connection breaks.
-BROKEN_OFF = _plan(
-    [_order(0, 1.0, (Deed("ok", 1.0),))],
+BROKEN_OFF = plan_of_faults(
+    [ordered(0, 1.0, (Deed("ok", 1.0),))],
     [Fault(1.5, "cut", "worker1", "scheduler1", 3.0), Fault(3.0, "reset", "worker1", "scheduler1")],
 )
 
 #: The clock goes back while something runs that is lost then.
-CLOCK_BACK = _plan(
+CLOCK_BACK = plan_of_faults(
     [_queued()],
     [Fault(5.0, "jump", "node", amount=-10.0), Fault(10.0, "executors", "worker1", what="kill")],
 )
 
 #: The node stands still while something runs.
-NODE_FROZEN = _plan(
+NODE_FROZEN = plan_of_faults(
     [_queued(0, 1.0, (Deed("ok", 40.0), Deed("ok", 0.1)))], [Fault(1.5, "freeze", "node", seconds=12.0)]
 )
 
 #: Nothing goes wrong but the items themselves.
-TROUBLED = _plan(
+TROUBLED = plan_of_faults(
     [
         *(
-            _order(n, 1.0 + n, (Deed("raise", 0.1), Deed("throttled", 0.1, 5.0), Deed("later", 0.1, 9.0)))
+            ordered(n, 1.0 + n, (Deed("raise", 0.1), Deed("throttled", 0.1, 5.0), Deed("later", 0.1, 9.0)))
             for n in range(6)
         ),
         *(
             _queued(n, 1.0 + n, (Deed("raise", 0.1), Deed("throttled", 0.1, 5.0), Deed("later", 0.1, 9.0)))
             for n in range(6, 12)
         ),
-        _order(12, 3.0, (Deed("fatal"),)),
+        ordered(12, 3.0, (Deed("fatal"),)),
         _queued(13, 3.0, (Deed("fatal"),)),
         _queued(14, 3.0, (Deed("ok", 60.0),)),
     ],
@@ -155,20 +158,20 @@ TROUBLED = _plan(
 )
 
 #: Node and scheduler die together: nobody can say what still runs.
-NODE_AND_SCHEDULER = _plan(
-    [_order()], [Fault(5.0, "kill", "node", seconds=0.3), Fault(5.0, "kill", "scheduler1", seconds=0.2)]
+NODE_AND_SCHEDULER = plan_of_faults(
+    [ordered()], [Fault(5.0, "kill", "node", seconds=0.3), Fault(5.0, "kill", "scheduler1", seconds=0.2)]
 )
 
 #: The node dies at some time after an item was parked.
 NODE_DIES = [
-    _plan([_order(0, 1.0, (Deed("raise", 0.1),))], [Fault(2.0 + step * 0.2, "kill", "node", seconds=0.3)])
+    plan_of_faults([ordered(0, 1.0, (Deed("raise", 0.1),))], [Fault(2.0 + step * 0.2, "kill", "node", seconds=0.3)])
     for step in range(8)
 ]
 
 #: An item that fails again and again, and a node that dies after each commit in turn.
 FAILING = [
-    _plan(
-        [_order(0, 1.0, (Deed("raise", 0.1), Deed("later", 0.1, 20.0), Deed("ok", 0.1)))],
+    plan_of_faults(
+        [ordered(0, 1.0, (Deed("raise", 0.1), Deed("later", 0.1, 20.0), Deed("ok", 0.1)))],
         [Fault(0.5, "point", "node", what=f"{file}: after commit", number=number, seconds=40.0)],
     )
     for file in ("state", "delay")
@@ -177,12 +180,12 @@ FAILING = [
 
 #: Node and scheduler die while the copy of a failed item runs, or while its source's item does.
 COPY_RUNS = [
-    _plan(
-        [_order(0, 1.0, (Deed("raise", 0.1), Deed("ok", 30.0), Deed("ok", 0.1)))],
+    plan_of_faults(
+        [ordered(0, 1.0, (Deed("raise", 0.1), Deed("ok", 30.0), Deed("ok", 0.1)))],
         [Fault(8.0, "kill", "node", seconds=0.3), Fault(8.0, "kill", "scheduler1", seconds=0.3)],
     ),
-    _plan(
-        [_order(0, 1.0, (Deed("ok", 30.0), Deed("ok", 0.1))), _order(1, 1.5, (Deed("ok", 0.1),))],
+    plan_of_faults(
+        [ordered(0, 1.0, (Deed("ok", 30.0), Deed("ok", 0.1))), ordered(1, 1.5, (Deed("ok", 0.1),))],
         [Fault(8.0, "kill", "node", seconds=0.3), Fault(8.0, "kill", "scheduler1", seconds=0.3)],
         slots=4,
     ),
@@ -190,8 +193,8 @@ COPY_RUNS = [
 
 #: Answers of the delay service are lost while an item is parked, so that it is parked twice.
 TWICE = [
-    _plan(
-        [_order(0, 1.0, (Deed("raise", 0.1), deed, Deed("ok", 0.1)))],
+    plan_of_faults(
+        [ordered(0, 1.0, (Deed("raise", 0.1), deed, Deed("ok", 0.1)))],
         [Fault(1.05, "weather", what="drop_reply", amount=0.5, seconds=0.6)],
         apart=True,
         seed=seed,

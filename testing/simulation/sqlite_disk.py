@@ -14,9 +14,11 @@ from .host import Host, here
 
 
 class Disk:
-    """The databases of one machine, by name. A copy may be taken, and put back as a restore from a backup would."""
+    """The databases of one machine, by name. A copy may be taken, and put back as a restore from a backup would;
+    `put_back` names those of which nobody took note yet."""
 
     def __init__(self) -> None:
+        self.put_back: set[str] = set()
         self._files: dict[str, sqlite3.Connection] = {}
 
     def connect(self, name: str) -> sqlite3.Connection:
@@ -48,6 +50,7 @@ class Disk:
         self._files[name].close()
         self._files[name] = self._empty()
         self._files[name].deserialize(copy)
+        self.put_back.add(name)
 
     def close(self) -> None:
         """Forgets everything."""

@@ -16,6 +16,7 @@ from .network import Network
 from .parts import SeparateTailers, delay, main, node, scheduler, store, worker
 from .plan import Plan
 from .sqlite_disk import Disk
+from .turns import Turns
 from .world import Event, Spinning, World
 
 #: True seconds between two looks at whether everything is over.
@@ -55,18 +56,19 @@ class Story:
             self._add("store", main(store))
             self._add("delay", main(partial(delay, "store:store")))
             for number in range(plan.tailers):
-                make = partial(SeparateTailers, addresses[number % len(addresses)], "store:store", "delay:delay")
+                make = partial(SeparateTailers, plan, addresses[number % len(addresses)], "store:store", "delay:delay")
                 self._add(f"tailer{number + 1}", main(make))
         else:
             self.store = "node"
-            self._add("node", main(partial(node, addresses[0])))
+            self._add("node", main(partial(node, plan, addresses[0])))
         for name in schedulers:
-            self._add(name, main(scheduler))
+            self._add(name, main(partial(scheduler, plan)))
         for number in range(plan.workers):
             self._add(f"worker{number + 1}", main(partial(worker, plan, addresses)))
         self.client = Client(plan, f"{self.store}:store")
         self._add("client", self.client.main)
         self.audit = Audit(plan, self.disk, self.journal, self.client)
+        self.turns = Turns(self.disk, self.journal, self.audit.ended) if plan.order != "none" else None
         self.hosts[self.store].after_commit = self.audit.committed
         self.faults = Faults(plan, self.world, self.hosts, self.network, self.journal)
 
@@ -93,6 +95,9 @@ class Story:
                     world.say("", "everything is over")
                     world.run(world.now + AFTER)
                     self.audit.at_rest()
+                    self.audit.sums(self.hosts.values())
+                    if self.turns is not None:
+                        self.turns.at_rest()
                 elif not self.journal.violations:
                     for line in self.audit.unfinished():
                         self.journal.wrong(line)

@@ -4,15 +4,18 @@ import pytest
 
 from tailrace.testing.simulation.bugs import BUGS, planted
 from tailrace.testing.simulation.plan import Plan
-from tailrace.testing.simulation.scenarios import SCENARIOS
+from tailrace.testing.simulation.scenarios import SCENARIOS as FIRST
+from tailrace.testing.simulation.scenarios_order import OTHERS
+from tailrace.testing.simulation.scenarios_order import SCENARIOS as SECOND
 from tailrace.testing.simulation.story import Story
 
-WORLDS = {id(plan): plan for plans in SCENARIOS.values() for plan in plans}
+SCENARIOS = FIRST | SECOND
+WORLDS = {id(plan): plan for plans in [*SCENARIOS.values(), OTHERS] for plan in plans}
 
 
 def test_every_bug_has_its_worlds_and_there_are_enough() -> None:
     assert set(SCENARIOS) == set(BUGS)
-    assert len(BUGS) >= 25
+    assert len(BUGS) >= 50
 
 
 @pytest.mark.parametrize("plan", WORLDS.values(), ids=range(len(WORLDS)))

@@ -1,0 +1,132 @@
+"""Mistakes with order, with adoption, with what waits for its time, and with a function that is broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...scheduler.core import Core
+from ...scheduler.outages import Outages
+from ...scheduler.rules.adoption import Row
+from ...tailers import due_pump as due_pump_
+from ...tailers import pump as pump_
+from ...tailers import stream_pump as stream_pump_
+from ...tailers.holding import Holding
+from ...tailers.inherited import Inherited
+from ...tailers.ordering import Ordering
+from ...tailers.rules import ledger as rules
+from ...tailers.rules.order import Order
+from ...tailers.rules.settlement import Family
+from .planting import Bug, bug, instead
+
+# ---- order
+
+
+@bug
+def _two_items_of_a_key_are_out_at_once() -> Bug:
+    real = Order.enter
+
+    def enter(self: Order, key: str, position: int, kind: Any) -> bool:
+        return real(self, f"{key}{position}", position, kind)
+
+    return instead(Order, "enter", enter)
+
+
+@bug
+def _in_order_what_failed_is_parked() -> Bug:
+    return instead(Ordering, "family", lambda self, part, position: Family.STREAM)
+
+
+@bug
+def _a_line_loses_its_second_item() -> Bug:
+    real = Order.over
+
+    def over(self: Order, positions: Any) -> Any:
+        return [] if len(self._lines) == 1 and self.waiting == 1 else real(self, positions)
+
+    return instead(Order, "over", over)
+
+
+# ---- adoption
+
+
+@bug
+def _what_was_adopted_is_in_no_order() -> Bug:
+    return instead(Ordering, "runs", lambda self, part, batch: True)
+
+
+@bug
+def _heads_do_not_wait_until_what_was_adopted_is_read() -> Bug:
+    return instead(Ordering, "shut", lambda self, part, shut: None)
+
+
+@bug
+def _what_was_adopted_behind_another_goes_on() -> Bug:
+    real = Ordering.runs
+
+    def runs(self: Ordering, part: Any, batch: Any) -> bool:
+        return real(self, part, batch) or True
+
+    return instead(Ordering, "runs", runs)
+
+
+@bug
+def _an_adopted_item_is_forgotten() -> Bug:
+    real = Inherited.came
+
+    def came(self: Inherited, outcomes: Any) -> None:
+        for number in [*outcomes.succeeded, *outcomes.ended]:
+            self.running.discard(number)
+        real(self, outcomes)
+
+    return instead(Inherited, "came", came)
+
+
+@bug
+def _adoption_without_refusing_the_old_epoch() -> Bug:
+    return instead(Row, "allows", lambda self, epoch: True)
+
+
+# ---- waiting
+
+
+@bug
+def _a_restart_forgets_when_a_throttled_item_is_due() -> Bug:
+    return instead(stream_pump_, "wait_out", lambda part, batch, mapped: None)
+
+
+@bug
+def _a_restart_forgets_when_a_throttled_copy_is_due() -> Bug:
+    real = rules.starts
+
+    def starts(rows: Any, copies: Any, epoch: int, fence: int, now: float) -> Any:
+        return real(rows, copies, epoch, fence, float("inf"))
+
+    return instead(due_pump_, "starts", starts)
+
+
+@bug
+def _a_time_that_passes_wakes_nobody() -> Bug:
+    return instead(Holding, "look", lambda self: None)
+
+
+# ---- a function that is broken
+
+
+@bug
+def _failures_in_an_outage_are_charged() -> Bug:
+    return instead(pump_, "settle_in_outage", lambda settlement, ended, family, history: settlement)
+
+
+@bug
+def _a_frozen_function_is_never_tried() -> Bug:
+    return instead(Outages, "turn", lambda self, now: None)
+
+
+@bug
+def _a_gate_that_opens_is_not_told() -> Bug:
+    real = Core._closed
+
+    def closed(self: Core, tailer: Any) -> Any:
+        return real(self, tailer) or tailer.closed
+
+    return instead(Core, "_closed", closed)
