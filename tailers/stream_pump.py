@@ -318,7 +318,6 @@ class StreamPump(Pump):
     # What the session asks.
 
     def held_for(self, flight: int) -> float:
-        """Seconds that the stream is still held."""
         return self._epoch.held_for()
 
     def renewal(self) -> Renewal:
