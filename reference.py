@@ -109,7 +109,12 @@ def _value(field: Any) -> str:
     value = field.default
     if isinstance(value, BaseModel):
         value = value.model_dump()
-    return f"`{json.dumps(value, default=lambda each: str(each) if isinstance(each, SecretStr) else list(each))}`"
+    return f"`{json.dumps(value, default=_plain)}`"
+
+
+def _plain(value: Any) -> Any:
+    """A default is no secret, whatever its field may hold."""
+    return value.get_secret_value() if isinstance(value, SecretStr) else list(value)
 
 
 def stale() -> list[str]:

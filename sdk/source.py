@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from .model.claim import Leased, Renewed, Settle, State
 from .model.demand import Demand
@@ -27,6 +27,7 @@ class Capabilities:
     delays           an item can be returned with a delay
     timed            items come into being in the order of their positions, so a time can be searched for
     holes            a position may never have held anything (compaction, markers); else it was lost to retention
+    sparse           positions are far apart (they hold a time, say), so that what lies between them is never counted
     """
 
     rereads: bool = True
@@ -35,6 +36,7 @@ class Capabilities:
     delays: bool = True
     holes: bool = False
     timed: bool = False
+    sparse: bool = False
 
 
 @dataclass(slots=True)
@@ -55,6 +57,7 @@ class StreamBatch:
     payloads: list[bytes]
     absent: list[int] = field(default_factory=list)  # positions that hold nothing, or whose item its owner took away
     lost: list[tuple[int, int]] = field(default_factory=list)  # ranges, first to last, that retention took; rising
+    lost_items: int = 0  # how many items were in them, about, where positions are sparse
     refused: dict[int, str] = field(default_factory=dict)  # by index: why an item cannot be handed out as it is
     through: int = 0
 
@@ -120,6 +123,14 @@ class SharedSource(Protocol):
         """Gives the share back. Ends what is pending. Harmless when closed."""
 
 
+@runtime_checkable
+class Counted(Protocol):
+    """A stream source whose positions are far apart and that can say all the same how many items are left."""
+
+    async def behind(self, positions: Mapping[str, int]) -> int:
+        """How many items there are from these positions on, all partitions together, about; -1: it cannot say."""
+
+
 class QueueSource(Protocol):
     """Each item is claimed, renewed and settled by itself. All methods may raise NotConnected.
 
@@ -183,3 +194,6 @@ __all__ = [
     "StreamBatch",
     "StreamSource",
 ]
+
+
+__all__ = ["Capabilities", "Counted", "QueueSource", "SourceKind", "StreamBatch", "StreamSource"]

@@ -33,7 +33,7 @@ class RedisOptions(BaseModel):
 
     url              redis://, rediss:// (TLS) or unix://, as in redis://user:password@host:6379/0
     username, password   win over those in the URL
-    ca, cert, key    files for TLS: whom to trust (default: the system's), and our own certificate
+    tls_ca, tls_cert, tls_key   files for TLS: whom to trust (default: the system's), and our own certificate
     connect_timeout, timeout   seconds for a connection, and for an answer
     """
 
@@ -42,9 +42,9 @@ class RedisOptions(BaseModel):
     url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
     username: str | None = None
     password: SecretStr | None = None
-    ca: str | None = None
-    cert: str | None = None
-    key: str | None = None
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
     connect_timeout: Seconds = Field(5.0, gt=0, le=300)
     timeout: Seconds = Field(10.0, gt=0, le=300)
 
@@ -63,8 +63,8 @@ class RedisOptions(BaseModel):
 
     @model_validator(mode="after")
     def _tls_has_a_use(self) -> Self:
-        if (self.ca or self.cert or self.key) and not self.url.get_secret_value().startswith("rediss://"):
-            raise ValueError("ca, cert and key are for TLS: write the url as rediss://…")
+        if (self.tls_ca or self.tls_cert or self.tls_key) and not self.url.get_secret_value().startswith("rediss://"):
+            raise ValueError("tls_ca, tls_cert and tls_key need TLS: write the url as rediss://…")
         return self
 
     @property
@@ -76,8 +76,8 @@ class RedisOptions(BaseModel):
         return f"Redis at {parts.hostname}:{parts.port or 6379}"
 
     def _arguments(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"username": self.username, "ssl_ca_certs": self.ca}
-        found |= {"ssl_certfile": self.cert, "ssl_keyfile": self.key}
+        found: dict[str, Any] = {"username": self.username, "ssl_ca_certs": self.tls_ca}
+        found |= {"ssl_certfile": self.tls_cert, "ssl_keyfile": self.tls_key}
         if self.password is not None:
             found["password"] = self.password.get_secret_value()
         return {name: value for name, value in found.items() if value is not None}
@@ -129,9 +129,9 @@ class RedisServer:
                 client.response_callbacks.clear()  # answers as they come
         return self._clients[which]
 
-    async def call(self, *command: Any, about: str = "") -> Any:
-        """One command. `about` names what it is about, for messages."""
-        return await self._translated(self._client(0).execute_command(*command), about)
+    async def call(self, *command: Any, about: str = "", none_if: str = "") -> Any:
+        """One command. `about` names what it is about, for messages; an error with the words `none_if` answers None."""
+        return await self._translated(self._client(0).execute_command(*command), about, none_if)
 
     async def wait(self, *command: Any, about: str = "") -> Any:
         """One command that may be held by the server, for at most `waits` seconds."""
@@ -156,10 +156,12 @@ class RedisServer:
         except (errors.RedisError, OSError) as error:
             raise explained(error, self.name, about) from None
 
-    async def _translated(self, answer: Awaitable[Any], about: str) -> Any:
+    async def _translated(self, answer: Awaitable[Any], about: str, none_if: str = "") -> Any:
         try:
             return await answer
         except (errors.RedisError, OSError) as error:
+            if none_if and none_if in str(error):
+                return None
             raise explained(error, self.name, about) from None
 
     async def close(self) -> None:

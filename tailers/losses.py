@@ -45,8 +45,8 @@ class Losses:
         """A batch as it was read, before its frontier takes note of it. Raises UserError, which stops the tailer, when
         something was lost that its file does not allow to lose."""
         for first, last in batch.lost:
-            await self._forgotten(part, part.frontier.unread(first, last))
-            part.skip(last)
+            await self._forgotten(part, part.frontier.unread(first, last), batch.lost_items)
+            part.skip(last, items=batch.lost_items)
         await self._note(part, ranges(batch.absent), Cause.ABSENT, "", "nothing is there")
 
     async def gone(self, part: Partition, positions: Iterable[int], batch: StreamBatch) -> None:
@@ -59,22 +59,26 @@ class Losses:
         part.settle(sorted(lost), Fate.LOST)
         part.settle(sorted(gone - lost), Fate.ABSENT)
 
-    async def _forgotten(self, part: Partition, lost: list[tuple[int, int]]) -> None:
+    async def _forgotten(self, part: Partition, lost: list[tuple[int, int]], items: int = 0) -> None:
         if not lost:
             return
         if "retention" not in self._allowed:
             some = ", ".join(f"{first} to {last}" for first, last in lost[:3])
+            about = f" (about {items} items)" if items else ""
             raise UserError(
-                f"positions {some} of partition {part.name} are gone: the source's retention passed them before they "
-                "were done. Nothing is lost without your word: bring the records back, or add "
+                f"positions {some} of partition {part.name}{about} are gone: the source's retention passed them before "
+                "they were done. Nothing is lost without your word: bring the records back, or add "
                 f'"allow_loss: [retention]" to the file of "{self._name}" to go on behind them, and start it again'
             )
-        await self._note(part, lost, Cause.RETENTION, "allow_loss", "the source's retention passed them")
-        self._counts.lost += sum(last - first + 1 for first, last in lost)
+        await self._note(part, lost, Cause.RETENTION, "allow_loss", "the source's retention passed them", items)
+        self._counts.lost += items or sum(last - first + 1 for first, last in lost)
 
-    async def _note(self, part: Partition, found: Iterable[tuple[int, int]], cause: Cause, who: str, why: str) -> None:
+    async def _note(
+        self, part: Partition, found: Iterable[tuple[int, int]], cause: Cause, who: str, why: str, items: int = 0
+    ) -> None:
+        """`items`: how many there are in all, where the ranges do not say."""
         now = self._clock.wall()
-        drops = [Drop(first, last, last - first + 1, cause, 0, who, why, now) for first, last in found]
+        drops = [Drop(first, last, items or last - first + 1, cause, 0, who, why, now) for first, last in found]
         if drops:
             await until_available(
                 partial(self._drops.add, self._name, part.name, drops, part.frontier.position), self._failing

@@ -16,6 +16,8 @@ from .rules.frontier import Frontier, decode
 from .rules.held import Held
 from .rules.order import Order
 from .rules.settlement import FIRST_AGAIN, Action, History, Settlement
+from .rules.sparse_book import SparseBook
+from .rules.sparse_frontier import SparseFrontier
 
 #: Positions that hold nothing are passed one by one up to so many at once; more take no memory.
 LARGE_HOLE = 4096
@@ -56,10 +58,14 @@ class Partition:
         "troubles",
     )
 
-    def __init__(self, name: str, mark: Mark) -> None:
+    def __init__(self, name: str, mark: Mark, sparse: bool = False) -> None:
         self.name = name
-        self.frontier = Frontier(mark.position, mark.ahead)
-        self.book = Book(mark.position, mark.book, b"" if mark.book else decode(mark.ahead))
+        if sparse:
+            self.frontier: Frontier = SparseFrontier(mark.position, mark.ahead)
+            self.book: Book = SparseBook(mark.position, mark.book)
+        else:
+            self.frontier = Frontier(mark.position, mark.ahead)
+            self.book = Book(mark.position, mark.book, b"" if mark.book else decode(mark.ahead))
         self.held = Held()
         self.kept: dict[int, Kept] = {}
         self.troubles: dict[int, History] = {}
@@ -73,7 +79,7 @@ class Partition:
     def read(self, batch: StreamBatch, gap: Fate) -> list[int] | None:
         """Takes note of what was just read; positions that did not come are `gap`. Returns the indexes that are to be
         run, None for all."""
-        if gap == Fate.ABSENT and batch.positions and batch.positions[0] - self.frontier.end > LARGE_HOLE:
+        if gap == Fate.ABSENT and batch.positions and self._hole(batch.positions[0]) > LARGE_HOLE:
             self.skip(batch.positions[0] - 1, gap)
         run = self.frontier.read(batch.positions, batch.absent)
         self.book.read(batch.positions, batch.absent, gap)
@@ -81,8 +87,17 @@ class Partition:
             self.skip(batch.through - 1, Fate.ABSENT)
         return run
 
-    def skip(self, last: int, fate: Fate = Fate.LOST) -> None:
-        """What was never read up to `last`, and had not ended, ended so."""
+    def _hole(self, position: int) -> int:
+        """How many positions that nobody reads come before this one; where they are far apart, none counts."""
+        return 0 if isinstance(self.book, SparseBook) else position - self.frontier.end
+
+    def skip(self, last: int, fate: Fate = Fate.LOST, items: int = 0) -> None:
+        """What was never read up to `last`, and had not ended, ended so; `items`: how many that is, where positions do
+        not say."""
+        if isinstance(self.book, SparseBook):
+            self.frontier.skip(last)
+            self.book.skip(last, fate, max(1, items))
+            return
         known = min(last, self.frontier.known - 1)
         for stop in (known, last):  # what is known of takes memory, what lies behind it none, however much it is
             self.frontier.advance()

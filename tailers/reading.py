@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ..sdk.model.demand import Cell
 from ..sdk.model.workload import FLIGHT_ITEMS
+from ..sdk.source import Counted, StreamSource
 from .aim import Aim
 from .partition import Partition
 from .rules.clog import may_read
@@ -47,7 +48,10 @@ class Reading:
             span += part.frontier.span
         return span
 
-    def lag(self, ends: Mapping[str, int]) -> int:
-        """How many positions lie between the frontiers and the ends of the source."""
+    async def lag(self, source: StreamSource) -> int:
+        """How many positions lie between the frontiers and the ends of the source; items, where it counts them."""
         positions = {name: part.frontier.position for name, part in self._partitions.items()}
+        if isinstance(source, Counted):
+            return await source.behind(positions)
+        ends = await source.ends()
         return sum(max(0, end - positions.get(name, 0)) for name, end in ends.items())

@@ -23,7 +23,12 @@ from ..stores.results.results import Results
 GROUP = "tailrace.sources"
 
 #: The kinds that come with tailrace, and where each is.
-BUILT_IN = {kind: f"tailrace.tailers.sources.{kind}:KIND" for kind in ("directory", "due", "kafka", "log", "queue")}
+BUILT_IN = {
+    kind: f"tailrace.tailers.sources.{kind}:KIND"
+    for kind in ("directory", "due", "kafka", "log", "queue", "redis_stream")
+}
+#: The extra that brings the client library of a kind, where it has another name.
+EXTRAS = {"redis_stream": "redis"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ def kind_of(name: str) -> SourceKind:
     except ModuleNotFoundError as error:
         raise ConfigError(
             f'source.kind: "{name}" needs the Python package "{error.name}", which is not installed: '
-            f"pip install 'tailrace[{name}]'"
+            f"pip install 'tailrace[{EXTRAS.get(name, name)}]'"
         ) from error
     except (ImportError, AttributeError) as error:
         raise ConfigError(f'source.kind: "{name}" cannot be loaded from {points[name].value}: {error}') from error

@@ -45,6 +45,11 @@ class Seeking:
         """Moves every partition that is meant, or only says so. Raises InvalidRequest, with nothing changed, and what
         the source and the stores raise."""
         stores = self._setup.environment
+        if self._setup.kind.capabilities.sparse:
+            raise InvalidRequest(
+                f"the positions of the tailer {self._name!r} are far apart, and nobody knows how many items lie "
+                "between two: its checkpoint is not moved by hand. Pause it, and drop by a gate what is not to run"
+            )
         try:
             if seek.dry_run:
                 parts, ends = await self._parts(await stores.checkpoints.load(self._name))

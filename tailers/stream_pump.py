@@ -87,7 +87,7 @@ class StreamPump(Pump):
 
     async def _add(self, name: str) -> Partition:
         """A partition that came into being, or that the checkpoint knows."""
-        part = Partition(name, self._marks.get(name, Mark(0)))
+        part = Partition(name, self._marks.get(name, Mark(0)), self.source.capabilities.sparse)
         await self._rows.open(part)
         self._partitions[name] = part
         if self._epoch.left_behind:
@@ -313,7 +313,7 @@ class StreamPump(Pump):
         while True:
             await asyncio.sleep(self.sizes.heartbeat)
             with contextlib.suppress(TailraceError):
-                self.lag = self._reading.lag(await self.source.ends())
+                self.lag = await self._reading.lag(self.source)
 
     # What the session asks.
 

@@ -81,6 +81,7 @@ class Audit:
     missing   positions that are in no class: the first NAMED, `missing_count` says how many
     doubled   positions that ended twice, or are in two places; likewise
     faults    what does not agree, for people
+    items     of a source whose positions are far apart: how many of them there were; else every position counts
     passed    of a range: what its book knew; not part of the answer
     """
 
@@ -94,12 +95,13 @@ class Audit:
     missing_count: int = 0
     doubled_count: int = 0
     faults: list[str] = field(default_factory=list)
+    items: int | None = None
     passed: Passed | None = field(default=None, compare=False)
 
     @property
     def length(self) -> int:
         """How many positions there are."""
-        return self.end - self.first
+        return self.end - self.first if self.items is None else self.items
 
     @property
     def sum(self) -> int:

@@ -19,6 +19,7 @@ def audit_to_wire(audit: Audit) -> pb.Audit:
         missing_count=audit.missing_count,
         doubled_count=audit.doubled_count,
         faults=audit.faults,
+        items=audit.items,
     )
 
 
@@ -35,4 +36,5 @@ def audit_from_wire(message: pb.Audit) -> Audit:
         missing_count=message.missing_count,
         doubled_count=message.doubled_count,
         faults=list(message.faults),
+        items=message.items if message.HasField("items") else None,
     )

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...sdk.model.audit import HELD, IN_FLIGHT, NAMED, SETTLED, UNREAD, Audit, Ending, Fate, Passed
 from ...sdk.model.errors import InvalidRequest
 from .audit import Book
+from .sparse_book import SparseBook
 
 
 def take_stock(
@@ -31,6 +32,13 @@ def take_stock(
             "where the audit began, or later, and end after that"
         )
     audit = Audit(tailer, partition, first, end)
+    if isinstance(book, SparseBook):
+        if span is not None:
+            raise InvalidRequest(
+                f"{tailer}, partition {partition!r}: its positions are far apart, so a range of them cannot be summed "
+                "up: audit it as a whole"
+            )
+        audit.items = book.items
     _below(audit, book)
     _above(audit, book, places)
     audit.counts = {label: count for label, count in audit.counts.items() if count}

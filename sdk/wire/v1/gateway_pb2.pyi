@@ -426,7 +426,7 @@ class AuditRequest(_message.Message):
     def __init__(self, tailer: _Optional[str] = ..., partition: _Optional[str] = ..., first: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
 
 class Audit(_message.Message):
-    __slots__ = ("tailer", "partition", "first", "end", "counts", "missing", "doubled", "missing_count", "doubled_count", "faults")
+    __slots__ = ("tailer", "partition", "first", "end", "counts", "missing", "doubled", "missing_count", "doubled_count", "faults", "items")
     TAILER_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
@@ -437,6 +437,7 @@ class Audit(_message.Message):
     MISSING_COUNT_FIELD_NUMBER: _ClassVar[int]
     DOUBLED_COUNT_FIELD_NUMBER: _ClassVar[int]
     FAULTS_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
     tailer: str
     partition: str
     first: int
@@ -447,7 +448,8 @@ class Audit(_message.Message):
     missing_count: int
     doubled_count: int
     faults: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, tailer: _Optional[str] = ..., partition: _Optional[str] = ..., first: _Optional[int] = ..., end: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., missing: _Optional[_Iterable[int]] = ..., doubled: _Optional[_Iterable[int]] = ..., missing_count: _Optional[int] = ..., doubled_count: _Optional[int] = ..., faults: _Optional[_Iterable[str]] = ...) -> None: ...
+    items: int
+    def __init__(self, tailer: _Optional[str] = ..., partition: _Optional[str] = ..., first: _Optional[int] = ..., end: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., missing: _Optional[_Iterable[int]] = ..., doubled: _Optional[_Iterable[int]] = ..., missing_count: _Optional[int] = ..., doubled_count: _Optional[int] = ..., faults: _Optional[_Iterable[str]] = ..., items: _Optional[int] = ...) -> None: ...
 
 class AuditReply(_message.Message):
     __slots__ = ("audits",)

@@ -51,5 +51,5 @@ def test_a_url_that_is_none_is_refused_without_repeating_it(url: str) -> None:
 
 def test_files_for_tls_need_a_url_with_tls() -> None:
     with pytest.raises(ValidationError, match="rediss"):
-        RedisOptions(url="redis://h", ca="ca.pem")
-    assert RedisOptions(url="rediss://h", ca="ca.pem").ca == "ca.pem"
+        RedisOptions(url="redis://h", tls_ca="ca.pem")
+    assert RedisOptions(url="rediss://h", tls_ca="ca.pem").tls_ca == "ca.pem"

@@ -1,0 +1,80 @@
+"""Did a stream's retention pass the reader? For streams that forget from their head, whose positions are far apart.
+
+That the entry read last is gone says nothing: it was read. Whether entries between it and the first one that is left
+are gone too, only counting tells: of all that were ever added, `added - length` are no longer there; when that is no
+more than what the reader has had, nothing was taken from it. A deletion in the middle looks like one from the head, so
+where somebody deletes ahead of the reader, or nobody counted, what may have been lost counts as lost: never silently.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Facts(NamedTuple):
+    """A stream as it is now. `first` and `last` are positions: of the first entry that is there (None: none is), and of
+    the last one that was ever added (-1: none was). `added`: how many ever were (-1: it does not say)."""
+
+    length: int
+    first: int | None
+    last: int
+    added: int = -1
+    deleted: int = -1  # the highest position that was ever deleted by its name
+
+    @property
+    def removed(self) -> int:
+        """How many entries are no longer there; -1: unknown."""
+        return self.added - self.length if self.added >= 0 else -1
+
+
+class Had(NamedTuple):
+    """What a reader has had: everything below `next`, which were `entries` of all that were ever added (-1: unknown).
+    `exact`: not fewer than it has had; else it may have had more."""
+
+    next: int
+    entries: int = -1
+    exact: bool = True
+
+
+class Taken(NamedTuple):
+    """Positions from `first` to `last` that held what is gone; `items`: how many those were (0: nobody knows)."""
+
+    first: int
+    last: int
+    items: int = 0
+
+
+def overtaken(had: Had, facts: Facts) -> Taken | None:
+    """What retention took before the reader had it; None: nothing."""
+    stop = facts.last + 1 if facts.first is None else facts.first
+    if stop <= had.next or not facts.removed:
+        return None
+    known = had.entries >= 0 and facts.removed >= 0
+    items = facts.removed - had.entries if known else 0
+    if known and items <= 0:
+        return None
+    sure = known and had.exact and not had.next <= facts.deleted < stop
+    return Taken(had.next, stop - 1, items if sure else 0)
+
+
+def opened(next_position: int, noted: Had | None, facts: Facts) -> Had:
+    """What a reader that goes on at a position has had; `noted` is what was noted of it last, at or before there."""
+    if noted is None or noted.next > next_position:
+        return Had(next_position, -1, False)
+    return still(Had(next_position, noted.entries, noted.next == next_position), facts)
+
+
+def still(had: Had, facts: Facts) -> Had:
+    """The same, of a stream that may have been deleted and made again: then all that is gone of it was not ours."""
+    return had._replace(entries=facts.removed, exact=True) if 0 <= facts.added < had.entries else had
+
+
+def at_end(had: Had, facts: Facts) -> Had:
+    """The same, where the reader has had everything: then it has had as many as were ever added."""
+    return had._replace(entries=facts.added, exact=True) if facts.last < had.next and facts.added >= 0 else had
+
+
+def made_anew(had: Had, facts: Facts) -> bool:
+    """Whether the stream was deleted and made again with positions that the reader has passed already, which it would
+    never read."""
+    return 0 <= facts.last < had.next - 1
