@@ -100,6 +100,11 @@ class Platform:
         """Where the embedded stores are served to other processes."""
         return self._ports["store"]
 
+    @property
+    def delay_address(self) -> str:
+        """Where items are parked."""
+        return self._ports["delay"]
+
     def pids(self) -> dict[str, int]:
         """The process id of each running part."""
         kept = (self._node, self._scheduler, self._worker)

@@ -16,7 +16,8 @@ def bench(
         typer.Option(
             "--scenario",
             metavar="NAME",
-            help="stream, queue, latency, memory, idle, all; outage, poison, frontier, kafka; faults, restarts.",
+            help="stream, queue, latency, memory, idle; all of these; outage, poison, frontier, kafka, redis_stream, "
+            "delay; faults, restarts.",
         ),
     ] = "all",
     items: Annotated[
@@ -38,6 +39,9 @@ def bench(
     client: Annotated[
         str, typer.Option("--client", metavar="NAME", help="What reads it: kafka-python or confluent.")
     ] = "kafka-python",
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="NAME", help="Where the items of delay rest: sqlite, redis, kafka.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Measure this machine: real processes, the platform as you would run it. Exit code 1 when a bound is missed.
@@ -52,4 +56,4 @@ def bench(
         raise typer.Exit(break_it(FaultOptions(scenario, count, faults, seed, heartbeat, data, as_json)))
     from .run import Options, main
 
-    raise typer.Exit(main(Options(scenario, items, runs, as_json, plot, kafka, client)))
+    raise typer.Exit(main(Options(scenario, items, runs, as_json, plot, kafka, client, engine)))

@@ -52,4 +52,9 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("us_per_item", 2.0, "µs", False, "frontier, 1,000,000 outstanding: per settled item"),
         Asked("mb", 100, "MB", False, "frontier, 1,000,000 outstanding: memory"),
     ),
+    "redis_stream": (Asked("items_per_s", 25_000, "items/s", True, "redis_stream: entries → no-op, settled"),),
+    "delay": (
+        Asked("parks_per_s", 20_000, "items/s", True, "delay: parked, durably"),
+        Asked("due_per_s", 20_000, "items/s", True, "delay: made due"),
+    ),
 }

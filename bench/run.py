@@ -22,6 +22,19 @@ from .plot import Bar, bars
 
 Scenario = Callable[[Path, float, scenarios.Progress], Coroutine[Any, Any, scenarios.Figures]]
 
+
+async def _delay(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
+    from .delay import delay  # its engines need their extras
+
+    return await delay(folder, count, engine, progress)
+
+
+async def _redis_stream(folder: Path, count: int, progress: scenarios.Progress) -> scenarios.Figures:
+    from .redis_stream import redis_stream  # needs the extra redis
+
+    return await redis_stream(folder, count, progress)
+
+
 #: Each scenario and its usual size: items, or seconds for those that measure over a time.
 SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "stream": (lambda folder, size, progress: scenarios.stream(folder, int(size), progress), 600_000),
@@ -31,6 +44,8 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "idle": (scenarios.idle, 10),
     "outage": (failures.outage, 60),
     "poison": (lambda folder, size, progress: failures.poison(folder, int(size), progress), 300_000),
+    "delay": (lambda folder, size, progress: _delay(folder, int(size), progress), 200_000),
+    "redis_stream": (lambda folder, size, progress: _redis_stream(folder, int(size), progress), 300_000),
     "frontier": (lambda folder, size, progress: failures.frontier(folder, int(size), progress), 1_000_000),
 }
 
@@ -38,13 +53,13 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
 KAFKA, KAFKA_ITEMS = "kafka", 400_000
 
 #: What `all` leaves out: scenarios of failing functions and of one rule alone.
-APART = ("outage", "poison", "frontier", "kafka")
+APART = ("outage", "poison", "frontier", "kafka", "redis_stream", "delay")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What to run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the address
-    of a broker, `client` the library that reads it."""
+    of a broker, `client` the library that reads it; `engine` is that of the log, for `delay`."""
 
     scenario: str
     items: float | None = None
@@ -53,6 +68,7 @@ class Options:
     plot: Path | None = None
     kafka: str = ""
     client: str = "kafka-python"
+    engine: str = ""
 
 
 def main(options: Options) -> int:
@@ -77,9 +93,17 @@ def main(options: Options) -> int:
     return 0 if all(row.good for row in rows) else 1
 
 
+def _on_engine(name: str, engine: str) -> Scenario:
+    if name != "delay":
+        raise InvalidRequest(f"--engine is for the scenario delay, not for {name}")
+    return lambda folder, size, progress: _delay(folder, int(size), progress, engine)
+
+
 def _median_of(name: str, options: Options) -> scenarios.Figures:
     """The median of each figure over the runs."""
     scenario, usual = _with_kafka(options) if name == KAFKA else SCENARIOS[name]
+    if options.engine:
+        scenario = _on_engine(name, options.engine)
     size = usual if options.items is None else options.items
     runs: list[scenarios.Figures] = []
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
