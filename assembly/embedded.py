@@ -29,6 +29,7 @@ from ..stores.ownership import sqlite as ownership
 from ..stores.queue import sqlite as queue
 from ..stores.restored import Stamp
 from ..stores.results import sqlite as results
+from ..stores.segments import sqlite as segments
 from ..stores.sqlite import SqliteFile
 
 #: Seconds between sweeps of what is past its retention.
@@ -71,7 +72,8 @@ class EmbeddedStores:
             + ledger.SCHEMA
             + ownership.SCHEMA
             + drops.SCHEMA
-            + results.SCHEMA,
+            + results.SCHEMA
+            + segments.SCHEMA,
             name="state",
             synchronous=sync,
         )
@@ -92,6 +94,7 @@ class EmbeddedStores:
         self.results = results.SqliteResults(
             self._state_file, clock, retention=config.result_retention, max_bytes=config.result_bytes
         )
+        self.segments = segments.SqliteSegments(self._state_file)
         self._sweeper: asyncio.Task[None] | None = None
         self._clock, self._quiet = clock, wait_for_source(sizes or LeaseSizes())
         self._stamp = Stamp(path, STAMPED)
@@ -141,6 +144,7 @@ class EmbeddedStores:
             "inventory": self.inventory,
             "ownership": self.ownership,
             "ledger": self.ledger,
+            "segments": self.segments,
         }
 
     def _files(self) -> list[SqliteFile]:

@@ -68,6 +68,7 @@ class Node:
                 ownership=stores.ownership,
                 ledger=stores.ledger,
                 drops=stores.drops,
+                segments=stores.segments,
                 clock=SYSTEM_CLOCK,
                 data_dir=data,
             ),

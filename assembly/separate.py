@@ -33,6 +33,7 @@ from ..stores.remote import (
     RemoteOwnership,
     RemoteQueue,
     RemoteResults,
+    RemoteSegments,
 )
 from ..stores.server import StoreServer
 from ..tailers.config import TailerConfig
@@ -57,6 +58,7 @@ class RemoteStores:
         self.results = RemoteResults(address)
         self.control = RemoteControl(address)
         self.inventory = RemoteInventory(address)
+        self.segments = RemoteSegments(address)
         self.ownership = RemoteOwnership(address)
         self.ledger = RemoteLedger(address)
 
@@ -169,6 +171,7 @@ class SeparateTailers:
             ownership=stores.ownership,
             ledger=stores.ledger,
             drops=stores.drops,
+            segments=stores.segments,
             delay_log=stores.delay_log,
         )
         tailers = Tailers(

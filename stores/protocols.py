@@ -14,6 +14,7 @@ from .log.log import Log
 from .ownership.ownership import Ownership
 from .queue.queue import Queue
 from .results.results import Results
+from .segments.segments import Segments
 
 PROTOCOLS: dict[str, type[Any]] = {
     "queue": Queue,
@@ -27,4 +28,5 @@ PROTOCOLS: dict[str, type[Any]] = {
     "inventory": Inventory,
     "ownership": Ownership,
     "ledger": Ledger,
+    "segments": Segments,
 }

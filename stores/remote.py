@@ -18,6 +18,7 @@ from .log.log import Log
 from .ownership.ownership import Ownership
 from .queue.queue import Queue
 from .results.results import Results
+from .segments.segments import Segments
 
 
 class RemoteQueue(StoreClient):
@@ -127,6 +128,20 @@ class RemoteInventory(StoreClient):
     read = remote(Inventory.read)
     end = remote(Inventory.end)
     forget = remote(Inventory.forget)
+    floor = remote(Inventory.floor)
+    raise_floor = remote(Inventory.raise_floor)
+
+
+class RemoteSegments(StoreClient):
+    """Segments likewise."""
+
+    def __init__(self, address: str, store: str = "segments") -> None:
+        super().__init__(address, store)
+
+    append = remote(Segments.append)
+    read = remote(Segments.read)
+    last = remote(Segments.last)
+    trim = remote(Segments.trim)
 
 
 class RemoteOwnership(StoreClient):

@@ -19,13 +19,14 @@ from ..stores.log.log import Log
 from ..stores.ownership.ownership import Ownership
 from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
+from ..stores.segments.segments import Segments
 
 GROUP = "tailrace.sources"
 
 #: The kinds that come with tailrace, and where each is.
 BUILT_IN = {
     kind: f"tailrace.tailers.sources.{kind}:KIND"
-    for kind in ("directory", "due", "kafka", "log", "queue", "redis_stream")
+    for kind in ("directory", "due", "kafka", "log", "objects", "queue", "redis_stream")
 }
 #: The extra that brings the client library of a kind, where it has another name.
 EXTRAS = {"redis_stream": "redis"}
@@ -45,6 +46,7 @@ class Environment:
     ownership: Ownership
     ledger: Ledger
     drops: Drops
+    segments: Segments
     clock: Clock = field(default=SYSTEM_CLOCK)
     data_dir: Path = field(default_factory=Path)
     tailer: str = ""

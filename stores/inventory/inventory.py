@@ -41,3 +41,10 @@ class Inventory(Protocol):
 
     async def forget(self, source: str) -> None:
         """Drops everything about a source."""
+
+    async def floor(self, source: str) -> str:
+        """The name up to which everything counts as seen though it is not kept; empty: none."""
+
+    async def raise_floor(self, source: str, overlap: int, below: int) -> str:
+        """Keeps the `overlap` greatest names and raises the floor to the next one, never back; what is at or under the
+        floor and at a position `below` goes. Returns the floor. For sources whose names rise with time."""

@@ -18,6 +18,10 @@ CREATE TABLE IF NOT EXISTS inventory (
     version TEXT NOT NULL,
     PRIMARY KEY (source, position)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS inventory_floors (
+    source TEXT NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX IF NOT EXISTS inventory_entries ON inventory (source, name, version);
 """
 
@@ -72,6 +76,32 @@ class SqliteInventory:
         return await self._file.read(load)
 
     async def forget(self, source: str) -> None:
-        await self._file.write(
-            lambda connection: connection.execute("DELETE FROM inventory WHERE source = ?", (source,)).rowcount
-        )
+        def drop(connection: sqlite3.Connection) -> None:
+            for table in ("inventory", "inventory_floors"):
+                connection.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
+
+        await self._file.write(drop)
+
+    async def floor(self, source: str) -> str:
+        return await self._file.read(lambda connection: _floor(connection, source))
+
+    async def raise_floor(self, source: str, overlap: int, below: int) -> str:
+        def rise(connection: sqlite3.Connection) -> str:
+            row = connection.execute(
+                "SELECT name FROM inventory WHERE source = ? ORDER BY name DESC LIMIT 1 OFFSET ?", (source, overlap)
+            ).fetchone()
+            floor = max(_floor(connection, source), "" if row is None else row[0], key=str.encode)
+            connection.execute("INSERT OR REPLACE INTO inventory_floors (source, name) VALUES (?, ?)", (source, floor))
+            connection.execute(
+                "DELETE FROM inventory WHERE source = ?1 AND position < ?2 AND name <= ?3"
+                " AND position < (SELECT max(position) FROM inventory WHERE source = ?1)",
+                (source, below, floor),
+            )
+            return floor
+
+        return await self._file.write(rise)
+
+
+def _floor(connection: sqlite3.Connection, source: str) -> str:
+    row = connection.execute("SELECT name FROM inventory_floors WHERE source = ?", (source,)).fetchone()
+    return "" if row is None else str(row[0])

@@ -90,6 +90,26 @@ class InventoryLaws(StoreLaws[Inventory]):
         assert await store.engine.offer("s", [Entry("b", "1")]) == 1
         assert await everything(store) == [Entry("b", "1")]
 
+    async def test_the_floor_rises_with_the_greatest_names_and_what_is_under_it_goes(
+        self, store: StoreBench[Inventory]
+    ) -> None:
+        await store.engine.offer("s", [Entry(name, "") for name in ("b", "a", "é", "d", "c")])
+        assert await store.engine.floor("s") == ""
+        assert await store.engine.raise_floor("s", 9, 9) == ""
+        assert await store.engine.raise_floor("s", 2, 1) == "c"
+        for _ in range(2):
+            assert await store.engine.floor("s") == "c"
+            found = await store.engine.read("s", 0, 10)
+            assert (found.positions, found.names) == ([1, 2, 3, 4], ["a", "é", "d", "c"])
+            await store.reopen()
+        assert await store.engine.raise_floor("s", 4, 9) == "c", "it never goes back"
+        assert (await store.engine.read("s", 0, 10)).names == ["é", "d", "c"], "the last one stays, it has the number"
+        assert await store.engine.offer("s", [Entry("f", "")]) == 1 and await store.engine.end("s") == 6
+        await store.engine.offer("t", [Entry("a", "")])
+        assert await store.engine.floor("t") == ""
+        await store.engine.forget("s")
+        assert await store.engine.floor("s") == ""
+
     @MODEL
     @given(steps=steps)
     def test_any_story_is_the_story_of_a_list_without_repeats(self, steps: list[tuple[str, object]]) -> None:

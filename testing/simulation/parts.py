@@ -119,6 +119,7 @@ def _environment(stores: EmbeddedStores | RemoteStores) -> Environment:
         ownership=stores.ownership,
         ledger=stores.ledger,
         drops=stores.drops,
+        segments=stores.segments,
         clock=here().clock,
         data_dir=Path("/simulated"),
     )

@@ -32,9 +32,12 @@ from tailrace.stores.remote import (
     RemoteLog,
     RemoteOwnership,
     RemoteResults,
+    RemoteSegments,
 )
 from tailrace.stores.results import sqlite as results
 from tailrace.stores.results.results import Results
+from tailrace.stores.segments import sqlite as segments
+from tailrace.stores.segments.segments import Segments
 from tailrace.stores.server import StoreServer
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.bench import StoreBench
@@ -48,6 +51,7 @@ from tailrace.testing.conformance.ledger import LedgerLaws
 from tailrace.testing.conformance.log import LogLaws
 from tailrace.testing.conformance.ownership import OwnershipLaws
 from tailrace.testing.conformance.results import MAX_BYTES, RETENTION, ResultLaws
+from tailrace.testing.conformance.segments import SegmentLaws
 
 E = TypeVar("E")
 
@@ -143,3 +147,9 @@ class TestRemoteLedger(LedgerLaws):
     def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Ledger]]:
         embedded = SqliteBench(folder, ledger.SCHEMA, lambda file, clock: ledger.SqliteLedger(file))
         return RemoteBench("ledger", embedded, RemoteLedger)
+
+
+class TestRemoteSegments(SegmentLaws):
+    def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Segments]]:
+        embedded = SqliteBench(folder, segments.SCHEMA, lambda file, clock: segments.SqliteSegments(file))
+        return RemoteBench("segments", embedded, RemoteSegments)

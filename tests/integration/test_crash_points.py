@@ -23,6 +23,7 @@ from tailrace.sdk.model.drop import Cause, Drop
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.ledger import Entry, Place
 from tailrace.sdk.model.limits import Gate, Quota
+from tailrace.sdk.model.segment import Segment
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.inventory.inventory import Entry as Seen
@@ -199,7 +200,7 @@ class ControlStory(RowsStory):
 
 
 class InventoryStory(RowsStory):
-    points = 3
+    points = 4
 
     def __init__(self) -> None:
         super().__init__([])
@@ -209,11 +210,30 @@ class InventoryStory(RowsStory):
         return [
             (lambda: inventory.offer("s", [Seen("a", "1"), Seen("b", "1")]), ["a", "b"]),
             (lambda: inventory.offer("s", [Seen("b", "1"), Seen("c", "1")]), ["a", "b", "c"]),
+            (lambda: inventory.raise_floor("s", 1, 1), ["b", "c"]),
             (lambda: inventory.forget("s"), []),
         ]
 
     async def holds(self, stores: EmbeddedStores) -> Any:
         return (await stores.inventory.read("s", 0, 10)).names
+
+
+class SegmentsStory(RowsStory):
+    points = 3
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    def steps(self, stores: EmbeddedStores) -> list[Step]:
+        segments = stores.segments
+        return [
+            (lambda: segments.append("s", [Segment(0, 2, 0), Segment(2, 1, 1)]), [0, 2]),
+            (lambda: segments.append("s", [Segment(3, 1, 1)]), [0, 2, 3]),
+            (lambda: segments.trim("s", 3), [3]),
+        ]
+
+    async def holds(self, stores: EmbeddedStores) -> Any:
+        return [segment.first for segment in await stores.segments.read("s", 0, 10)]
 
 
 class ResultsStory(RowsStory):
@@ -359,6 +379,7 @@ STORIES: list[Callable[[], Any]] = [
     LogStory,
     ControlStory,
     InventoryStory,
+    SegmentsStory,
     ResultsStory,
     LettersStory,
     DropsStory,

@@ -56,6 +56,7 @@ from tailrace.stores.remote import (
     RemoteOwnership,
     RemoteQueue,
     RemoteResults,
+    RemoteSegments,
 )
 from tailrace.stores.server import StoreServer
 
@@ -376,6 +377,7 @@ async def test_a_call_that_fits_into_no_message_is_refused_before_it_is_sent(add
         ("inventory", RemoteInventory),
         ("ownership", RemoteOwnership),
         ("ledger", RemoteLedger),
+        ("segments", RemoteSegments),
     ],
 )
 def test_a_client_has_every_method_of_its_protocol(store: str, client: type[Any]) -> None:

@@ -213,7 +213,7 @@ async def stores(tmp_path: Path) -> AsyncIterator[EmbeddedStores]:
 def environment(stores: EmbeddedStores) -> Environment:
     return Environment(
         stores.queue, stores.log, stores.checkpoints, stores.inventory, stores.dead_letters, stores.results,
-        stores.ownership, stores.ledger, stores.drops, delay_log=stores.delay_log,
+        stores.ownership, stores.ledger, stores.drops, stores.segments, delay_log=stores.delay_log,
     )  # fmt: skip
 
 
