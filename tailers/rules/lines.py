@@ -1,0 +1,109 @@
+"""Content, piece by piece → its lines, the same wherever the pieces' borders are.
+
+Lines are bytes between newlines, handed on as they are; one that is empty, or only a carriage return, is no item. Only
+what may be a line is kept: one that is longer than allowed is passed, and told by its place.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Run(NamedTuple):
+    """Lines that follow each other in content: `length` bytes from `offset` on, newlines and empty lines included.
+
+    too_long  the length of the one line in it that is longer than allowed; 0: `lines` are here
+    """
+
+    offset: int
+    length: int
+    lines: list[bytes]
+    too_long: int = 0
+
+
+class Lines:
+    """`longest` is in bytes. Invariant: everything before `offset` was told in a run, or was an empty line."""
+
+    def __init__(self, longest: int, offset: int = 0) -> None:
+        self.offset = offset
+        self._longest = longest
+        self._rest: list[bytes] = []
+        self._size = 0  # of the rest, or of the line that is passed
+        self._passing = False
+
+    def feed(self, piece: bytes) -> list[Run]:
+        """What the next piece completes."""
+        runs: list[Run] = []
+        if self._passing:
+            end = piece.find(b"\n")
+            if end < 0:
+                self._size += len(piece)
+                return runs
+            runs.append(self._passed(end, 1))
+            piece = piece[end + 1 :]
+        end = piece.rfind(b"\n") + 1
+        if end:
+            runs.extend(self._cut(b"".join((*self._rest, piece[:end]))))
+            self._rest, self._size = [], 0
+        if end < len(piece):
+            self._rest.append(piece[end:] if end else piece)
+            self._size += len(piece) - end
+            if self._size > self._longest + 1:  # a carriage return may be its last byte
+                self._rest, self._passing = [], True
+        return runs
+
+    def finish(self) -> list[Run]:
+        """What is left when nothing comes any more: a last line without a newline."""
+        if self._passing:
+            return [self._passed(0, 0)]
+        rest, self._rest, self._size = b"".join(self._rest), [], 0
+        return list(self._cut(rest)) if rest else []
+
+    def _passed(self, more: int, newline: int) -> Run:
+        size = self._size + more
+        run = Run(self.offset, size + newline, [], size)
+        self.offset += run.length
+        self._rest, self._size, self._passing = [], 0, False
+        return run
+
+    def _cut(self, block: bytes) -> list[Run]:
+        lines = block.split(b"\n")
+        whole = not lines[-1]
+        if whole:
+            lines.pop()
+        if max(map(len, lines), default=0) <= self._longest:
+            run = Run(self.offset, len(block), items(lines))
+            self.offset += len(block)
+            return [run] if run.lines else []
+        return self._with_long_ones(lines, whole)
+
+    def _with_long_ones(self, lines: list[bytes], whole: bool) -> list[Run]:
+        runs: list[Run] = []
+        begun = self.offset
+        kept: list[bytes] = []
+        last = len(lines) - 1
+        for index, line in enumerate(lines):
+            size = len(line) + (whole or index < last)
+            if len(line) > self._longest:
+                if found := items(kept):
+                    runs.append(Run(begun, self.offset - begun, found))
+                runs.append(Run(self.offset, size, [], len(line)))
+                begun, kept = self.offset + size, []
+            else:
+                kept.append(line)
+            self.offset += size
+        if found := items(kept):
+            runs.append(Run(begun, self.offset - begun, found))
+        return runs
+
+
+def items(lines: list[bytes]) -> list[bytes]:
+    """Those lines that are items."""
+    if b"" in lines or b"\r" in lines:
+        return [line for line in lines if line and line != b"\r"]
+    return lines
+
+
+def lines_of(content: bytes) -> list[bytes]:
+    """The lines of a run, from its bytes."""
+    return items(content.split(b"\n"))

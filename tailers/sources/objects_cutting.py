@@ -1,0 +1,236 @@
+"""One object → its items: the object whole, or its lines; what cannot be handed out says why, and the rest goes on.
+
+Nothing here knows of positions. An object that is gone or became another version before anything of it was cut is
+absent; one of which a part was cut leaves one item that is refused, for all that can no longer be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Literal, NamedTuple
+
+from ...sdk.content import Content
+from ...sdk.gunzip import Undecodable
+from ...sdk.model.reference import REFERENCE, Reference
+from ...sdk.model.segment import Segment
+from ...sdk.model.workload import Headers
+from ...sdk.objects import Facts, Gone, ObjectStore, Replaced
+from ..rules.lines import Lines, Run, lines_of
+from ..rules.segments import Cut, Next
+
+#: Objects up to this size are read as soon as they are looked at.
+SMALL = 256 << 10
+
+
+class Shape(NamedTuple):
+    """How objects become items; see `ObjectsOptions`."""
+
+    lines: bool
+    gzip: Literal["auto", "always", "never"]
+    max_value: int
+    max_line: int
+    max_ratio: int
+    block: int
+    referable: bool
+    headers: bool
+
+
+class Part(NamedTuple):
+    """A cut with its items: as many payloads as positions, none when its position is absent."""
+
+    cut: Cut
+    key: str
+    modified: float
+    payloads: list[bytes]
+    headers: Headers = ()
+
+
+class Opened(NamedTuple):
+    """An object that was looked at, with its bytes when they are few; None: it is not there, or not the version that
+    was listed."""
+
+    facts: Facts | None
+    body: bytes | None = None
+
+
+class Cutter:
+    """`url` is how the tailer's file names the place."""
+
+    def __init__(self, store: ObjectStore, shape: Shape) -> None:
+        self._store = store
+        self._shape = shape
+        self._last: Content | None = None  # of what was read again, since the next one often lies behind it
+
+    async def look(self, key: str, etag: str) -> Opened:
+        """An object as it is now; `etag`: as it was listed, when only that version will do."""
+        shape = self._shape
+        if not shape.lines and not shape.max_value:
+            return Opened(await self._facts(key, etag))
+        try:
+            facts, body = await self._store.whole(key, SMALL)
+        except Gone:
+            return Opened(None)
+        return Opened(None) if _other(facts, etag) else Opened(facts, body)
+
+    async def cut(self, ordinal: int, key: str, etag: str, opened: Opened, at: Next) -> AsyncIterator[list[Part]]:
+        """The parts of one object from `at` on, in order."""
+        begun = at.ordinal == ordinal and bool(at.version)
+        if begun:
+            async for parts in self._go_on(ordinal, key, at):
+                yield parts
+            return
+        facts = opened.facts
+        if facts is not None and opened.body is None:
+            facts = await self._facts(key, etag)  # it was looked at some time ago
+        if facts is None:
+            yield [_absent(ordinal, key)]
+        elif self._shape.lines:
+            async for parts in self._lines(ordinal, facts, opened.body, 0):
+                yield parts
+        else:
+            yield [await self._whole(ordinal, facts, opened.body)]
+
+    async def again(self, segment: Segment, key: str) -> Part:
+        """The items of a segment, read again. Raises Gone, Replaced and Undecodable when that is not possible."""
+        cut = Cut(*segment[1:])
+        if cut.absent:
+            return Part(cut, key, 0.0, [])
+        try:
+            facts = await self._store.facts(key, cut.version)
+        except (Gone, Replaced):
+            if cut.refused:
+                return self._refused(cut, key, None)
+            raise
+        if cut.refused:
+            return self._refused(cut, key, facts)
+        if not self._shape.lines:
+            return (await self._whole(cut.ordinal, facts, None))._replace(cut=cut)
+        content = self._last
+        if content is None or (content.key, content.version) != (key, cut.version) or content.offset > cut.offset:
+            content = self._content(facts, None)
+        self._last = None
+        await content.seek(cut.offset)
+        lines = lines_of(await content.up_to(cut.length))
+        self._last = content
+        if len(lines) != cut.items:
+            raise Undecodable(f"{key} has other lines than when it was cut: was its max_line, or its gzip, changed?")
+        return Part(cut, key, facts.modified, lines, self._headers(facts))
+
+    async def _facts(self, key: str, etag: str) -> Facts | None:
+        try:
+            facts = await self._store.facts(key)
+        except Gone:
+            return None
+        return None if _other(facts, etag) else facts
+
+    async def _go_on(self, ordinal: int, key: str, at: Next) -> AsyncIterator[list[Part]]:
+        try:
+            facts = await self._store.facts(key, at.version)
+        except (Gone, Replaced) as error:
+            yield [self._rest(ordinal, key, at.version, at.offset, None, str(error))]
+            return
+        async for parts in self._lines(ordinal, facts, None, at.offset):
+            yield parts
+
+    async def _lines(self, ordinal: int, facts: Facts, body: bytes | None, offset: int) -> AsyncIterator[list[Part]]:
+        content = self._content(facts, body)
+        lines = Lines(self._shape.max_line, offset)
+        some = offset > 0
+        headers = self._headers(facts)
+        piece, failure = await _read(content, offset)
+        while piece:
+            runs = lines.feed(piece)
+            piece, failure = await _read(content)  # so that the last part is known to be the last
+            if not piece and failure is None:
+                runs += lines.finish()
+            if runs:
+                some = True
+                parts = [self._run(ordinal, facts, run, headers) for run in runs]
+                if not piece and failure is None:
+                    parts[-1] = parts[-1]._replace(cut=parts[-1].cut._replace(end=True))
+                yield parts
+        if failure is not None and (some or isinstance(failure, Undecodable)):
+            yield [self._rest(ordinal, facts.key, facts.version, lines.offset, facts, str(failure))]
+        elif not some:
+            yield [_absent(ordinal, facts.key)]
+
+    def _run(self, ordinal: int, facts: Facts, run: Run, headers: Headers) -> Part:
+        if not run.too_long:
+            cut = Cut(len(run.lines), ordinal, facts.version, run.offset, run.length)
+            return Part(cut, facts.key, facts.modified, run.lines, headers)
+        why = (
+            f"the line at {run.offset} of {facts.key} has {run.too_long} bytes, more than the {self._shape.max_line} "
+            "of max_line"
+        )
+        return self._refused(Cut(1, ordinal, facts.version, run.offset, run.length, why), facts.key, facts)
+
+    async def _whole(self, ordinal: int, facts: Facts, body: bytes | None) -> Part:
+        shape, gzip = self._shape, self._gzip(facts)
+        cut = Cut(1, ordinal, facts.version, 0, facts.size, end=True)
+        if shape.max_value and (facts.size <= shape.max_value or gzip):
+            try:
+                payload = await self._content(facts, body).up_to(shape.max_value + 1)
+            except Undecodable as error:
+                return self._refused(cut._replace(refused=f"{facts.key}: {error}"), facts.key, facts)
+            except (Gone, Replaced):
+                return _absent(ordinal, facts.key)
+            if len(payload) <= shape.max_value:
+                return Part(cut, facts.key, facts.modified, [payload], self._headers(facts))
+        if not shape.referable:
+            why = f"{facts.key} has more than the {shape.max_value} bytes of max_value, and memory has no reference"
+            return self._refused(cut._replace(refused=why), facts.key, facts)
+        reference = Reference(
+            self._store.place.url, facts.key, facts.size, facts.modified, facts.version, gzip
+        ).encode()
+        return Part(cut, facts.key, facts.modified, [reference], (REFERENCE, *self._headers(facts)))
+
+    def _rest(self, ordinal: int, key: str, version: str, offset: int, facts: Facts | None, why: str) -> Part:
+        """All that lies behind `offset`, as one item."""
+        said = f"from byte {offset} of its content on, {key} cannot be read: {why}"
+        return self._refused(Cut(1, ordinal, version, offset, 0, said, end=True), key, facts)
+
+    def _refused(self, cut: Cut, key: str, facts: Facts | None) -> Part:
+        size, modified, gzip = (0, 0.0, False) if facts is None else (facts.size, facts.modified, self._gzip(facts))
+        length = -1 if cut.end else cut.length
+        reference = Reference(self._store.place.url, key, size, modified, cut.version, gzip, cut.offset, length)
+        return Part(cut, key, modified, [reference.encode()], (REFERENCE,))
+
+    def _gzip(self, facts: Facts) -> bool:
+        told = self._shape.gzip
+        return told == "always" or (told == "auto" and (facts.gzip or facts.key.endswith((".gz", ".gzip"))))
+
+    def _content(self, facts: Facts, body: bytes | None) -> Content:
+        return Content(
+            self._store,
+            facts.key,
+            facts.version,
+            facts.size,
+            gzip=self._gzip(facts),
+            block=self._shape.block,
+            most_ratio=self._shape.max_ratio,
+            body=body,
+        )
+
+    def _headers(self, facts: Facts) -> Headers:
+        if not self._shape.headers:
+            return ()
+        return (("object-key", facts.key), ("object-version", facts.version))
+
+
+async def _read(content: Content, offset: int = 0) -> tuple[bytes, Exception | None]:
+    """The next piece, from `offset` on; or why the object has no more that can be read."""
+    try:
+        if offset:
+            await content.seek(offset)
+        return await content.piece(), None
+    except (Gone, Replaced, Undecodable) as error:
+        return b"", error
+
+
+def _other(facts: Facts, etag: str) -> bool:
+    """Whether it is not the version that was listed."""
+    return bool(etag and facts.etag and facts.etag != etag)
+
+
+def _absent(ordinal: int, key: str) -> Part:
+    return Part(Cut(1, ordinal, "", 0, 0, absent=True, end=True), key, 0.0, [])
