@@ -7,6 +7,7 @@ import os
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..sdk.config import Bytes, Seconds
+from ..sdk.place import Place
 
 
 class WorkerConfig(BaseModel):
@@ -29,6 +30,8 @@ class WorkerConfig(BaseModel):
     timeout_grace     seconds between a timeout's cancellation and the end of the process that ignores it
     loop_block_limit  seconds a function may block its event loop before its process is ended
     result_bytes      largest return value kept, as JSON
+    objects           places whose objects functions may open (`ctx.open()`), each as its tailer's file says: url,
+                      endpoint, region, credentials. Default: none
     name              shown to people; default: host and process id
     """
 
@@ -47,4 +50,5 @@ class WorkerConfig(BaseModel):
     timeout_grace: Seconds = Field(5.0, gt=0, le=600)
     loop_block_limit: Seconds = Field(30.0, gt=0, le=86_400)
     result_bytes: int = Field(1 << 20, ge=0, le=8 << 20)
+    objects: tuple[Place, ...] = ()
     name: str = ""

@@ -17,6 +17,7 @@ from typing import Any
 from ..sdk.function import Function
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
+from ..sdk.opened import Places
 from ..sdk.payload import encode_result
 from .blame import Blame
 from .board import Board
@@ -58,6 +59,7 @@ class Engine:
         send: Callable[[Any], None],
         bound: str = "",
         spent: Callable[[], None] = lambda: None,
+        places: Places | None = None,
     ) -> None:
         self._functions = functions
         self._slots = slots
@@ -68,6 +70,7 @@ class Engine:
         self._send = send
         self._bound = bound
         self._spent = spent
+        self._places = places or Places()
         self._spender = 0
         self._alone = slots + threads <= 2
         self._loop = asyncio.get_running_loop()
@@ -191,7 +194,9 @@ class Engine:
                     self._watch(key, entry.timeout, runner)
                 arguments = entry.decode(payload)
                 if entry.context:
-                    arguments[entry.context] = runner.context = make_context(item, runner.deadline, self._note)
+                    arguments[entry.context] = runner.context = make_context(
+                        item, runner.deadline, self._note, self._places
+                    )
                 value = await entry.call(**arguments)
                 ended = None if value is None else attempt.returned(encode_result(value), self._result_bytes)
             except BaseException as error:
@@ -227,7 +232,9 @@ class Engine:
                 self.hard[key] = (deadline + self._grace, entry.timeout)
             arguments = entry.decode(payload)
             if entry.context:
-                arguments[entry.context] = run.context = make_context(item, deadline, self._note_from_thread)
+                arguments[entry.context] = run.context = make_context(
+                    item, deadline, self._note_from_thread, self._places
+                )
             value = self._clean.copy().run(entry.call, **arguments)
             ended = None if value is None else attempt.returned(encode_result(value), self._result_bytes)
         except BaseException as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..sdk.context import Context
 from ..sdk.function import Function
+from ..sdk.opened import Places
 from .frames import Assign
 from .rules.attempt import Stop
 
@@ -33,9 +34,9 @@ class Entry:
 Item = tuple[int, Entry, bytes, Assign]
 
 
-def make_context(item: Item, deadline: float | None, note: Callable[[int, str], None]) -> Context:
+def make_context(item: Item, deadline: float | None, note: Callable[[int, str], None], places: Places) -> Context:
     """The Context of a run; made only for functions that ask for it."""
-    key, entry, _, frame = item
+    key, entry, payload, frame = item
     index = key - frame.first
     ordering_key, headers, crashes, _, progress = frame.extras.get(index, ("", (), 0, 0.0, ""))
     return Context(
@@ -51,6 +52,8 @@ def make_context(item: Item, deadline: float | None, note: Callable[[int, str], 
         tenant=entry.tenant,
         previous_progress=progress,
         note=lambda text: note(key, text),
+        payload=payload,
+        places=places,
     )
 
 

@@ -29,7 +29,7 @@ ExtraRow = tuple[str, tuple[tuple[str, str], ...], int, float, str]
 
 class Setup(msgspec.Struct, array_like=True, tag="setup"):
     """The first frame to an executor: what to load and its bounds. `memory` is in bytes (0: unbounded), `memory_from`
-    the setting it comes from."""
+    the setting it comes from; `places` are those that may be opened (`Place.reveal`)."""
 
     modules: list[str]
     path: list[str]
@@ -41,6 +41,7 @@ class Setup(msgspec.Struct, array_like=True, tag="setup"):
     block_limit: float
     memory: int = 0
     memory_from: str = ""
+    places: list[str] = []
 
 
 class Assign(msgspec.Struct, array_like=True, tag="assign"):

@@ -186,4 +186,5 @@ class Supervisor:
             block_limit=config.loop_block_limit,
             memory=memory,
             memory_from=memory_from,
+            places=[place.reveal() for place in config.objects],
         )

@@ -8,10 +8,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .model.errors import InvalidRequest
 from .model.workload import Headers
+
+if TYPE_CHECKING:
+    from .opened import Opened, Places
 
 #: A progress note is cut at this many characters.
 PROGRESS_LENGTH = 1024
@@ -39,6 +42,8 @@ class Context:
 
     __slots__ = (
         "_note",
+        "_payload",
+        "_places",
         "attempt",
         "cancelled",
         "collection",
@@ -68,6 +73,8 @@ class Context:
         tenant: str = "",
         previous_progress: str = "",
         note: Callable[[str], None] | None = None,
+        payload: bytes = b"",
+        places: Places | None = None,
     ) -> None:
         self.id = id
         self.function = function
@@ -82,6 +89,16 @@ class Context:
         self.previous_progress = previous_progress
         self.cancelled = False
         self._note = note
+        self._payload = payload
+        self._places = places
+
+    def open(self) -> Opened:
+        """The workload's content, in pieces: `async for piece in ctx.open()`, or `for` in a `def` function. It is the
+        payload where that travelled; where the payload is a reference (objects above `max_value`) it is streamed from
+        the place that the reference names, as the worker's file (`objects`) says how to get there."""
+        from .opened import Opened, Places
+
+        return Opened(self._payload, self.headers, self._places or Places())
 
     def time_left(self) -> float | None:
         """Seconds until the timeout (0 when it has passed); None without one."""
