@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
+import structlog
+
 from ...sdk.model.errors import NotConnected
 from ...stores.log.kafka_client import Place
 from ...stores.log.kafka_errors import explained
@@ -25,10 +27,13 @@ PAUSED_WAIT = 0.01
 COMMIT_EVERY = 1.0
 #: Polls that may be under way to the event loop.
 AHEAD = 2
+#: Seconds that the last commit may take before the group is left.
+LAST_COMMIT = 3.0
 #: Seconds that leaving the group may take.
 END_WITHIN = 10.0
 
 A = TypeVar("A")
+log = structlog.get_logger("tailrace.kafka")
 
 
 class Listener(Protocol):
@@ -180,21 +185,27 @@ class KafkaSession:
         self._generations.pop(place, None)
         self._paused.discard(place)
 
-    def _commit(self, member: Member, *, now: bool = False) -> None:
+    def _commit(self, member: Member, *, now: bool = False) -> bool:
+        """Whether the group knows all that is to be known, or soon enough will."""
         if not now and time.monotonic() < self._commit_at:
-            return
+            return True
         news = {place: at for place, at in dict(self.settled).items() if self._told.get(place) != at}
         if news:
             self._commit_at = time.monotonic() + COMMIT_EVERY
             try:
                 member.commit(news)
-            except Exception:
-                return  # a rebalance, or the coordinator moves: it is said again; our own checkpoint is what counts
+            except Exception as error:
+                # A rebalance, or the coordinator moves: it is said again. Our own checkpoint is what counts.
+                log.debug("the group did not take a commit", group=self._options.group, reason=str(error))
+                return False
             self._told.update(news)
+        return True
 
     def _leave(self, member: Member) -> None:
+        limit = time.monotonic() + LAST_COMMIT
         try:
-            self._commit(member, now=True)
+            while not self._commit(member, now=True) and time.monotonic() < limit:
+                member.poll(PAUSED_WAIT)  # so that a rebalance under way comes to its end
             member.close()
         except Exception as error:
             self._over = explained(self._options.where, error)

@@ -174,10 +174,10 @@ class KafkaCluster:
                     node.start()
                 for node in self.nodes:
                     node.wait()
-            except OSError as error:
+            except (OSError, subprocess.CalledProcessError):
                 self.__exit__()
-                if attempt == TRIES - 1 or "in use" not in str(error):
-                    raise
+                if attempt == TRIES - 1:
+                    raise  # it was not another process that took a port
             else:
                 break
         return self
@@ -313,7 +313,8 @@ def _keep(session: int, note: Path | None) -> None:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if note is not None:
-            for each in (note, note.with_suffix(".lock"), note.with_suffix(".log")):
+            started = note.exists()
+            for each in (note, note.with_suffix(".lock"), *([note.with_suffix(".log")] if started else [])):
                 each.unlink(missing_ok=True)
 
 
