@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka import KafkaError as Code
 
 from ...stores.log.kafka_client import Place
-from ...stores.log.kafka_confluent import columns_of, consumer_settings
+from ...stores.log.kafka_confluent import columns_of, consumer_settings, taken
 from ...stores.log.log import Records
 from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOptions, OutOfRange, Polled
 
@@ -66,7 +66,7 @@ class ConfluentMember:
         messages: dict[Place, list[Any]] = {}
         through: dict[Place, int] = {}
         wrong: dict[Place, int] = {}
-        for message in self._consumer.consume(POLL_RECORDS, seconds):
+        for message in taken(self._consumer, POLL_RECORDS, seconds):
             place = (message.topic(), message.partition())
             error = message.error()
             if error is None:

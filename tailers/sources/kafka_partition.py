@@ -21,7 +21,7 @@ from .kafka_member import Polled
 
 CAPABILITIES = Capabilities(delays=False, holes=True)
 #: What is fetched ahead of a partition's reader, before it is paused: a few reads of a busy tailer.
-BUFFER_ITEMS = 2048
+BUFFER_ITEMS = 8192
 BUFFER_BYTES = 4 << 20
 #: Positions so near to each other are read again together.
 NEAR = 256
