@@ -74,7 +74,7 @@ async def test_a_topic_is_done_once_and_its_group_knows(topic, start, scheduler,
         await topic.put(partition, numbered(20, partition * 20), (("traceparent", "00-1-2-01"),))
     scheduler.allow("f")
     # When a tailer reads it
-    tailer = await start(source=topic.source(client=client), function="f")
+    tailer = await start(0.5, source=topic.source(client=client), function="f")
     await eventually(lambda: tailer.overview().settled == 60, 30)
     # Then each item ran once, with its headers, and the group's own offsets say so
     assert ran(scheduler) == list(range(60))
@@ -85,7 +85,7 @@ async def test_a_topic_is_done_once_and_its_group_knows(topic, start, scheduler,
     await tailer.stop()
     # And another tailer goes on from there
     await topic.put(0, numbered(5, 60))
-    again = await start(source=topic.source(client=client), function="f")
+    again = await start(0.5, source=topic.source(client=client), function="f")
     await eventually(lambda: again.overview().settled == 5, 30)
     assert ran(scheduler) == list(range(65))
 
@@ -96,10 +96,10 @@ async def test_partitions_move_to_a_second_tailer_and_back(topic, start, schedul
     for partition in range(4):
         await topic.put(partition, numbered(25, partition * 25))
     scheduler.allow("f")
-    first = await start(source=topic.source(), function="f")
+    first = await start(0.5, source=topic.source(), function="f")
     await eventually(lambda: first.overview().settled == 100, 30)
     # When a second one joins the group, it gets two of them, by their rows
-    second = await start(source=topic.source(), function="f")
+    second = await start(0.5, source=topic.source(), function="f")
     await eventually(lambda: len(first._pump.pumps) == 2 == len(second._pump.pumps), 30)
     for partition in range(4):
         await topic.put(partition, numbered(25, 100 + partition * 25))
@@ -122,7 +122,7 @@ async def test_a_failed_item_does_not_hold_the_group_back_and_one_in_flight_does
     scheduler.allow("f")
     ends = {b"7": Ended(Outcome.RETRY, "boom"), b"20": None}
     scheduler.decide = lambda flight, index: ends.get(flight.payloads[index], Ended(Outcome.SUCCESS))
-    tailer = await start(source=topic.source(), function="f")
+    tailer = await start(0.5, source=topic.source(), function="f")
     # When all others are done
     await eventually(lambda: tailer.overview().settled == 28 and tailer.overview().parked == 1, 30)
     # Then the checkpoint waits at the one, and what is done above it is not run again
@@ -130,7 +130,7 @@ async def test_a_failed_item_does_not_hold_the_group_back_and_one_in_flight_does
     await tailer.stop()
     scheduler.flights.clear()
     scheduler.decide = lambda flight, index: Ended(Outcome.SUCCESS)
-    again = await start(source=topic.source(), function="f")
+    again = await start(0.5, source=topic.source(), function="f")
     await eventually(lambda: again.overview().settled == 1, 30)
     assert ran(scheduler) == [20]
 
@@ -138,7 +138,7 @@ async def test_a_failed_item_does_not_hold_the_group_back_and_one_in_flight_does
 async def test_partitions_that_are_added_are_read(topic, start, scheduler, eventually):
     await topic.put(0, numbered(5))
     scheduler.allow("f")
-    tailer = await start(source=topic.source(), function="f")
+    tailer = await start(0.5, source=topic.source(), function="f")
     await eventually(lambda: tailer.overview().settled == 5, 30)
     await topic.put(1, numbered(5, 5))
     await eventually(lambda: tailer.overview().settled == 10, 60)
@@ -165,7 +165,7 @@ async def test_markers_and_aborted_records_are_passed(topic, start, scheduler, e
     await asyncio.to_thread(produce)
     scheduler.allow("f")
     # When it is read
-    tailer = await start(source=topic.source(), function="f")
+    tailer = await start(0.5, source=topic.source(), function="f")
     await eventually(lambda: tailer.overview().settled == 3, 30)
     # Then only what was committed ran, and the frontier has passed the markers: 3 + 1 + 3 + 1 positions
     assert ran(scheduler) == [0, 1, 2]
@@ -185,7 +185,7 @@ async def test_tombstones_are_delivered_or_skipped_as_the_file_says(topic, start
 
     await asyncio.to_thread(produce)
     scheduler.allow("f")
-    tailer = await start(source=topic.source(tombstones=tombstones), function="f")
+    tailer = await start(0.5, source=topic.source(tombstones=tombstones), function="f")
     await eventually(lambda: tailer.overview().settled == (3 if tombstones == "deliver" else 2), 30)
     payloads = [payload for flight in scheduler.flights for payload in flight.payloads]
     assert payloads == ([b"1", b"", b"2"] if tombstones == "deliver" else [b"1", b"2"])
@@ -202,13 +202,13 @@ async def test_what_retention_took_stops_the_tailer_unless_its_file_allows_it(
     await topic.put(0, numbered(10))
     scheduler.allow("f")
     keys = {"source": topic.source(), "function": "f"} | ({"allow_loss": ["retention"]} if allowed else {})
-    tailer = await start(**keys)
+    tailer = await start(0.5, **keys)
     await eventually(lambda: tailer.overview().settled == 10, 30)
     await tailer.stop()
     await topic.put(0, numbered(20, 10))
     await topic.log.trim(topic.name, 0, 20)
     # When it starts again
-    again = await start(**keys)
+    again = await start(0.5, **keys)
     if not allowed:
         await eventually(lambda: again.overview().state == "failed", 30)
         assert "allow_loss: [retention]" in again.overview().detail and "10 to 19" in again.overview().detail
@@ -236,14 +236,14 @@ async def test_a_new_tailer_goes_on_where_the_group_was(topic, start, scheduler,
 
     await asyncio.to_thread(consume)
     scheduler.allow("f")
-    tailer = await start(source=topic.source(), function="f")
+    tailer = await start(0.5, source=topic.source(), function="f")
     await eventually(lambda: tailer.overview().settled == 8, 30)
     assert ran(scheduler) == list(range(12, 20))
 
 
 async def test_a_topic_that_is_not_there_is_named_and_read_when_it_comes(topic, start, scheduler, eventually):
     scheduler.allow("f")
-    tailer = await start(source=topic.source(), function="f")
+    tailer = await start(0.5, source=topic.source(), function="f")
     await eventually(lambda: "create it" in tailer.overview().detail, 30)
     assert tailer.overview().state == "disconnected" and topic.name in tailer.overview().detail
     await topic.put(0, numbered(3))
@@ -253,7 +253,7 @@ async def test_a_topic_that_is_not_there_is_named_and_read_when_it_comes(topic, 
 async def test_a_deleted_topic_is_named(topic, start, scheduler, eventually):
     await topic.put(0, numbered(3))
     scheduler.allow("f")
-    tailer = await start(source=topic.source(), function="f")
+    tailer = await start(0.5, source=topic.source(), function="f")
     await eventually(lambda: tailer.overview().settled == 3, 30)
 
     def delete():

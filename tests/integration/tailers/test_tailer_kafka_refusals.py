@@ -37,7 +37,7 @@ async def fill(bootstrap, name, count=3):
 @CLIENTS
 async def test_a_broker_that_does_not_answer(start, scheduler, eventually, name, client):
     scheduler.allow("f")
-    tailer = await start(source=source("127.0.0.1:1", name, client=client), function="f")
+    tailer = await start(0.5, source=source("127.0.0.1:1", name, client=client), function="f")
     await eventually(lambda: "bootstrap_servers" in tailer.overview().detail, 20)
     assert tailer.overview().state == "disconnected" and "127.0.0.1:1" in tailer.overview().detail
 
@@ -47,7 +47,7 @@ async def test_credentials_that_are_refused(guarded_kafka, start, scheduler, eve
     (node,) = guarded_kafka.nodes
     keys = {"security": "sasl_plaintext", "username": "owner", "password": "a-wrong-one", "client": client}
     scheduler.allow("f")
-    tailer = await start(source=source(node.proxied, name, **keys), function="f")
+    tailer = await start(0.5, source=source(node.proxied, name, **keys), function="f")
     await eventually(lambda: '"password"' in tailer.overview().detail, 40)
     assert tailer.overview().state == "disconnected" and "a-wrong-one" not in tailer.overview().detail
 
@@ -58,7 +58,7 @@ async def test_a_topic_that_may_not_be_read(guarded_kafka, start, scheduler, eve
     await fill(node.plain, name)
     keys = {"security": "sasl_plaintext", "username": "reader", "password": "secret-of-reader", "client": client}
     scheduler.allow("f")
-    tailer = await start(source=source(node.proxied, name, **keys), function="f")
+    tailer = await start(0.5, source=source(node.proxied, name, **keys), function="f")
     await eventually(lambda: "grant the ACLs Read" in tailer.overview().detail, 30)
     assert tailer.overview().state == "disconnected"
 
@@ -68,7 +68,7 @@ async def test_a_user_that_may_reads(guarded_kafka, start, scheduler, eventually
     await fill(node.plain, name)
     keys = {"security": "sasl_plaintext", "username": "owner", "password": "secret-of-owner"}
     scheduler.allow("f")
-    tailer = await start(source=source(node.proxied, name, **keys), function="f")
+    tailer = await start(0.5, source=source(node.proxied, name, **keys), function="f")
     await eventually(lambda: tailer.overview().settled == 3, 30)
 
 
@@ -97,7 +97,7 @@ async def test_a_group_of_another_application(kafka, start, scheduler, eventuall
             await asyncio.sleep(0.05)
         # When a tailer wants to join it
         scheduler.allow("f")
-        tailer = await start(source=source(kafka, name, client=client), function="f")
+        tailer = await start(0.5, source=source(kafka, name, client=client), function="f")
         # Then it says so
         await eventually(lambda: "take another group" in tailer.overview().detail, 30)
     finally:
@@ -115,9 +115,9 @@ async def test_a_codec_that_is_not_installed(kafka, start, scheduler, eventually
         producer.produce(name, b"%d" % n * 200, partition=0)
     assert producer.flush(10) == 0
     scheduler.allow("f")
-    tailer = await start(source=source(kafka, name), function="f")
+    tailer = await start(0.5, source=source(kafka, name), function="f")
     await eventually(lambda: "install its codec" in tailer.overview().detail, 30)
     assert tailer.overview().state == "disconnected"
     await tailer.stop()
-    again = await start(source=source(kafka, name, client="confluent"), function="f")
+    again = await start(0.5, source=source(kafka, name, client="confluent"), function="f")
     await eventually(lambda: again.overview().settled >= 20, 30)
