@@ -17,7 +17,7 @@ def bench(
             "--scenario",
             metavar="NAME",
             help="stream, queue, latency, memory, idle; all of these; outage, poison, frontier, kafka, redis_stream, "
-            "delay; faults, restarts.",
+            "delay, objects; faults, restarts.",
         ),
     ] = "all",
     items: Annotated[

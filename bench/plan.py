@@ -52,6 +52,10 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("us_per_item", 2.0, "µs", False, "frontier, 1,000,000 outstanding: per settled item"),
         Asked("mb", 100, "MB", False, "frontier, 1,000,000 outstanding: memory"),
     ),
+    "objects": (
+        Asked("items_per_s", 30_000, "items/s", True, "objects: jsonl lines of a folder → no-op, settled"),
+        Asked("list_growth_mb", 50, "MB", False, "objects: memory that listing 1,000,000 keys adds"),
+    ),
     "redis_stream": (Asked("items_per_s", 25_000, "items/s", True, "redis_stream: entries → no-op, settled"),),
     "delay": (
         Asked("parks_per_s", 20_000, "items/s", True, "delay: parked, durably"),

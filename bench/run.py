@@ -35,6 +35,12 @@ async def _redis_stream(folder: Path, count: int, progress: scenarios.Progress) 
     return await redis_stream(folder, count, progress)
 
 
+async def _objects(folder: Path, count: int, progress: scenarios.Progress) -> scenarios.Figures:
+    from .objects import objects  # needs the extra of that name
+
+    return await objects(folder, count, progress)
+
+
 #: Each scenario and its usual size: items, or seconds for those that measure over a time.
 SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "stream": (lambda folder, size, progress: scenarios.stream(folder, int(size), progress), 600_000),
@@ -45,6 +51,7 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "outage": (failures.outage, 60),
     "poison": (lambda folder, size, progress: failures.poison(folder, int(size), progress), 300_000),
     "delay": (lambda folder, size, progress: _delay(folder, int(size), progress), 200_000),
+    "objects": (lambda folder, size, progress: _objects(folder, int(size), progress), 400_000),
     "redis_stream": (lambda folder, size, progress: _redis_stream(folder, int(size), progress), 300_000),
     "frontier": (lambda folder, size, progress: failures.frontier(folder, int(size), progress), 1_000_000),
 }
@@ -53,7 +60,7 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
 KAFKA, KAFKA_ITEMS = "kafka", 400_000
 
 #: What `all` leaves out: scenarios of failing functions and of one rule alone.
-APART = ("outage", "poison", "frontier", "kafka", "redis_stream", "delay")
+APART = ("outage", "poison", "frontier", "kafka", "redis_stream", "delay", "objects")
 
 
 @dataclass(frozen=True, slots=True)
