@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import Any
 
 from ...sdk.model.ledger import Place
 from ...tailers import departures as departures_
+from ...tailers import due_pump as due_pump_
 from ...tailers.departures import Departures
 from ...tailers.rows import Rows
 from ...tailers.rules import ledger as rules
@@ -16,12 +18,19 @@ from .planting import Bug, bug, instead
 
 @bug
 def _n_of_a_copy_is_ignored() -> Bug:
-    real = rules.copy_finds
+    """And the time in its row, which would keep it from starting early."""
+    real, real_starts = rules.copy_finds, rules.starts
 
     def finds(row: Any, n: int, epoch: int, known: Any = None) -> Verdict:
         return real(row, n if row is None else row.n, epoch, known)
 
-    return instead(rules, "copy_finds", finds)
+    def starts(rows: Any, copies: Any, epoch: int, fence: int, now: float) -> Any:
+        return real_starts(rows, copies, epoch, fence, float("inf"))
+
+    stack = contextlib.ExitStack()
+    stack.enter_context(instead(rules, "copy_finds", finds))
+    stack.enter_context(instead(due_pump_, "starts", starts))
+    return stack
 
 
 @bug

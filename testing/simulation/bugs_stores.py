@@ -9,15 +9,17 @@ from typing import Any
 from unittest import mock
 
 from ...delay_service.mover import Rung
+from ...sdk.model.outcome import Outcome
 from ...stores.queue import sqlite as queue_
 from ...stores.queue import sqlite_lease, sqlite_settle
 from ...stores.queue.sqlite_rows import id_number
 from ...tailers import epoch as epoch_
+from ...tailers import pump as pump_
 from ...tailers.departures import Departures
 from ...tailers.durable import DurableWriter
 from ...tailers.epoch import Epoch
-from ...tailers.holding import Holding
 from ...tailers.queue_pump import QueuePump
+from ...tailers.rules import settlement as settlement_
 from ...tailers.rules.frontier import Frontier
 from ...tailers.rules.held import Held as HeldItems
 from ...tailers.settling import Settling
@@ -135,21 +137,21 @@ def _settled_before_it_is_parked() -> Bug:
 def _a_held_item_is_forgotten() -> Bug:
     real = HeldItems.hold
 
-    def hold(self: HeldItems, kind: Any, positions: Iterable[int], not_before: float = 0.0) -> None:
-        positions = list(positions)
-        real(self, kind, positions[1:] if len(positions) > 1 or not_before else positions, not_before)
+    def hold(self: HeldItems, kind: Any, positions: Iterable[int], not_before: float = 0.0, **options: Any) -> None:
+        real(self, kind, [] if not_before else positions, not_before, **options)
 
     return instead(HeldItems, "hold", hold)
 
 
 @bug
 def _a_throttled_item_does_not_wait() -> Bug:
-    real = Holding.hold
+    real = settlement_.settle
 
-    def hold(self: Holding, part: Any, kind: Any, batch: Any, index: int, not_before: float = 0.0) -> None:
-        real(self, part, kind, batch, index)
+    def settle(ended: Any, *args: Any) -> Any:
+        settled = real(ended, *args)
+        return settled._replace(delay=0.0) if ended.outcome == Outcome.THROTTLED else settled
 
-    return instead(Holding, "hold", hold)
+    return instead(pump_, "settle", settle)
 
 
 @bug
