@@ -24,8 +24,6 @@ from ...stores.inventory.inventory import Entries, Entry, Inventory
 from ..registry import Environment
 from .listing import Listing, Patterns, list_folder
 
-#: The only partition: a folder has one order of discovery.
-PARTITION = "0"
 #: Scanning takes at most this share of the time, however large the folder.
 SCAN_SHARE = 0.05
 OFFER = 1000
@@ -61,6 +59,8 @@ class DirectoryOptions(BaseModel):
 class DirectorySource:
     """Implements `sdk.source.StreamSource`. `name` names the folder in the inventory.
 
+    partition  the only one: a folder has one order of discovery. It bears the inventory's mark, so that positions of
+               one inventory are never taken for those of another (a checkpoint would pass files that nobody handled)
     vanished   files that were gone when their turn came
     refused    files too large (`max_bytes`) or not readable; they become dead letters
     listed     the first full listing is done
@@ -69,7 +69,8 @@ class DirectorySource:
 
     capabilities = Capabilities(delays=False)
 
-    def __init__(self, options: DirectoryOptions, inventory: Inventory, name: str) -> None:
+    def __init__(self, options: DirectoryOptions, inventory: Inventory, name: str, partition: str = "0") -> None:
+        self.partition = partition
         self.vanished = 0
         self.refused = 0
         self.listed = asyncio.Event()
@@ -89,7 +90,7 @@ class DirectorySource:
     async def open(self, positions: Mapping[str, int]) -> None:
         if self._scanner is not None:
             return
-        self._next = positions.get(PARTITION, 0)
+        self._next = positions.get(self.partition, 0)
         self._failure = ""
         self._seen = {}
         self._changed.clear()
@@ -126,7 +127,7 @@ class DirectorySource:
         return batch
 
     async def ends(self) -> dict[str, int]:
-        return {PARTITION: await self._inventory.end(self._name)}
+        return {self.partition: await self._inventory.end(self._name)}
 
     async def close(self) -> None:
         scanner, self._scanner = self._scanner, None
@@ -166,13 +167,20 @@ class DirectorySource:
         changed: list[Entry] = [entry for entry in listing.entries if seen.get(entry.name) != entry.version]
         for start in range(0, len(changed), OFFER):
             try:
-                new = await self._inventory.offer(self._name, changed[start : start + OFFER])
+                await self._inventory.offer(self._name, changed[start : start + OFFER])
             except Unavailable as error:
                 self._seen = seen  # to be offered again; what the inventory knows by then is not new to it
                 raise NotConnected(f"the inventory of {self._root}: {error}") from error
-            if new:
-                self._changed.set()
+        # Not only what this listing made new: a former owner may have noted files that it never read.
+        if await self._inventory_end() > self._next:
+            self._changed.set()
         self.listed.set()
+
+    async def _inventory_end(self) -> int:
+        try:
+            return await self._inventory.end(self._name)
+        except Unavailable as error:
+            raise NotConnected(f"the inventory of {self._root}: {error}") from error
 
     async def _take(self, limit: int, max_bytes: int) -> StreamBatch | None:
         try:
@@ -187,7 +195,7 @@ class DirectorySource:
 
     def _load(self, entries: Entries, max_bytes: int) -> StreamBatch:
         """Runs in a thread: the entries as items, until the bytes are used up."""
-        batch = StreamBatch(PARTITION, [], [], [], [], [])
+        batch = StreamBatch(self.partition, [], [], [], [], [])
         for position, name in zip(entries.positions, entries.names, strict=True):
             if max_bytes <= 0:
                 break
@@ -229,11 +237,16 @@ def _as_json(facts: dict[str, object]) -> bytes:
     return json.dumps(facts, separators=(",", ":")).encode()
 
 
+def mark(options: DirectoryOptions) -> str:
+    """Tells apart what is listed: the folder and the patterns."""
+    chosen = json.dumps([str(Path(options.path).resolve()), options.include, options.exclude])
+    return hashlib.sha256(chosen.encode()).hexdigest()[:12]
+
+
 def build(options: DirectoryOptions, environment: Environment) -> DirectorySource:
     """The source over one folder. Another folder or other patterns make another inventory."""
-    chosen = json.dumps([str(Path(options.path).resolve()), options.include, options.exclude])
-    mark = hashlib.sha256(chosen.encode()).hexdigest()[:12]
-    return DirectorySource(options, environment.inventory, f"{environment.tailer}:{mark}")
+    chosen = mark(options)
+    return DirectorySource(options, environment.inventory, f"{environment.tailer}:{chosen}", chosen)
 
 
 KIND = SourceKind(

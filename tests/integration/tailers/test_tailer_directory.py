@@ -1,13 +1,16 @@
 """The directory source, alone and behind a tailer."""
 
 import json
+from types import SimpleNamespace
 
 from tailrace.sdk.model.dead_letter import LetterFilter
 from tailrace.sdk.model.drop import Cause
 from tailrace.sdk.model.errors import NotConnected
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
-from tailrace.tailers.sources.directory import DirectoryOptions, DirectorySource
+from tailrace.stores.inventory.inventory import Entry
+from tailrace.tailers.sources.directory import DirectoryOptions, DirectorySource, build
+from tailrace.tailers.sources.listing import version_of
 
 SUCCESS = Ended(Outcome.SUCCESS)
 
@@ -68,6 +71,47 @@ async def test_a_changed_file_comes_again_and_an_unchanged_one_does_not(stores, 
     await again.open({"0": 3})
     assert await names(again) == []
     await again.close()
+
+
+async def test_other_patterns_begin_anew_whatever_the_checkpoint_of_the_former_ones(stores, tmp_path):
+    # Given a folder of which everything that the patterns took is settled
+    write(tmp_path / "in", "a.txt", "b.txt", "c.csv", "d.csv")
+    first = source_with("*.txt", stores, tmp_path / "in")
+    await first.open({})
+    [batch] = await first.read(10, 1 << 20, 10)
+    checkpoint = {batch.partition: max(batch.positions) + 1}
+    await first.close()
+    # When the patterns change, then what they take now is read from the first file on
+    second = source_with("*.csv", stores, tmp_path / "in")
+    await second.open(checkpoint)
+    assert await names(second) == ["c.csv", "d.csv"]
+    await second.close()
+    # And the former patterns go on where they were
+    third = source_with("*.txt", stores, tmp_path / "in")
+    await third.open(checkpoint)
+    assert await names(third) == []
+    await third.close()
+
+
+def source_with(pattern, stores, folder):
+    environment = SimpleNamespace(inventory=stores.inventory, tailer="t")
+    return build(DirectoryOptions(path=str(folder), include=(pattern,), poll=0.02), environment)
+
+
+async def test_what_a_former_owner_noted_last_is_read_without_waiting_for_another_file(stores, tmp_path):
+    # Given a source that waits for something to read
+    write(tmp_path / "in", "a")
+    source = source_of(stores, tmp_path / "in")
+    await source.open({})
+    assert await names(source) == ["a"]
+    # When another owner, about to die, notes a file before this one lists it
+    write(tmp_path / "in", "b")
+    found = (tmp_path / "in" / "b").stat()
+    await stores.inventory.offer("d", [Entry("b", version_of(found.st_size, found.st_mtime_ns))])
+    # Then this one reads it
+    [batch] = await source.read(10, 1 << 20, 10)
+    assert batch.positions == [1]
+    await source.close()
 
 
 async def test_a_missing_folder_is_not_connected_and_may_come_later(stores, tmp_path):
