@@ -16,8 +16,8 @@ def bench(
         typer.Option(
             "--scenario",
             metavar="NAME",
-            help="stream, queue, latency, memory, idle; all of these; outage, poison, frontier, kafka, redis_stream, "
-            "delay, objects; faults, restarts.",
+            help="stream, queue, latency, memory, idle; all of these; outage, poison, order, frontier, kafka, "
+            "redis_stream, delay, objects; faults, restarts.",
         ),
     ] = "all",
     items: Annotated[

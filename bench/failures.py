@@ -8,6 +8,7 @@ import random
 import time
 import tracemalloc
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from ..assembly.embedded import EmbeddedStores
@@ -18,12 +19,15 @@ from ..stores.log.log import Record
 from ..tailers.rules.frontier import Frontier
 from .failing import OUTAGE_VARIABLE
 from .functions import FUNCTIONS
-from .scenarios import Figures, Progress, throughput
+from .scenarios import Figures, Progress
+from .side_by_side import Form, compare
 from .workload import PAYLOAD, STREAM, TAILER, TENANTS, write_tailer
 
 MODULE = "tailrace.bench.failing"
 #: One item in so many fails, in the poisoned half of `poison`.
 ONE_IN = 100
+#: An ordered partition gets one in so many of the items of `order`.
+ONE_BY_ONE = 50
 #: A position's settled state is written this often, as for 50,000 items a second and a checkpoint each second.
 ENCODE_EVERY = 50_000
 
@@ -53,8 +57,8 @@ async def outage(folder: Path, seconds: float, progress: Progress) -> Figures:
         async with GatewayClient(platform.gateway_address) as gateway:
             while (await _tailer(gateway)).settled < count // 10:
                 await asyncio.sleep(0.02)
-            marker.touch()  # it was well, as most functions are before they are not
             before = (await _tailer(gateway)).parked
+            marker.touch()  # it was well, as most functions are before they are not
             began = time.perf_counter()
             while (passed := time.perf_counter() - began) < seconds:
                 progress("failing", passed / seconds)
@@ -82,26 +86,39 @@ async def _tailer(gateway: GatewayClient) -> TailerOverview:
 
 
 async def poison(folder: Path, count: int, progress: Progress) -> Figures:
-    """The same stream twice: with no item failing, and with one in a hundred. What the others get through."""
-    rates: dict[str, float] = {}
-    for label, one_in in (("none", 0), ("poison", ONE_IN)):
-        data = folder / label
-        async with EmbeddedStores(data) as stores:
-            for batch in _records(count, one_in):
-                await stores.log.append(STREAM, 0, batch)
-        platform = Platform(data, [MODULE], tailers=[write_tailer(folder, TAILER)])
-
-        async def settled(gateway: GatewayClient) -> int:
-            return (await _tailer(gateway)).settled
-
-        figures = await throughput(platform, settled, count, progress)
-        rates[label] = figures["items_per_s"] * (1 - (1 / one_in if one_in else 0))
+    """The same stream with no item failing and with one in a hundred, in turns: what the others get through. Each that
+    fails is tried three times, a second apart, and is a dead letter in the end."""
+    bad = sum(record.payload != PAYLOAD for batch in _records(count, ONE_IN) for record in batch)
+    forms = [
+        Form("none", partial(_records, count, 0), TAILER, count, count),
+        Form("poison", partial(_records, count, ONE_IN), TAILER, count, count - bad),
+    ]
+    rates = await compare(folder, STREAM, MODULE, forms, progress)
     return {
         "items": float(count),
+        "failing": float(bad),
         "healthy_per_s": rates["none"],
         "healthy_per_s_with_poison": rates["poison"],
         "ratio": rates["poison"] / rates["none"],
     }
+
+
+async def order(folder: Path, count: int, progress: Progress) -> Figures:
+    """The same stream with each `order`, in turns: as many keys as there are pairs of function and tenant. Of a
+    partition one item runs at a time, so that form gets fewer."""
+
+    def filled(items: int) -> Iterator[list[Record]]:
+        for batch in _records(items, 0):
+            yield [record._replace(key="/".join(value for _, value in record.headers)) for record in batch]
+
+    sizes = {"none": count, "key": count, "partition": max(1, count // ONE_BY_ONE)}
+    forms = [
+        Form(name, partial(filled, items), TAILER + "key: {record: true}\n" + f"order: {name}\n", items, items)
+        for name, items in sizes.items()
+    ]
+    rates = await compare(folder, STREAM, MODULE, forms, progress)
+    figures = {f"{name}_per_s": rate for name, rate in rates.items()}
+    return {"items": float(count)} | figures | {f"{name}_ratio": rates[name] / rates["none"] for name in rates}
 
 
 def _records(count: int, one_in: int, seed: int = 1) -> Iterator[list[Record]]:

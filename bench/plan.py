@@ -37,6 +37,7 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("items_copied", 1_000, "items", False, "outage of 60 s: copied into the delay service"),
         Asked("resumed_after_s", 60, "s", False, "after it: a tenth of what waited settled again"),
     ),
+    "order": (),
     "poison": (Asked("ratio", 0.9, "", True, "one item in 100 failing: healthy throughput, ratio"),),
     "kafka-kafka-python": (
         Asked("items_per_s", 30_000, "items/s", True, "Kafka, kafka-python: topic → no-op, settled"),

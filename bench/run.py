@@ -50,6 +50,7 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "idle": (scenarios.idle, 10),
     "outage": (failures.outage, 60),
     "poison": (lambda folder, size, progress: failures.poison(folder, int(size), progress), 300_000),
+    "order": (lambda folder, size, progress: failures.order(folder, int(size), progress), 100_000),
     "delay": (lambda folder, size, progress: _delay(folder, int(size), progress), 200_000),
     "objects": (lambda folder, size, progress: _objects(folder, int(size), progress), 400_000),
     "redis_stream": (lambda folder, size, progress: _redis_stream(folder, int(size), progress), 300_000),
@@ -59,8 +60,8 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
 #: The scenario that needs a broker, and its usual size.
 KAFKA, KAFKA_ITEMS = "kafka", 400_000
 
-#: What `all` leaves out: scenarios of failing functions and of one rule alone.
-APART = ("outage", "poison", "frontier", "kafka", "redis_stream", "delay", "objects")
+#: What `all` leaves out: scenarios of failing functions, of orders and of one rule alone.
+APART = ("outage", "poison", "order", "frontier", "kafka", "redis_stream", "delay", "objects")
 
 
 @dataclass(frozen=True, slots=True)

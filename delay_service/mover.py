@@ -27,8 +27,10 @@ SOURCE = "@delay"
 #: What its ownership row says; nobody waits for its lease.
 HOLDER = "mover"
 LEASE = 1.0
-#: Shortest sleep on a head, seconds: what becomes due within it moves together.
-SHORTEST_SLEEP = 0.002
+#: What becomes due within so much of a rung's wait, and at most within so many seconds, moves together: a move costs
+#: a commit here and one in each stream that gets something.
+TOGETHER = 0.25
+LONGEST_TOGETHER = 0.25
 #: Longest wait for an append to an empty rung, seconds (it is woken by the append itself).
 LONGEST_WAIT = 3600.0
 #: Pauses after a failure of the log, seconds: the first, and the cap it doubles to.
@@ -45,6 +47,7 @@ class Rung:
         self, stream: str, wait: float, position: int, log: Log, config: DelayConfig, ladder: Ladder, clock: Clock
     ) -> None:
         self.stream = stream
+        self.wait = wait
         self.position = position
         self._log = log
         self._config = config
@@ -209,7 +212,7 @@ class Mover:
             if self._draining.is_set():
                 return
             if sleep:
-                await asyncio.sleep(max(SHORTEST_SLEEP, sleep))
+                await asyncio.sleep(max(sleep, min(LONGEST_TOGETHER, TOGETHER * rung.wait)))
 
     async def drain(self, timeout: float) -> None:
         """Finishes the moves that are under way; the rest stays where it is."""

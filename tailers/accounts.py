@@ -47,7 +47,7 @@ class Accounts:
         found = []
         for name in sorted(self._partitions if partition is None else {partition}.intersection(self._partitions)):
             part = self._partitions[name]
-            part.mark()
+            part.advance()
             places = {IN_FLIGHT: self._in_flight(part, flights), HELD: self._holding.positions(part)}
             found.append(take_stock(self._tailer, name, part.book, places, span))
         return found

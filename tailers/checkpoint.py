@@ -16,6 +16,8 @@ from .partition import Partition
 
 #: Checkpoint writes begin at least this far apart, seconds.
 COMMIT_EVERY = 0.02
+#: Those of what is due: a restart skips by their rows the copies that it reads again, so they may wait for each other.
+DUE_COMMIT_EVERY = 0.2
 #: A stream behind the checkpoint is trimmed at most this often, seconds.
 TRIM_EVERY = 1.0
 
@@ -29,7 +31,7 @@ class Trimmed(Protocol):
 
 class Checkpoint:
     """Writes what the frontiers say. `partitions` is the pump's own, and grows; `wake` is set whenever a frontier may
-    have moved; `moved` is called when a new checkpoint is durable."""
+    have moved; `moved` is called when a new checkpoint is durable. Commits begin at least `every` seconds apart."""
 
     def __init__(
         self,
@@ -41,22 +43,24 @@ class Checkpoint:
         moved: Callable[[], None],
     ) -> None:
         self._source = source
+        self.every = COMMIT_EVERY
         self._epoch = epoch
         self._partitions = partitions
         self._clock = clock
         self._wake = wake
         self._moved = moved
         self._trimmed_at = 0.0
+        self._told: dict[str, int] = {}  # what the source has heard of each partition
 
     async def run(self) -> None:
-        """Commits and trims whenever there is something new, at most every COMMIT_EVERY seconds."""
+        """Commits and trims whenever there is something new, at most each `every` seconds."""
         while True:
             await self._wake.wait()
             self._wake.clear()
             began = self._clock.monotonic()
             await self.commit()
             await self._trim()
-            await asyncio.sleep(max(0.0, COMMIT_EVERY - (self._clock.monotonic() - began)))
+            await asyncio.sleep(max(0.0, self.every - (self._clock.monotonic() - began)))
 
     async def commit(self) -> None:
         """Makes durable what the frontiers say now; raises StaleFence when another owner took the source."""
@@ -82,6 +86,14 @@ class Checkpoint:
     async def tell(self) -> None:
         """Tells the source what its checkpoint has passed, if it wants to know."""
         if isinstance(self._source, Trimmed):
-            for name, part in list(self._partitions.items()):
-                with contextlib.suppress(Unavailable):
-                    await self._source.settled_below(name, part.checkpoint)
+            moved = {
+                name: part.checkpoint
+                for name, part in self._partitions.items()
+                if part.checkpoint > self._told.get(name, 0)
+            }
+            await asyncio.gather(*(self._tell(self._source, name, position) for name, position in moved.items()))
+
+    async def _tell(self, source: Trimmed, name: str, position: int) -> None:
+        with contextlib.suppress(Unavailable):
+            await source.settled_below(name, position)
+            self._told[name] = position

@@ -10,17 +10,19 @@ import asyncio
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
 from ..sdk.model.audit import Fate
-from ..sdk.model.demand import Cell
+from ..sdk.model.demand import Cell, Closed
 from ..sdk.model.errors import StaleFence
 from ..sdk.model.ledger import Entry, Place
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended, Extra
-from ..sdk.source import StreamBatch, StreamSource
+from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
+from .checkpoint import DUE_COMMIT_EVERY
 from .departures import Departing, Tag
 from .inherited import Record
 from .mapping import Mapped
@@ -29,7 +31,11 @@ from .pump import Counts, Out, Setup
 from .rows import Home, RowChange, home_of
 from .rules.credit import Credit
 from .rules.ledger import Due, is_suspect, starts
+from .sources.due import DueSource
 from .stream_pump import StreamPump
+
+#: Batches of copies that start together.
+START_TOGETHER = 256
 
 
 class Starting(NamedTuple):
@@ -44,6 +50,15 @@ class Starting(NamedTuple):
     def items(self, now: float) -> list[Departing]:
         """Each of them as one that was not run."""
         return _not_run(self.part, self.batch, self.mapped, now)
+
+
+class Copy(NamedTuple):
+    """A copy that has a row: the number of its batch and its place there, where its row is, and what it asks for."""
+
+    batch: int
+    place: int
+    home: Home
+    due: Due
 
 
 @dataclass(slots=True)
@@ -63,10 +78,16 @@ class Step:
 
 
 class DuePump(StreamPump):
-    """Invariant: an item that has a row is out only while its row says RUNNING, this epoch, and its flight's fence."""
+    """A partition for each function, with a window of its own.
 
-    def __init__(self, setup: Setup, counts: Counts, source: StreamSource) -> None:
+    Invariant: an item that has a row is out only while its row says RUNNING, this epoch, and its flight's fence.
+    """
+
+    def __init__(self, setup: Setup, counts: Counts, source: DueSource) -> None:
         super().__init__(setup, counts, source)
+        self._due = source
+        source.on_ready = self._read_wake.set
+        self._checkpoint.every = DUE_COMMIT_EVERY
         self._starting: list[Starting] = []
         self._ends: list[tuple[Record, Ended]] = []
         self._start_wake = asyncio.Event()
@@ -75,13 +96,47 @@ class DuePump(StreamPump):
         return [*super().steps(), self._start()]
 
     @property
+    def clogged(self) -> str:
+        """One function's full window keeps no other from being read."""
+        return self.store_failing
+
+    @property
+    def functions(self) -> set[str]:
+        return set(self._partitions)
+
+    @property
+    def outages(self) -> list[Closed]:
+        return [closed for name, closed in self.session.credit.clogs.items() if name in self._partitions]
+
+    @property
     def busy(self) -> bool:
         return bool(self._starting or self._ends) or super().busy
 
     async def _add(self, name: str) -> Partition:
         """The rows of what is due are their sources', read when it starts."""
-        part = self._partitions[name] = Partition(name, self._marks.get(name, Mark(0)))
+        window = self.config.window.rule()
+        part = self._partitions[name] = Partition(name, self._marks.get(name, Mark(0)), window)
         return part
+
+    async def expect(self, function: str) -> None:
+        """A function may have due items from now on."""
+        await self._due.expect(function)
+
+    async def _read(self) -> None:
+        while True:
+            self._read_wake.clear()
+            some = False
+            for name in self._due.ready() if self.active else ():
+                part = self._partitions.get(name) or await self._add(name)
+                room = self._reading.room_of(part)
+                if room.items:
+                    take = partial(self._due.take, name, room.items, room.bytes)
+                    batch = await self.connecting(take, self._reopen)
+                    if batch is not None:
+                        self._took(part, batch)
+                        some = True
+            if not some:
+                await self._read_wake.wait()
 
     def _push(self, part: Partition, batch: StreamBatch, mapped: Mapped, counts: Counter[Cell]) -> None:
         credit = self.session.credit
@@ -102,45 +157,61 @@ class DuePump(StreamPump):
             while self._ends:
                 await self._settle_inherited()
             while self._starting:
-                starting = self._starting[0]
-                step = await self._ask(starting)
-                del self._starting[0]
-                starting.credit.give(starting.counts)
-                self._apply(starting, step)
+                together = self._starting[:START_TOGETHER]
+                steps = await self._ask(together)
+                del self._starting[: len(together)]
+                for starting, step in zip(together, steps, strict=True):
+                    starting.credit.give(starting.counts)
+                    self._apply(starting, step)
                 self.wake()
 
-    async def _ask(self, starting: Starting) -> Step:
-        """Reads the rows of copies, and writes those that may run under a new fence."""
-        part, batch, mapped = starting.part, starting.batch, starting.mapped
-        homes = {index: home for index, item in mapped.parked.items() if (home := home_of(item)) is not None}
-        rows = await self._rows.read(homes.values()) if homes else {}
-        fences = [item.fence for item in mapped.parked.values()] + [row.fence for row in rows.values()]
-        step = Step(self._epoch.next_fence(max(fences, default=0)))
-        step.going = [index for index in range(len(batch.positions)) if index not in homes]
-        for (source, partition), indexes in _grouped(homes).items():
+    async def _ask(self, together: list[Starting]) -> list[Step]:
+        """Reads the rows of copies, and writes those that may run under a new fence: one read and one write for each
+        source that they came from, however many functions they are of."""
+        copies = list(self._copies(together))
+        rows = await self._rows.read(copy.home for copy in copies) if copies else {}
+        fences = [item.fence for each in together for item in each.mapped.parked.values()]
+        fence = self._epoch.next_fence(max([*fences, *(row.fence for row in rows.values())], default=0))
+        steps = [Step(fence) for _ in together]
+        for starting, step in zip(together, steps, strict=True):
+            step.going = [index for index, item in starting.mapped.parked.items() if home_of(item) is None]
+        starting_rows: list[tuple[Step, int, RowChange]] = []
+        for (source, partition), group in _grouped(copies).items():
             known = {home.position: row for home, row in rows.items() if home[:2] == (source, partition)}
-            positions = [batch.positions[index] for index in indexes]
-            copies = [
-                Due(homes[index].position, mapped.parked[index].n, part.rows.get(position), part.troubles.get(position))
-                for index, position in zip(indexes, positions, strict=True)
-            ]
-            plan = starts(known, copies, self._epoch.number, step.fence, self.clock.wall())
+            plan = starts(known, [copy.due for copy in group], self._epoch.number, fence, self.clock.wall())
             if plan.stale:
                 self.counts.refused()
                 raise StaleFence(f"{self.config.name}: a newer owner runs items of {source}")
-            step.over += [indexes[place] for place in plan.over]
-            step.wait.update((indexes[place], due) for place, due in plan.wait.items())
-            step.append.update((indexes[place], row) for place, row in plan.append.items())
+            for place in plan.over:
+                steps[group[place].batch].over.append(group[place].place)
+            for place, until in plan.wait.items():
+                steps[group[place].batch].wait[group[place].place] = until
+            for place, row in plan.append.items():
+                steps[group[place].batch].append[group[place].place] = row
             for place, (before, after) in plan.start.items():
+                copy = group[place]
+                step = steps[copy.batch]
                 if is_suspect(before, self._epoch.number) and self._may_be_adopted:
-                    step.later.append(indexes[place])
+                    step.later.append(copy.place)
                 else:
-                    step.start[indexes[place]] = RowChange(homes[indexes[place]], before, after)
-        answers = await self._rows.write(list(step.start.values()))
-        for (index, change), row in zip(step.start.items(), answers, strict=True):
-            (step.going if row == change.after else step.again).append(index)
-        step.going.sort()
-        return step
+                    change = step.start[copy.place] = RowChange(copy.home, before, after)
+                    starting_rows.append((step, copy.place, change))
+        answers = await self._rows.write([change for *_, change in starting_rows])
+        for (step, index, change), answer in zip(starting_rows, answers, strict=True):
+            (step.going if answer == change.after else step.again).append(index)
+        for step in steps:
+            step.going.sort()
+        return steps
+
+    def _copies(self, together: list[Starting]) -> Iterator[Copy]:
+        """Those that have a row."""
+        for number, (part, batch, mapped, *_) in enumerate(together):
+            for index, item in mapped.parked.items():
+                home = home_of(item)
+                if home is not None:
+                    position = batch.positions[index]
+                    due = Due(home.position, item.n, part.rows.get(position), part.troubles.get(position))
+                    yield Copy(number, index, home, due)
 
     def _apply(self, starting: Starting, step: Step) -> None:
         items = starting.items(self.clock.wall())
@@ -210,10 +281,11 @@ def _not_run(part: Partition, batch: StreamBatch, mapped: Mapped, now: float) ->
     return [Departing(part, batch, mapped, index, now, 0, ended) for index in range(len(batch.positions))]
 
 
-def _grouped(homes: dict[int, Home]) -> dict[tuple[str, str], list[int]]:
-    groups: dict[tuple[str, str], list[int]] = {}
-    for index, home in homes.items():
-        groups.setdefault(home[:2], []).append(index)
+def _grouped(copies: Iterable[Copy]) -> dict[tuple[str, str], list[Copy]]:
+    """By the partition of the source that they came from."""
+    groups: dict[tuple[str, str], list[Copy]] = {}
+    for copy in copies:
+        groups.setdefault(copy.home[:2], []).append(copy)
     return groups
 
 

@@ -20,7 +20,6 @@ from ..sdk.source import StreamBatch, StreamSource
 from .mapping import Mapped
 from .partition import Kept, Partition
 from .rules.credit import Credit
-from .rules.window import Window
 from .session import SchedulerSession
 
 
@@ -57,8 +56,8 @@ class Holding:
     """Everything that one tailer holds. `partitions` is the pump's own, and grows; `wake` is set whenever anything
     changed.
 
-    Invariants: the kept payloads are counted in `window` and take at most half of it, unless the source cannot read
-    again; `reading_again` counts the items taken from what is held and not yet read again.
+    Invariants: the kept payloads are counted in their windows and take at most half of one, unless the source cannot
+    read again; `reading_again` counts the items taken from what is held and not yet read again.
     """
 
     def __init__(
@@ -67,7 +66,6 @@ class Holding:
         source: StreamSource,
         partitions: Mapping[str, Partition],
         session: SchedulerSession,
-        window: Window,
         clock: Clock,
         wake: asyncio.Event,
     ) -> None:
@@ -76,7 +74,6 @@ class Holding:
         self._source = source
         self._partitions = partitions
         self._session = session
-        self._window = window
         self._clock = clock
         self._wake = wake
         self._again: list[Again] = []
@@ -113,13 +110,14 @@ class Holding:
         """An item in memory is known by its position from now on. Its payload stays only while half the window is
         enough for such payloads, or when the source cannot read it again."""
         position, payload = batch.positions[index], batch.payloads[index]
-        keep = self._kept_items < self._window.items >> 1 and self._kept_bytes + len(payload) <= self._window.bytes >> 1
+        window = part.window
+        keep = self._kept_items < window.items >> 1 and self._kept_bytes + len(payload) <= window.bytes >> 1
         if keep or not self._source.capabilities.rereads:
             part.kept[position] = Kept(batch.times[index], batch.keys[index], batch.headers[index], payload)
             self._kept_items += 1
             self._kept_bytes += len(payload)
         else:
-            self._window.give(1, len(payload))
+            window.give(1, len(payload))
 
     def with_credit(self, part: Partition, batch: StreamBatch, mapped: Mapped, idle: bool) -> list[int]:
         """The indexes of items that may be pushed now, within their cells' credit; the others are held. `idle`: all."""
@@ -194,7 +192,7 @@ class Holding:
         for part in list(self._partitions.values()):
             for cell in part.held.cells():
                 room = min(credit.room(cell), FLIGHT_ITEMS)
-                taken = part.held.take(cell, room, credit.is_closed) if room and self._may_read_again() else []
+                taken = part.held.take(cell, room, credit.is_closed) if room and self._may_read_again(part) else []
                 if not taken:
                     continue
                 batch, missing = part.take_kept(taken)
@@ -207,10 +205,10 @@ class Holding:
                     self._again.append(Again(part, cell, missing, credit))
                     self.reading_again += len(missing)
 
-    def _may_read_again(self) -> bool:
+    def _may_read_again(self, part: Partition) -> bool:
         """Whether there is memory for held items. Kept ones use at most half of it, so something always moves."""
-        in_memory = self._window.used_items + self.reading_again
-        return in_memory < self._window.items or not self._source.capabilities.rereads
+        in_memory = part.window.used_items + self.reading_again
+        return in_memory < part.window.items or not self._source.capabilities.rereads
 
     async def _read_again(self, part: Partition, again: list[Again]) -> None:
         """Held items whose payload was released, of all cells in the order of their positions: neighbours are read
@@ -228,5 +226,5 @@ class Holding:
             self.reading_again -= len(positions)
             self._reading[part.name].difference_update(positions)
             if batch.positions:
-                self._window.take(len(batch.positions), sum(map(len, batch.payloads)))
+                part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
                 self._owner.push_or_hold(part, batch)

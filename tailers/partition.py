@@ -15,9 +15,11 @@ from .rules.audit import Book
 from .rules.frontier import Frontier, decode
 from .rules.held import Held
 from .rules.order import Order
+from .rules.runs import runs
 from .rules.settlement import FIRST_AGAIN, Action, History, Settlement
 from .rules.sparse_book import SparseBook
 from .rules.sparse_frontier import SparseFrontier
+from .rules.window import Window
 
 #: Positions that hold nothing are passed one by one up to so many at once; more take no memory.
 LARGE_HOLE = 4096
@@ -37,6 +39,7 @@ class Partition:
     flight, in `held`, taken from it to be read again, waiting in a line of `order` (None: nothing waits for another),
     or on its way into a store. `kept` and `troubles` name only such positions. `book` hears what `frontier` hears.
 
+    window  bounds what is read of it; partitions may share one
     rows    what the ledger says of items that are not settled, as it was last read or written
     handed_out  the end of what was ever handed out
     again   how often the item of a position was lost in a row: it goes before others
@@ -44,7 +47,10 @@ class Partition:
     """
 
     __slots__ = (
+        "_changes",
         "_committed",
+        "_marked",
+        "_saved",
         "again",
         "book",
         "frontier",
@@ -56,10 +62,12 @@ class Partition:
         "rowed",
         "rows",
         "troubles",
+        "window",
     )
 
-    def __init__(self, name: str, mark: Mark, sparse: bool = False) -> None:
+    def __init__(self, name: str, mark: Mark, window: Window | None = None, sparse: bool = False) -> None:
         self.name = name
+        self.window = window or Window()
         if sparse:
             self.frontier: Frontier = SparseFrontier(mark.position, mark.ahead)
             self.book: Book = SparseBook(mark.position, mark.book)
@@ -74,11 +82,15 @@ class Partition:
         self.rows: dict[int, Entry] = {}
         self.rowed: set[int] = set()
         self.handed_out = mark.handed_out
+        self._changes = 1  # counted, so that a partition to which nothing happened costs a checkpoint nothing
+        self._saved = 0  # how many of them the last checkpoint has
+        self._marked: tuple[int, Mark | None] = (0, None)
         self._committed = mark
 
     def read(self, batch: StreamBatch, gap: Fate) -> list[int] | None:
         """Takes note of what was just read; positions that did not come are `gap`. Returns the indexes that are to be
         run, None for all."""
+        self._changes += 1
         if gap == Fate.ABSENT and batch.positions and self._hole(batch.positions[0]) > LARGE_HOLE:
             self.skip(batch.positions[0] - 1, gap)
         run = self.frontier.read(batch.positions, batch.absent)
@@ -94,47 +106,76 @@ class Partition:
     def skip(self, last: int, fate: Fate = Fate.LOST, items: int = 0) -> None:
         """What was never read up to `last`, and had not ended, ended so; `items`: how many that is, where positions do
         not say."""
+        self._changes += 1
         if isinstance(self.book, SparseBook):
             self.frontier.skip(last)
             self.book.skip(last, fate, max(1, items))
             return
         known = min(last, self.frontier.known - 1)
         for stop in (known, last):  # what is known of takes memory, what lies behind it none, however much it is
-            self.frontier.advance()
-            self.book.passed(self.frontier.position)
+            self.advance()
             self.frontier.skip(stop)
             self.book.skip(stop, fate)
 
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
         """These are done or durably elsewhere: how, is `fate`."""
-        self.book.settle(positions, fate)
-        count = len(positions)
-        if count > 1 and positions[-1] - positions[0] == count - 1:
-            self.frontier.settle_range(positions[0], positions[-1])
-        else:
+        self._changes += 1
+        if isinstance(self.book, SparseBook):
+            self.book.settle(positions, fate)
             self.frontier.settle(positions)
-        if self.troubles:
+        else:
+            for first, last in runs(positions):
+                self.book.settle_range(first, last, fate)
+                self.frontier.settle_range(first, last)
+        if self.is_troubled(positions):
             for position in positions:
                 self.troubles.pop(position, None)
-        if self.again:
+                self.rows.pop(position, None)
+        if self.again and not self.again.keys().isdisjoint(positions):
             for position in positions:
                 self.again.pop(position, None)
-        if self.rows:
-            for position in positions:
-                self.rows.pop(position, None)
         if self.order is not None:
             for position, kind in self.order.over(positions):
                 self.held.hold(kind, (position,))
 
-    def mark(self) -> Mark | None:
-        """What a checkpoint should say now; None when it says so already."""
-        self.frontier.advance()
+    def is_troubled(self, positions: Sequence[int]) -> bool:
+        """Whether any of these has a history or a row. Few ever have, so most batches are only looked at."""
+        return not (
+            (not self.troubles or self.troubles.keys().isdisjoint(positions))
+            and (not self.rows or self.rows.keys().isdisjoint(positions))
+        )
+
+    def hand_out(self, positions: Sequence[int]) -> None:
+        """These are handed out."""
+        if positions[-1] >= self.handed_out:
+            self.handed_out = positions[-1] + 1
+            self._changes += 1
+
+    def advance(self) -> None:
+        """Moves the frontier over what is settled, and counts it in the book."""
+        if self.frontier.advance():
+            self._changes += 1
         self.book.passed(self.frontier.position)
+
+    def mark(self) -> Mark | None:
+        """What a checkpoint should say now; None when the last one says so already."""
+        if self._changes == self._saved:
+            return None
+        changes = self._changes  # what the frontier does now is looked at once more
+        self.advance()
         mark = Mark(self.frontier.position, self.frontier.encode(), self.handed_out, self.book.encode())
-        return None if mark == self._committed else mark._replace(endings=tuple(self.book.endings))
+        if mark == self._committed:
+            self._saved = changes
+            return None
+        mark = mark._replace(endings=tuple(self.book.endings))
+        self._marked = changes, mark
+        return mark
 
     def committed(self, mark: Mark) -> None:
         """A checkpoint with this mark is durable."""
+        changes, marked = self._marked
+        if marked is mark:
+            self._saved = changes
         self._committed = mark._replace(endings=())
         self.book.kept(mark.position)
 

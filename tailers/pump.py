@@ -368,7 +368,7 @@ class Pump(ABC):
     @property
     def only_function(self) -> str | None:
         """The function of everything it reads; None: each item names its own."""
-        function = self.config.source.get("function") if self.setup.kind.name == "due" else self.config.function
+        function = self.config.function
         return function if isinstance(function, str) else None
 
     @property

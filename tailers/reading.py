@@ -39,14 +39,15 @@ class Reading:
         items = min(room.items, most, FLIGHT_ITEMS)
         return Room(items, room.bytes) if items else FULL
 
+    def room_of(self, part: Partition) -> Room:
+        """How much may be read now of a partition that has a window of its own."""
+        room = part.window.room(_span(part))
+        items = min(room.items, self._session.credit.total_room, FLIGHT_ITEMS)
+        return Room(items, room.bytes) if items else FULL
+
     def span(self) -> int:
         """How many positions lie between the frontiers and what was read."""
-        span = 0
-        for part in self._partitions.values():
-            if part.frontier.span >= FLIGHT_ITEMS:
-                part.frontier.advance()
-            span += part.frontier.span
-        return span
+        return sum(map(_span, self._partitions.values()))
 
     async def lag(self, source: StreamSource) -> int:
         """How many positions lie between the frontiers and the ends of the source; items, where it counts them."""
@@ -55,3 +56,9 @@ class Reading:
             return await source.behind(positions)
         ends = await source.ends()
         return sum(max(0, end - positions.get(name, 0)) for name, end in ends.items())
+
+
+def _span(part: Partition) -> int:
+    if part.frontier.span >= FLIGHT_ITEMS:
+        part.frontier.advance()
+    return part.frontier.span

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -58,15 +59,21 @@ class Environment:
         return self.log if self.delay_log is None else self.delay_log
 
 
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    """The kinds that other packages bring. Looked for once: it reads the metadata of every installed package."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
 def kinds() -> list[str]:
     """The names of all kinds, sorted."""
-    return sorted({*BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
+    return sorted({*BUILT_IN, *_installed()})
 
 
 def kind_of(name: str) -> SourceKind:
     """The kind of a name. Raises ConfigError for an unknown one (with the nearest known), for one whose extra is not
     installed, and for one that cannot be loaded."""
-    points = {point.name: point for point in entry_points(group=GROUP)}
+    points = dict(_installed())
     if name in BUILT_IN:
         points[name] = EntryPoint(name, BUILT_IN[name], GROUP)
     if name not in points:

@@ -65,7 +65,7 @@ class StreamPump(Pump):
         self._losses = Losses(setup.config, stores.drops, clock, counts)
         self._marks: dict[str, Mark] = {}
         self._read_wake = self.new_wake()
-        self._holding = Holding(self, source, self._partitions, self.session, self.window, setup.clock, self.new_wake())
+        self._holding = Holding(self, source, self._partitions, self.session, setup.clock, self.new_wake())
         self._ordering = Ordering(setup.config, self._aim, self._partitions, self._holding, setup.clock)
         inherited = Inherited(self._inherited_ended, self._inherited_lost, self._ordering, self.session.cancel)
         self._succession = Succession(name, self._epoch, self.session, inherited, setup.sizes, self.wake)
@@ -87,7 +87,8 @@ class StreamPump(Pump):
 
     async def _add(self, name: str) -> Partition:
         """A partition that came into being, or that the checkpoint knows."""
-        part = Partition(name, self._marks.get(name, Mark(0)), self.source.capabilities.sparse)
+        sparse = self.source.capabilities.sparse
+        part = Partition(name, self._marks.get(name, Mark(0)), self.window, sparse)
         await self._rows.open(part)
         self._partitions[name] = part
         if self._epoch.left_behind:
@@ -149,7 +150,7 @@ class StreamPump(Pump):
             self._commit_wake.set()
         if batch.positions:
             self.counts.read += len(batch.positions)
-            self.window.take(len(batch.positions), sum(map(len, batch.payloads)))
+            part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
         inherited = self._succession.inherited
         for piece in self._ordering.pieces(batch) if inherited.pending else (batch,):
             self._first(part, inherited.took(part, piece))
@@ -157,7 +158,7 @@ class StreamPump(Pump):
 
     def _first(self, part: Partition, batch: StreamBatch) -> None:
         """Items that this epoch may hand out."""
-        if batch.positions and part.rows:
+        if batch.positions and part.rows and part.is_troubled(batch.positions):
             batch = chosen(batch, self._departures.to_run(part, batch, self._aim.mapping.map(batch)))
         if batch.positions:
             self.push_or_hold(part, batch)
@@ -188,7 +189,7 @@ class StreamPump(Pump):
 
     def _push(self, part: Partition, batch: StreamBatch, mapped: Mapped, counts: Counter[Cell]) -> None:
         """One hand-out under a new fence."""
-        if part.troubles or part.rows:
+        if part.is_troubled(batch.positions):
             remember(part, batch, mapped)
         self._hand_out(part, batch, mapped, counts, self._epoch.next_fence())
 
@@ -205,7 +206,7 @@ class StreamPump(Pump):
             owned=self._succession.owned(batch),
         )
         go_first(part, batch, mapped)
-        part.handed_out = max(part.handed_out, batch.positions[-1] + 1)
+        part.hand_out(batch.positions)
         self.push(flight, mapped.cells, counts, Place(part, batch, mapped))
         self._ordering.handed_out(part, batch)
 
@@ -232,7 +233,7 @@ class StreamPump(Pump):
         if len(indexes) != len(positions):
             positions = [positions[index] for index in indexes]
         part.settle(positions, Fate.SUCCEEDED)
-        self.window.give(len(indexes), out.release(indexes))
+        part.window.give(len(indexes), out.release(indexes))
         self.counts.settled += len(indexes)
 
     def ended(self, out: Out, index: int, ended: Ended) -> None:
@@ -292,7 +293,7 @@ class StreamPump(Pump):
         """Items that are durably elsewhere: now, and only now, the frontier may pass them."""
         for part, position, size, fate in tags:
             part.settle((position,), fate)
-            self.window.give(1, size)
+            part.window.give(1, size)
         self.wake()
 
     def _counted(self, item: Departing, not_before: float) -> None:

@@ -26,6 +26,8 @@ from .tailer import Tailer
 
 log = structlog.get_logger("tailrace.tailers")
 
+#: The tailer of what is due.
+DUE = "due"
 #: Seconds between looks for due streams of functions that never had one.
 LOOK_EVERY = 2.0
 #: Seconds between looks at whether each tailer gets on.
@@ -36,8 +38,8 @@ OnHealth = Callable[[str, bool], Awaitable[None]]
 
 
 class Tailers:
-    """A part. With `due`, each function that has a due stream, or whose items this process parks, gets a tailer named
-    `due.<function>` for it, with a window of its own: a clogged function never holds up another's retries.
+    """A part. With `due`, once something is due or this process parks something, a tailer named `due` reads what comes
+    due, each function in a window of its own: a clogged function never holds up another's retries.
     """
 
     def __init__(
@@ -55,11 +57,8 @@ class Tailers:
         if len(set(names)) != len(names):
             twice = sorted({name for name in names if names.count(name) > 1})
             raise ConfigError(f"two tailers are named {twice[0]!r}: names must differ, since checkpoints bear them")
-        reserved = [name for name in names if name.startswith(PREFIX)]
-        if due and reserved:
-            raise ConfigError(
-                f'the tailer name {reserved[0]!r} is taken: "{PREFIX}…" names the delay service\'s tailers'
-            )
+        if due and DUE in names:
+            raise ConfigError(f"the tailer name {DUE!r} is taken: it reads what the delay service says is due")
         self._configs = {config.name: config for config in configs}
         self._environment = environment
         self._scheduler = scheduler
@@ -108,9 +107,10 @@ class Tailers:
 
     async def expect(self, function: str) -> None:
         """A function may have due items from now on."""
-        if self._look is not None and PREFIX + function not in self._tailers:
-            source = {"kind": "due", "function": function}
-            await self._add(TailerConfig.model_validate({"name": PREFIX + function, "source": source}))
+        if self._look is not None:
+            if DUE not in self._tailers:
+                await self._add(TailerConfig.model_validate({"name": DUE, "source": {"kind": "due"}}))
+            await self._tailers[DUE].expect(function)
 
     def tailer(self, name: str) -> Tailer | None:
         """One of them, for pausing and resuming."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 import structlog
 
 from ..sdk.model.audit import Audit
-from ..sdk.model.errors import InvalidRequest, NotConnected, StaleFence, UserError
+from ..sdk.model.errors import InvalidRequest, NotConnected, StaleFence, TailraceError, UserError
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
 from ..sdk.model.seek import Move, Seek
@@ -131,6 +131,13 @@ class Tailer:
                 self._task = asyncio.create_task(self._run(), name=f"tailer-{name}")
         log.warning("checkpoint moved by hand", tailer=name, who=seek.who, why=seek.why, moves=[*map(tuple, moves)])
         return moves
+
+    async def expect(self, function: str) -> None:
+        """A function may have due items from now on; for the tailer of what is due. What cannot be looked at now is
+        found later."""
+        if isinstance(self._pump, DuePump):
+            with contextlib.suppress(TailraceError):
+                await self._pump.expect(function)
 
     def look(self) -> bool:
         """Whether it is healthy; to be asked about once a second. See rules/watchdog.py."""

@@ -28,7 +28,7 @@ def facts_of(pump: Pump, failed: str) -> Facts:
     """How a pump is now. `failed`: why its tailer ended for good, empty while it runs."""
     session, credit = pump.session, pump.session.credit
     names = pump.functions or set(session.functions)
-    unserved = sorted(name for name in names if not credit.granted(name))
+    unserved = sorted(names - credit.served())
     no_worker = ""
     if session.connected and len(unserved) == len(names):
         no_worker = f"no worker runs {', '.join(unserved[:3])}" if unserved else "no worker runs any function"

@@ -177,7 +177,7 @@ def _compare_and_set(
     if any(after.place in TERMINAL and before is not None and before.n for before, after in changes):
         connection.execute(
             "INSERT INTO ledger_ended SELECT ?1, ?2, j.value ->> 2 AS over, count(*) FROM json_each(?3) AS j"
-            " JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value ->> 0"
+            " CROSS JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value ->> 0"
             f" WHERE l.entry = j.value ->> 1 AND l.entry ->> 2 > 0 AND over IN ({Place.DONE:d}, {Place.DEAD:d})"
             " GROUP BY over ON CONFLICT DO UPDATE SET items = items + excluded.items",
             (source, partition, text),
@@ -216,7 +216,7 @@ def _rounds(changes: Sequence[Change]) -> builtins.list[builtins.list[int]]:
 def _rows(connection: sqlite3.Connection, source: str, partition: str, positions: str) -> dict[int, Entry]:
     (text,) = connection.execute(
         "SELECT json_group_array(json(l.entry)) FROM json_each(?3) AS j"
-        " JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value",
+        " CROSS JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value",
         (source, partition, positions),
     ).fetchone()
     return {fields[0]: _entry(fields) for fields in json.loads(text)}

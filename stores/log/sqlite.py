@@ -73,7 +73,7 @@ class SqliteLog:
         self._partitions: dict[str, dict[int, _Partition]] = {}
         self._cached: OrderedDict[_Partition, Batch] = OrderedDict()
         self._recent = Recent()
-        self._appended = asyncio.Event()
+        self._appended: dict[str, asyncio.Event] = {}  # of streams that somebody waits for
 
     async def open(self) -> None:
         """Reads the bounds of everything there is."""
@@ -151,8 +151,8 @@ class SqliteLog:
             for count, _, columns in batches:
                 self._recent.add(state, first, now, columns)
                 first += count
-            self._appended.set()
-            self._appended = asyncio.Event()
+            if (appended := self._appended.pop(stream, None)) is not None:
+                appended.set()
 
         return await self._file.write(insert, committed)
 
@@ -220,7 +220,7 @@ class SqliteLog:
         try:
             async with asyncio.timeout(timeout):
                 while not self._past(stream, ends):
-                    await self._appended.wait()
+                    await self._appended.setdefault(stream, asyncio.Event()).wait()
         except TimeoutError:
             return
 

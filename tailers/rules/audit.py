@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Sequence
 
 from ...sdk.model.audit import NAMED, Ending, Fate
+from .runs import runs
 
 _FATES = tuple(Fate)
 _NONE = 0
@@ -110,17 +111,19 @@ class Book:
 
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
         """These ended so; positions rise."""
-        count = len(positions)
-        if not count:
-            return
-        base = self.position
-        first, last = positions[0] - base, positions[-1] - base
-        self._cover(positions[-1] + 1)
+        for first, last in runs(positions):
+            self.settle_range(first, last, fate)
+
+    def settle_range(self, first: int, last: int, fate: Fate) -> None:
+        """Everything from `first` to `last`, both included, ended so."""
+        base, count = self.position, last - first + 1
+        self._cover(last + 1)
         fates = self._fates
-        if first >= 0 and last - first == count - 1 and fates.count(_NONE, first, last + 1) == count:
-            fates[first : last + 1] = bytes((fate,)) * count
+        start = first - base
+        if start >= 0 and fates.count(_NONE, start, start + count) == count:
+            fates[start : start + count] = bytes((fate,)) * count
             return
-        for position in positions:
+        for position in range(first, last + 1):
             place = position - base
             if place < 0 or fates[place]:
                 self._double(position)

@@ -98,6 +98,10 @@ class Credit:
         """Whether items of a function are wanted at all: some worker runs it."""
         return any(limit for cell, limit in self._limits.items() if cell.function == function)
 
+    def served(self) -> set[str]:
+        """The functions of which items are wanted at all."""
+        return {cell.function for cell, limit in self._limits.items() if limit}
+
     def fits(self, counts: Mapping[Cell, int]) -> bool:
         """Whether so many items of each cell may all be pushed."""
         limits, out = self._limits, self._out

@@ -1,41 +1,161 @@
-"""The delay service's due items of one function: an ordinary log, whose records say themselves what they are.
+"""What is due, of all functions: one stream of the delay service for each, whose records say themselves what they are.
 
-What the checkpoint has passed is forgotten, so a due stream holds only what waits.
+Each function is a partition, named for it, so that one tailer reads all of them, each with its own window. What the
+checkpoint has passed is forgotten, so a due stream holds only what waits.
 """
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 
-from ...sdk.source import SourceKind
+from pydantic import BaseModel, ConfigDict
+
+from ...sdk.model.errors import TailraceError
+from ...sdk.source import SourceKind, StreamBatch
+from ...stores.log.log import Log
 from ..registry import Environment
 from .log import LogSource
 
 PREFIX = "due."
+#: A wait for more of one function is asked again after so many seconds.
+LONGEST_WAIT = 60.0
+#: The one partition of each due stream.
+ONLY = "0"
 
 
 class DueOptions(BaseModel):
-    """`function` names the function whose due items are read."""
+    """None: the functions are those that have something due."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    function: str = Field(min_length=1)
 
-
-class DueSource(LogSource):
-    """A log source that trims behind the checkpoint: what is gone was done."""
+class DueStream(LogSource):
+    """One function's due stream. It is trimmed behind the checkpoint: what is gone was done."""
 
     keeps = False
 
-    async def settled_below(self, partition: str, position: int) -> None:
+    async def more(self) -> None:
+        """Waits until there may be more to read."""
+        await self._log.wait(self._stream, dict(self._next), LONGEST_WAIT)
+        await self._discover()
+
+    async def settled_below(self, position: int) -> None:
         """Forgets the records below `position`."""
         if position:
-            await self._log.trim(self._stream, int(partition), position)
+            await self._log.trim(self._stream, int(ONLY), position)
+
+
+class DueSource:
+    """Implements `sdk.source.StreamSource`. A reader who keeps each function in its own bounds asks `ready` and `take`;
+    `on_ready` is called when `ready` has another one.
+
+    Invariant: of an open source each stream is in `_ready` or has a task in `_waits`.
+    """
+
+    capabilities = LogSource.capabilities
+
+    def __init__(self, log: Log) -> None:
+        self.on_ready: Callable[[], None] = lambda: None
+        self._log = log
+        self._open = False
+        self._streams: dict[str, DueStream] = {}
+        self._ready: dict[str, None] = {}
+        self._waits: dict[str, asyncio.Task[None]] = {}
+        self._some = asyncio.Event()
+
+    async def open(self, positions: Mapping[str, int]) -> None:
+        if self._open:
+            return
+        names = {name.removeprefix(PREFIX) for name in await self._log.streams() if name.startswith(PREFIX)}
+        streams = {}
+        for name in sorted({*positions, *names}):
+            streams[name] = DueStream(self._log, PREFIX + name)
+            await streams[name].open({ONLY: positions[name]} if name in positions else {})
+        self._streams = streams
+        self._open = True
+        for name in streams:
+            self._has_more(name)
+
+    async def expect(self, function: str) -> None:
+        """A function may have due items from now on."""
+        if not self._open or function in self._streams:
+            return
+        stream = DueStream(self._log, PREFIX + function)
+        await stream.open({})
+        if self._open and function not in self._streams:
+            self._streams[function] = stream
+            self._has_more(function)
+
+    def ready(self) -> list[str]:
+        """The functions that may have more to read."""
+        return list(self._ready)
+
+    async def take(self, function: str, limit: int, max_bytes: int) -> StreamBatch | None:
+        """The next due items of one function; None: there are none now."""
+        batches = await self._streams[function].read(limit, max_bytes, 0.0)
+        if sum(len(batch.positions) for batch in batches) < limit and self._open and function in self._ready:
+            del self._ready[function]
+            self._waits[function] = asyncio.create_task(self._wait_for(function), name=f"due-{function}")
+        for batch in batches:
+            batch.partition = function
+            return batch
+        return None
+
+    async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while self._open and not self._ready:
+                    self._some.clear()
+                    await self._some.wait()
+        batches: list[StreamBatch] = []
+        for name in self.ready():
+            if limit > 0 and max_bytes > 0 and (batch := await self.take(name, limit, max_bytes)) is not None:
+                batches.append(batch)
+                limit -= len(batch.positions)
+                max_bytes -= sum(map(len, batch.payloads))
+        return batches
+
+    async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
+        batch = await self._streams[partition].reread(ONLY, positions)
+        batch.partition = partition
+        return batch
+
+    async def ends(self) -> dict[str, int]:
+        return {name: end for name, stream in self._streams.items() for end in (await stream.ends()).values()}
+
+    async def settled_below(self, partition: str, position: int) -> None:
+        """Forgets the records of a function below `position`."""
+        if partition in self._streams:
+            await self._streams[partition].settled_below(position)
+
+    async def close(self) -> None:
+        self._open = False
+        self._some.set()
+        waits, self._waits = self._waits, {}
+        for wait in waits.values():
+            wait.cancel()
+        await asyncio.gather(*waits.values(), return_exceptions=True)
+        for stream in self._streams.values():
+            await stream.close()
+        self._ready.clear()
+
+    async def _wait_for(self, function: str) -> None:
+        with contextlib.suppress(TailraceError):  # whoever reads meets it again
+            await self._streams[function].more()
+        self._waits.pop(function, None)
+        self._has_more(function)
+
+    def _has_more(self, function: str) -> None:
+        self._ready[function] = None
+        self._some.set()
+        self.on_ready()
 
 
 def build(options: DueOptions, environment: Environment) -> DueSource:
-    """The source over one function's due stream."""
-    return DueSource(environment.due_log, PREFIX + options.function)
+    """The source over the due streams of this process's delay service."""
+    return DueSource(environment.due_log)
 
 
 KIND = SourceKind(

@@ -149,7 +149,7 @@ async def done(gateway: GatewayClient, count: int) -> bool:
     overview = await gateway.overview()
     ended = {each.name: each.settled for each in overview.tailers}
     tailer = await orders(gateway)
-    return ended.get("orders", 0) + tailer.parked == count and ended.get("due.charge", 0) >= tailer.parked
+    return ended.get("orders", 0) + tailer.parked == count and ended.get("due", 0) >= tailer.parked
 
 
 async def until(true: Callable[[], Awaitable[bool]]) -> None:

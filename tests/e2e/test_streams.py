@@ -74,7 +74,7 @@ async def test_one_failing_item_never_stops_the_checkpoint_and_comes_back(platfo
         # And the first comes back by the delay service, the other is a dead letter with its reason
         async with tailrace.AsyncClient(platform.gateway_address) as client:
             assert await client.result("orders/0/0") == "done orders/0/0"
-            await until(lambda: equals(lambda: settled(gateway, "due.work"), 1))
+            await until(lambda: equals(lambda: settled(gateway, "due"), 1))
         letter = await gateway.dead_letter("orders/0/7")
         assert (letter.reason, letter.payload) == ("no such customer", b'{"why": "no such customer"}')
 

@@ -128,7 +128,7 @@ async def test_a_failed_item_of_a_running_platform_waits_in_redis_and_comes_back
             await log.append("orders", 0, [Record(b'{"fail_first": 1}')])
         # Then it comes back by way of Redis, and ends well
         async with GatewayClient(platform.gateway_address) as gateway, asyncio.timeout(60):
-            while not [t for t in (await gateway.overview()).tailers if t.name == "due.work" and t.settled == 1]:
+            while not [t for t in (await gateway.overview()).tailers if t.name == "due" and t.settled == 1]:
                 await asyncio.sleep(0.05)
     finally:
         await platform.stop()

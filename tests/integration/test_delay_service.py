@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.delay_service.config import DelayConfig
-from tailrace.delay_service.mover import SHORTEST_SLEEP, Mover
+from tailrace.delay_service.mover import LONGEST_TOGETHER, Mover
 from tailrace.delay_service.records import UNREADABLE, due_stream, rung_stream, rung_wait
 from tailrace.delay_service.service import DelayServer, DelayService
 from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded, StaleFence, StoreFull
@@ -78,7 +78,7 @@ class Bench:
     async def run(self) -> None:
         """Lets time pass until nothing waits any more."""
         while (sleep := await self.settle()) is not None:
-            self.clock.pass_(max(SHORTEST_SLEEP, sleep))
+            self.clock.pass_(max(LONGEST_TOGETHER, sleep))
 
 
 def parked(id: str, delay: float, payload: bytes = b"x", function: str = "f") -> Parked:

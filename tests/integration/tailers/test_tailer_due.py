@@ -44,7 +44,7 @@ async def test_a_retry_is_another_source(stores, scheduler, parking, tailers, ev
     scheduler.allow("f")
     await stores.log.append("s", 0, [Record(b"payload", headers=(("trace", "1"),))])
     await eventually(lambda: len(parking.items) == 1)
-    assert overview(tailers, "due.f") is not None, "whoever parks expects the item back"
+    assert overview(tailers, "due") is not None, "whoever parks expects the item back"
     first = parking.items[0]
     assert (first.tailer, first.id, first.attempt, first.headers) == ("first", "first/0/0", 2, (("trace", "1"),))
     await deliver(stores, first)
@@ -53,7 +53,7 @@ async def test_a_retry_is_another_source(stores, scheduler, parking, tailers, ev
     assert (second.tailer, second.id, second.attempt) == ("first", "first/0/0", 3)
     assert second.first_seen == first.first_seen
     await deliver(stores, second)
-    await eventually(lambda: overview(tailers, "due.f").dead == 1)
+    await eventually(lambda: overview(tailers, "due").dead == 1)
     [letter] = await stores.dead_letters.list(LetterFilter(), 10)
     assert (letter.id, letter.attempts, letter.tailer) == ("first/0/0", 3, "first")
     assert [flight.attempts[0] for flight in scheduler.flights] == [1, 2, 3]
@@ -87,7 +87,7 @@ async def test_a_due_stream_is_trimmed_behind_its_checkpoint(stores, scheduler, 
     for n in range(3):
         await deliver(stores, *(Parked("first", f"{n}/{i}", Kind("f"), b"", 0.0, 0.0, 2) for i in range(10)))
     await tailers.expect("f")
-    await eventually(lambda: overview(tailers, "due.f") is not None and overview(tailers, "due.f").settled == 30)
+    await eventually(lambda: overview(tailers, "due") is not None and overview(tailers, "due").settled == 30)
     async with asyncio.timeout(10):
         while not (await stores.delay_log.bounds("due.f"))[0].start:
             await deliver(stores, Parked("first", "more", Kind("f"), b"", 0.0, 0.0, 2))
@@ -98,7 +98,7 @@ async def test_a_record_that_is_not_a_parked_item_is_held_and_reported(stores, s
     scheduler.allow("f")
     await stores.delay_log.append("due.f", 0, [Record(b"?")])
     await tailers.expect("f")
-    await eventually(lambda: overview(tailers, "due.f").held == 1)
+    await eventually(lambda: overview(tailers, "due").held == 1)
 
 
 async def test_two_tailers_of_one_name_are_refused(environment, scheduler, parking):
@@ -123,5 +123,23 @@ async def test_a_full_disk_keeps_what_is_over_and_ends_no_tailer(stores, schedul
     await eventually(lambda: refused)
     # Then it goes on in the same session
     await deliver(stores, Parked("first", "first/0/8", Kind("f"), b"x", now, now))
-    await eventually(lambda: overview(tailers, "due.f").settled == 2)
-    assert overview(tailers, "due.f").state == "running"
+    await eventually(lambda: overview(tailers, "due").settled == 2)
+    assert overview(tailers, "due").state == "running"
+
+
+async def test_a_function_whose_window_is_full_holds_up_no_other(stores, scheduler, tailers, eventually):
+    # Given more due items of a function without a worker than its window takes
+    scheduler.allow("g")
+    many = [Parked("first", f"first/0/{n}", Kind("f"), b"", 0.0, 0.0, 2) for n in range(9000)]
+    await deliver(stores, *many)
+    await tailers.expect("f")
+    await eventually(lambda: overview(tailers, "due") is not None and overview(tailers, "due").held > 8000)
+    # When items of another one come due
+    parked = [Parked("first", f"first/1/{n}", Kind("g"), b"", 0.0, 0.0, 2) for n in range(20)]
+    records = [Record(item.payload, headers=parked_headers(item)) for item in parked]
+    await stores.delay_log.append("due.g", 0, records)
+    await tailers.expect("g")
+    # Then they run, and the first one's go on waiting
+    await eventually(lambda: overview(tailers, "due").settled == 20)
+    assert {flight.kinds[0].function for flight in scheduler.flights} == {"g"}
+    assert overview(tailers, "due").held > 8000

@@ -117,7 +117,7 @@ async def test_a_failed_item_has_a_row_until_its_copy_is_over_and_the_checkpoint
     assert {(item.partition, item.n) for item in parking.items} == {("0", 1)}
     assert sorted(item.position for item in parking.items) == [0, 1, 2]
     await deliver(stores, *parking.items)
-    await settles(tailers, eventually, "due.f", 3)
+    await settles(tailers, eventually, "due", 3)
     await no_rows(stores, eventually)
     fences = [flight.fence for flight in scheduler.flights]
     assert fences == sorted(fences)
@@ -157,7 +157,7 @@ async def test_an_owner_that_dies_before_the_row_says_parked_makes_copies_of_whi
     await settles(tailers, eventually, "first", 1)
     await deliver(stores, copy(row))
     await deliver(stores, *parking.items)
-    await settles(tailers, eventually, "due.f", 2)
+    await settles(tailers, eventually, "due", 2)
     assert scheduler.ids == ["first/0/0"]
     await no_rows(stores, eventually)
 
@@ -178,7 +178,7 @@ async def test_copies_of_one_item_start_once(stores, scheduler, start_all, event
     tailers = await start_all()
     await deliver(stores, copy(row), copy(row))
     await deliver(stores, copy(row))
-    await settles(tailers, eventually, "due.f", 3)
+    await settles(tailers, eventually, "due", 3)
     assert scheduler.ids == ["first/0/0"] and scheduler.flights[0].fence > row.fence
     await no_rows(stores, eventually)
 
@@ -191,7 +191,7 @@ async def test_a_copy_that_comes_while_another_runs_is_over(stores, scheduler, s
     await deliver(stores, copy(row))
     await eventually(lambda: len(scheduler.ids) == 1)
     await deliver(stores, copy(row))
-    await eventually(lambda: overview(tailers, "due.f").read == 2)
+    await eventually(lambda: overview(tailers, "due").read == 2)
     flight = scheduler.flights[0]
     for session in scheduler.sessions.values():
         session.end(flight, 0, SUCCESS)
@@ -207,11 +207,11 @@ async def test_a_copy_of_before_never_starts_what_waits_for_later(stores, schedu
     scheduler.allow("f")
     tailers = await start_all()
     await deliver(stores, copy(row))
-    await eventually(lambda: overview(tailers, "due.f") is not None and overview(tailers, "due.f").parked == 1)
+    await eventually(lambda: overview(tailers, "due") is not None and overview(tailers, "due").parked == 1)
     [again] = await rows(stores)
     assert (again.place, again.n, again.attempts, parking.items[0].n) == (Place.PARKED, 2, 2, 2)
     await deliver(stores, copy(row), copy(row))
-    await settles(tailers, eventually, "due.f", 3)
+    await settles(tailers, eventually, "due", 3)
     assert len(scheduler.ids) == 1
     assert await rows(stores) == [again]
 
@@ -224,7 +224,7 @@ async def test_a_copy_that_finds_a_later_parking_appends_that_one(stores, schedu
     await deliver(stores, copy(row))
     scheduler.allow("f")
     tailers = await start_all()
-    await settles(tailers, eventually, "due.f", 1)
+    await settles(tailers, eventually, "due", 1)
     assert {(item.n, item.due, item.attempt) for item in parking.items} == {(2, 77.0, 3)}
     assert not scheduler.flights
 
@@ -253,7 +253,7 @@ async def test_attempts_survive_restarts_and_end_as_a_dead_letter_without_a_row(
         # the record's own count is lost: the row knows
         await deliver(stores, replace(parking.items[-1], attempt=1))
     tailers = await start_all()
-    await eventually(lambda: (one := overview(tailers, "due.f")) is not None and one.dead == 1)
+    await eventually(lambda: (one := overview(tailers, "due")) is not None and one.dead == 1)
     assert [flight.attempts[0] for flight in scheduler.flights] == [1, 2, 3]
     [letter] = await stores.dead_letters.list(LetterFilter(), 10)
     assert letter.attempts == 3
@@ -400,7 +400,7 @@ async def test_a_throttled_copy_keeps_its_time_through_a_restart(stores, schedul
     tailers = await start_all()
     await eventually(lambda: len(parking.items) == 1)
     await deliver(stores, parking.items[0])
-    await eventually(lambda: (due := overview(tailers, "due.f")) is not None and due.held == 1)
+    await eventually(lambda: (due := overview(tailers, "due")) is not None and due.held == 1)
     [row] = await rows(stores)
     assert (row.place, row.n, row.throttles, row.attempts) == (Place.PARKED, 1, 1, 1)
     # When its tailer is another one, then it waits for its time, and is parked no second time

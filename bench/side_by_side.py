@@ -1,0 +1,87 @@
+"""The same stream in several forms, one after the other and in turns, in one run: what a form costs is its median rate
+against that of the first one, on the same machine in the same minutes."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..assembly.embedded import EmbeddedStores
+from ..assembly.platform import Platform
+from ..sdk.model.errors import TailraceError
+from ..sdk.model.overview import Overview, TailerOverview
+from ..sdk.wire.gateway import GatewayClient
+from ..stores.log.log import Record
+from .percentiles import median
+from .workload import write_tailer
+
+#: How often each form runs.
+ROUNDS = 3
+#: A run ends as failed when it takes longer than it would at so many items a second, and so many seconds.
+SLOWEST = 2_000
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`records` fill its stream, `tailer` is its file; of `items` in all so many are `healthy`, which are timed."""
+
+    name: str
+    records: Callable[[], Iterator[list[Record]]]
+    tailer: str
+    items: int
+    healthy: int
+
+
+async def compare(
+    folder: Path, stream: str, module: str, forms: Sequence[Form], progress: Callable[[str, float], None]
+) -> dict[str, float]:
+    """Healthy items a second of each form: the median of ROUNDS runs, every one with data of its own. Raises
+    TailraceError when one does not end in a bounded time."""
+    rates: dict[str, list[float]] = {form.name: [] for form in forms}
+    for number in range(ROUNDS):
+        for place, form in enumerate(forms):
+            progress(form.name, (number * len(forms) + place) / (ROUNDS * len(forms)))
+            data = folder / f"{form.name}-{number}"
+            async with EmbeddedStores(data) as stores:
+                for batch in form.records():
+                    await stores.log.append(stream, 0, batch)
+            platform = Platform(data, [module], tailers=[write_tailer(folder, form.tailer)])
+            rates[form.name].append(await _rate(platform, form))
+            shutil.rmtree(data)
+    return {name: median(found) for name, found in rates.items()}
+
+
+async def _rate(platform: Platform, form: Form) -> float:
+    """From the first look that shows a settled item to the last healthy one. Ends when all that failed is dead, too."""
+    await platform.start()
+    try:
+        async with GatewayClient(platform.gateway_address) as gateway:
+            until = time.monotonic() + PATIENCE + form.items / SLOWEST
+            began, first, seconds = 0.0, 0, 0.0
+            while True:
+                await asyncio.sleep(0.02)
+                overview = await gateway.overview()
+                tailer, now = named(overview, "bench"), time.perf_counter()
+                if tailer.settled and not began:
+                    began, first = now, tailer.settled
+                if not seconds and tailer.settled >= form.healthy:
+                    seconds = max(now - began, 1e-9)
+                if seconds and overview.dead_letters >= form.items - form.healthy:
+                    return (form.healthy - first) / seconds
+                if time.monotonic() > until:
+                    raise TailraceError(
+                        f"{form.name}: {tailer.settled} of {form.healthy} settled, {overview.dead_letters} of "
+                        f"{form.items - form.healthy} dead; the tailer is {tailer.state} {tailer.detail}".rstrip()
+                    )
+    finally:
+        await platform.stop()
+
+
+def named(overview: Overview, name: str) -> TailerOverview:
+    """One tailer of an overview."""
+    return next(tailer for tailer in overview.tailers if tailer.name == name)
