@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from servers.kafka import KafkaCluster
 
@@ -47,3 +49,41 @@ async def test_a_cluster_that_was_never_there_is_named_with_what_to_do() -> None
     with pytest.raises(NotConnected, match=r"127\.0\.0\.1:1: .*bootstrap_servers"):
         await log.streams()
     await log.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("client", ["kafka-python", "confluent"])
+async def test_what_was_acknowledged_outlives_the_leader_of_three(tmp_path: Path, client: str) -> None:
+    # Given a log on three nodes
+    with KafkaCluster(tmp_path / "kafka", nodes=3) as cluster:
+        log = KafkaLog(KafkaOptions(bootstrap_servers=cluster.bootstrap, client=client, request_timeout=3))
+        await eventually(lambda: log.create("s", 3))
+        acknowledged: dict[int, list[bytes]] = {partition: [] for partition in range(3)}
+
+        async def write(partition: int, number: int) -> None:
+            payload = b"%d" % number
+            await eventually(lambda: log.append("s", partition, [Record(payload)]))
+            acknowledged[partition].append(payload)
+
+        # When each of them is killed and started again, one after the other, while records are appended
+        number = 0
+        for node in cluster.nodes:
+            for step in range(30):
+                if step == 10:
+                    node.kill()
+                if step == 20:
+                    node.start()
+                    node.wait()
+                number += 1
+                await write(number % 3, number)
+        # Then everything that was acknowledged is there, in its order (an unknown one perhaps twice)
+        for partition, wanted in acknowledged.items():
+            found: list[bytes] = []
+            position = 0
+            while page := await eventually(lambda at=position, n=partition: log.read("s", n, at, 1000, 1 << 20)):
+                if not page.positions:
+                    break
+                found += page.payloads
+                position = page.positions[-1] + 1
+            assert list(dict.fromkeys(found)) == wanted
+        await log.close()

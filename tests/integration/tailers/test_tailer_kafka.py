@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 
 import pytest
@@ -15,6 +16,8 @@ from tailrace.sdk.model.workload import Ended
 from tailrace.stores.log.kafka import KafkaLog
 from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
+from tailrace.tailers.sources.kafka import KafkaSourceOptions
+from tailrace.tailers.sources.kafka_python_member import PythonMember
 
 
 class Topic:
@@ -263,3 +266,61 @@ async def test_a_deleted_topic_is_named(topic, start, scheduler, eventually):
 
     await asyncio.to_thread(delete)
     await eventually(lambda: "does not exist" in tailer.overview().detail, 40)
+
+
+async def test_a_member_that_hangs_is_made_anew(topic, start, scheduler, eventually, monkeypatch):
+    # Given a tailer whose member gives nothing any more, as if there were nothing
+    await topic.put(0, numbered(3))
+    scheduler.allow("f")
+    tailer = await start(0.5, source=topic.source(hung_after="1s"), function="f")
+    await eventually(lambda: tailer.overview().settled == 3, 30)
+    poll = PythonMember.poll
+    first = []
+
+    def hangs(member, seconds):
+        first.append(member)
+        polled = poll(member, seconds)
+        return [] if member is first[0] else polled
+
+    monkeypatch.setattr(PythonMember, "poll", hangs)
+    # When there is more
+    await topic.put(0, numbered(3, 3))
+    # Then another member is made, which reads it
+    await eventually(lambda: tailer.overview().settled == 6, 60)
+    assert ran(scheduler) == list(range(6))
+
+
+async def test_a_partition_that_was_paused_while_others_were_read_is_heard_of_again(topic):
+    # Given a member that pauses every partition for a moment whenever it brought something, as a slow reader would
+    each, places = 16_000, [(topic.name, partition) for partition in range(4)]
+    await topic.log.create(topic.name, 4)
+    for partition in range(4):
+        for first in range(0, each, 1000):
+            await topic.put(partition, numbered(1000, first))
+    found = dict.fromkeys(places, 0)
+
+    def read():
+        member = PythonMember(KafkaSourceOptions.model_validate(without_kind(topic.source())))
+        paused, limit = {}, time.monotonic() + 30
+        while sum(found.values()) < 4 * each and time.monotonic() < limit:
+            go = [place for place, until in paused.items() if until < time.monotonic()]
+            member.resume(go)
+            for place in go:
+                del paused[place]
+            polled = member.poll(0.01)
+            for place in member.assigned()[1]:
+                member.seek(place, 0)
+                member.resume([place])
+            for one in polled:
+                found[one.place] += len(one.records.positions)
+                member.pause([one.place])
+                paused[one.place] = time.monotonic() + 0.02
+        member.close()
+
+    # Then all of them come to their end
+    await asyncio.to_thread(read)
+    assert found == dict.fromkeys(places, each)
+
+
+def without_kind(source):
+    return {name: value for name, value in source.items() if name != "kind"}
