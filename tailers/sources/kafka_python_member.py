@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from kafka.structs import MemberState
 
 from ...stores.log.kafka_client import Place
 from ...stores.log.kafka_python import columns_of, consumer_settings, made, poll
 from ...stores.log.log import Records
 from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOptions, OutOfRange, Polled
 
+#: Milliseconds that one poll waits for a rebalance to end; nothing is fetched meanwhile.
+JOIN_WITHIN = 1000
 #: Milliseconds for a commit, and for leaving the group.
 COMMIT_WITHIN = 2000
 
@@ -59,9 +63,17 @@ class PythonMember:
         self._rebalanced = _Rebalanced(self._consumer)
         self._consumer.subscribe(topics=list(options.read), listener=self._rebalanced)
         self._next: dict[Place, int] = {}  # of those that are read
+        self._patience = 2 * options.session_timeout
+        self._stable_at = time.monotonic()
 
     def poll(self, seconds: float) -> list[Polled]:
         try:
+            # A join that ends between two polls is begun anew by kafka-python, so short polls may never end one.
+            if self._consumer.group_metadata().state == MemberState.STABLE:
+                self._stable_at = time.monotonic()
+            else:
+                self._consumer._coordinator.poll(timeout_ms=JOIN_WITHIN)
+                self._is_joining()
             found = poll(self._consumer, seconds)
         except OffsetOutOfRangeError as error:
             raise OutOfRange({(each.topic, each.partition): at for each, at in error.args[0].items()}) from error
@@ -71,6 +83,12 @@ class PythonMember:
             through = self._next[place] = records[-1].offset + 1
             polled.append(Polled(place, columns_of(records), [r.value is not None for r in records], through))
         return polled + self._passed()
+
+    def _is_joining(self) -> None:
+        """Raises when a rebalance takes longer than any member can be waited for: this one hangs, and is made anew."""
+        waited = time.monotonic() - self._stable_at
+        if waited > self._patience:
+            raise KafkaTimeoutError(f"the rebalance of the group did not end within {waited:.0f} s")
 
     def _passed(self) -> list[Polled]:
         """Partitions that went on over positions that hold nothing: markers, or what was compacted away."""

@@ -205,7 +205,7 @@ class KafkaSession:
         limit = time.monotonic() + LAST_COMMIT
         try:
             while not self._commit(member, now=True) and time.monotonic() < limit:
-                member.poll(PAUSED_WAIT)  # so that a rebalance under way comes to its end
+                member.poll(POLL_WAIT)  # so that a rebalance under way comes to its end
             member.close()
         except Exception as error:
             self._over = explained(self._options.where, error)

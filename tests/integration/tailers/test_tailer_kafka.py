@@ -78,7 +78,7 @@ async def test_a_topic_is_done_once_and_its_group_knows(topic, start, scheduler,
     scheduler.allow("f")
     # When a tailer reads it
     tailer = await start(0.5, source=topic.source(client=client), function="f")
-    await eventually(lambda: tailer.overview().settled == 60, 30)
+    await eventually(lambda: tailer.overview().settled == 60, 60)
     # Then each item ran once, with its headers, and the group's own offsets say so
     assert ran(scheduler) == list(range(60))
     (extra,) = {flight.extras[0].headers for flight in scheduler.flights}
@@ -89,7 +89,7 @@ async def test_a_topic_is_done_once_and_its_group_knows(topic, start, scheduler,
     # And another tailer goes on from there
     await topic.put(0, numbered(5, 60))
     again = await start(0.5, source=topic.source(client=client), function="f")
-    await eventually(lambda: again.overview().settled == 5, 30)
+    await eventually(lambda: again.overview().settled == 5, 60)
     assert ran(scheduler) == list(range(65))
 
 
@@ -100,19 +100,19 @@ async def test_partitions_move_to_a_second_tailer_and_back(topic, start, schedul
         await topic.put(partition, numbered(25, partition * 25))
     scheduler.allow("f")
     first = await start(0.5, source=topic.source(), function="f")
-    await eventually(lambda: first.overview().settled == 100, 30)
+    await eventually(lambda: first.overview().settled == 100, 60)
     # When a second one joins the group, it gets two of them, by their rows
     second = await start(0.5, source=topic.source(), function="f")
-    await eventually(lambda: len(first._pump.pumps) == 2 == len(second._pump.pumps), 30)
+    await eventually(lambda: len(first._pump.pumps) == 2 == len(second._pump.pumps), 60)
     for partition in range(4):
         await topic.put(partition, numbered(25, 100 + partition * 25))
-    await eventually(lambda: first.overview().settled + second.overview().settled == 200, 30)
+    await eventually(lambda: first.overview().settled + second.overview().settled == 200, 60)
     assert second.overview().settled == 50
     # And when it leaves, the first one has all of them again
     await second.stop()
     for partition in range(4):
         await topic.put(partition, numbered(25, 200 + partition * 25))
-    await eventually(lambda: first.overview().settled == 250, 30)
+    await eventually(lambda: first.overview().settled == 250, 60)
     # Then nothing was lost and nothing ran twice
     assert ran(scheduler) == list(range(300))
 
@@ -127,14 +127,14 @@ async def test_a_failed_item_does_not_hold_the_group_back_and_one_in_flight_does
     scheduler.decide = lambda flight, index: ends.get(flight.payloads[index], Ended(Outcome.SUCCESS))
     tailer = await start(0.5, source=topic.source(), function="f")
     # When all others are done
-    await eventually(lambda: tailer.overview().settled == 28 and tailer.overview().parked == 1, 30)
+    await eventually(lambda: tailer.overview().settled == 28 and tailer.overview().parked == 1, 60)
     # Then the checkpoint waits at the one, and what is done above it is not run again
     await topic.knows(0, 20)
     await tailer.stop()
     scheduler.flights.clear()
     scheduler.decide = lambda flight, index: Ended(Outcome.SUCCESS)
     again = await start(0.5, source=topic.source(), function="f")
-    await eventually(lambda: again.overview().settled == 1, 30)
+    await eventually(lambda: again.overview().settled == 1, 60)
     assert ran(scheduler) == [20]
 
 
@@ -142,7 +142,7 @@ async def test_partitions_that_are_added_are_read(topic, start, scheduler, event
     await topic.put(0, numbered(5))
     scheduler.allow("f")
     tailer = await start(0.5, source=topic.source(), function="f")
-    await eventually(lambda: tailer.overview().settled == 5, 30)
+    await eventually(lambda: tailer.overview().settled == 5, 60)
     await topic.put(1, numbered(5, 5))
     await eventually(lambda: tailer.overview().settled == 10, 60)
 
@@ -169,10 +169,10 @@ async def test_markers_and_aborted_records_are_passed(topic, start, scheduler, e
     scheduler.allow("f")
     # When it is read
     tailer = await start(0.5, source=topic.source(), function="f")
-    await eventually(lambda: tailer.overview().settled == 3, 30)
+    await eventually(lambda: tailer.overview().settled == 3, 60)
     # Then only what was committed ran, and the frontier has passed the markers: 3 + 1 + 3 + 1 positions
     assert ran(scheduler) == [0, 1, 2]
-    await eventually(lambda: tailer.audits()[0].end == 8, 30)
+    await eventually(lambda: tailer.audits()[0].end == 8, 60)
     await topic.knows(0, 8)
 
 
@@ -189,7 +189,7 @@ async def test_tombstones_are_delivered_or_skipped_as_the_file_says(topic, start
     await asyncio.to_thread(produce)
     scheduler.allow("f")
     tailer = await start(0.5, source=topic.source(tombstones=tombstones), function="f")
-    await eventually(lambda: tailer.overview().settled == (3 if tombstones == "deliver" else 2), 30)
+    await eventually(lambda: tailer.overview().settled == (3 if tombstones == "deliver" else 2), 60)
     payloads = [payload for flight in scheduler.flights for payload in flight.payloads]
     assert payloads == ([b"1", b"", b"2"] if tombstones == "deliver" else [b"1", b"2"])
     if tombstones == "deliver":
@@ -206,20 +206,20 @@ async def test_what_retention_took_stops_the_tailer_unless_its_file_allows_it(
     scheduler.allow("f")
     keys = {"source": topic.source(), "function": "f"} | ({"allow_loss": ["retention"]} if allowed else {})
     tailer = await start(0.5, **keys)
-    await eventually(lambda: tailer.overview().settled == 10, 30)
+    await eventually(lambda: tailer.overview().settled == 10, 60)
     await tailer.stop()
     await topic.put(0, numbered(20, 10))
     await topic.log.trim(topic.name, 0, 20)
     # When it starts again
     again = await start(0.5, **keys)
     if not allowed:
-        await eventually(lambda: again.overview().state == "failed", 30)
+        await eventually(lambda: again.overview().state == "failed", 60)
         assert "allow_loss: [retention]" in again.overview().detail and "10 to 19" in again.overview().detail
         return
     # Then what is lost is counted and noted, and the rest is done
-    await eventually(lambda: again.overview().settled == 10, 30)
+    await eventually(lambda: again.overview().settled == 10, 60)
     assert again.overview().lost == 10
-    (drop,) = await stores.drops.within("t", f"{topic.name}-0", 0, 30)
+    (drop,) = await stores.drops.within("t", f"{topic.name}-0", 0, 60)
     assert (drop.first, drop.last, drop.cause) == (10, 19, Cause.RETENTION)
 
 
@@ -240,24 +240,24 @@ async def test_a_new_tailer_goes_on_where_the_group_was(topic, start, scheduler,
     await asyncio.to_thread(consume)
     scheduler.allow("f")
     tailer = await start(0.5, source=topic.source(), function="f")
-    await eventually(lambda: tailer.overview().settled == 8, 30)
+    await eventually(lambda: tailer.overview().settled == 8, 60)
     assert ran(scheduler) == list(range(12, 20))
 
 
 async def test_a_topic_that_is_not_there_is_named_and_read_when_it_comes(topic, start, scheduler, eventually):
     scheduler.allow("f")
     tailer = await start(0.5, source=topic.source(), function="f")
-    await eventually(lambda: "create it" in tailer.overview().detail, 30)
+    await eventually(lambda: "create it" in tailer.overview().detail, 60)
     assert tailer.overview().state == "disconnected" and topic.name in tailer.overview().detail
     await topic.put(0, numbered(3))
-    await eventually(lambda: tailer.overview().settled == 3, 40)
+    await eventually(lambda: tailer.overview().settled == 3, 60)
 
 
 async def test_a_deleted_topic_is_named(topic, start, scheduler, eventually):
     await topic.put(0, numbered(3))
     scheduler.allow("f")
     tailer = await start(0.5, source=topic.source(), function="f")
-    await eventually(lambda: tailer.overview().settled == 3, 30)
+    await eventually(lambda: tailer.overview().settled == 3, 60)
 
     def delete():
         admin = KafkaAdminClient(bootstrap_servers=topic.bootstrap)
@@ -265,7 +265,7 @@ async def test_a_deleted_topic_is_named(topic, start, scheduler, eventually):
         admin.close()
 
     await asyncio.to_thread(delete)
-    await eventually(lambda: "does not exist" in tailer.overview().detail, 40)
+    await eventually(lambda: "does not exist" in tailer.overview().detail, 60)
 
 
 async def test_a_member_that_hangs_is_made_anew(topic, start, scheduler, eventually, monkeypatch):
@@ -273,7 +273,7 @@ async def test_a_member_that_hangs_is_made_anew(topic, start, scheduler, eventua
     await topic.put(0, numbered(3))
     scheduler.allow("f")
     tailer = await start(0.5, source=topic.source(hung_after="1s"), function="f")
-    await eventually(lambda: tailer.overview().settled == 3, 30)
+    await eventually(lambda: tailer.overview().settled == 3, 60)
     poll = PythonMember.poll
     first = []
 

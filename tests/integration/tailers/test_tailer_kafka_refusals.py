@@ -48,7 +48,7 @@ async def test_credentials_that_are_refused(guarded_kafka, start, scheduler, eve
     keys = {"security": "sasl_plaintext", "username": "owner", "password": "a-wrong-one", "client": client}
     scheduler.allow("f")
     tailer = await start(0.5, source=source(node.proxied, name, **keys), function="f")
-    await eventually(lambda: '"password"' in tailer.overview().detail, 40)
+    await eventually(lambda: '"password"' in tailer.overview().detail, 60)
     assert tailer.overview().state == "disconnected" and "a-wrong-one" not in tailer.overview().detail
 
 
@@ -59,7 +59,7 @@ async def test_a_topic_that_may_not_be_read(guarded_kafka, start, scheduler, eve
     keys = {"security": "sasl_plaintext", "username": "reader", "password": "secret-of-reader", "client": client}
     scheduler.allow("f")
     tailer = await start(0.5, source=source(node.proxied, name, **keys), function="f")
-    await eventually(lambda: "grant the ACLs Read" in tailer.overview().detail, 30)
+    await eventually(lambda: "grant the ACLs Read" in tailer.overview().detail, 60)
     assert tailer.overview().state == "disconnected"
 
 
@@ -69,7 +69,7 @@ async def test_a_user_that_may_reads(guarded_kafka, start, scheduler, eventually
     keys = {"security": "sasl_plaintext", "username": "owner", "password": "secret-of-owner"}
     scheduler.allow("f")
     tailer = await start(0.5, source=source(node.proxied, name, **keys), function="f")
-    await eventually(lambda: tailer.overview().settled == 3, 30)
+    await eventually(lambda: tailer.overview().settled == 3, 60)
 
 
 @CLIENTS
@@ -99,12 +99,12 @@ async def test_a_group_of_another_application(kafka, start, scheduler, eventuall
         scheduler.allow("f")
         tailer = await start(0.5, source=source(kafka, name, client=client), function="f")
         # Then it says so
-        await eventually(lambda: "take another group" in tailer.overview().detail, 30)
+        await eventually(lambda: "take another group" in tailer.overview().detail, 60)
     finally:
         polling = False
         await thread
     # And when the other one has left, it reads
-    await eventually(lambda: tailer.overview().settled == 3, 40)
+    await eventually(lambda: tailer.overview().settled == 3, 60)
 
 
 async def test_a_codec_that_is_not_installed(kafka, start, scheduler, eventually, name):
@@ -116,8 +116,8 @@ async def test_a_codec_that_is_not_installed(kafka, start, scheduler, eventually
     assert producer.flush(10) == 0
     scheduler.allow("f")
     tailer = await start(0.5, source=source(kafka, name), function="f")
-    await eventually(lambda: "install its codec" in tailer.overview().detail, 30)
+    await eventually(lambda: "install its codec" in tailer.overview().detail, 60)
     assert tailer.overview().state == "disconnected"
     await tailer.stop()
     again = await start(0.5, source=source(kafka, name, client="confluent"), function="f")
-    await eventually(lambda: again.overview().settled >= 20, 30)
+    await eventually(lambda: again.overview().settled >= 20, 60)
