@@ -62,6 +62,9 @@ class PythonMember:
             raise UnknownTopicOrPartitionError(unknown[0])
         self._rebalanced = _Rebalanced(self._consumer)
         self._consumer.subscribe(topics=list(options.read), listener=self._rebalanced)
+        # Asked again now that it subscribes: a member that joins before it has heard of its own topics begins another
+        # rebalance at once, and may not come out of it.
+        self._consumer.topics()
         self._next: dict[Place, int] = {}  # of those that are read
         self._patience = 2 * options.session_timeout
         self._stable_at = time.monotonic()
