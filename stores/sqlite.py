@@ -33,6 +33,8 @@ Job = Callable[[sqlite3.Connection], Any]
 MAX_PENDING = 20_000
 #: Writes that share one transaction.
 MAX_GROUP = 512
+#: Turns of the event loop from an answered lease to the frame that pushes what was leased.
+HAND_OUT_TURNS = 4
 #: Seconds between looks at standing writes that gave no time of their own.
 STANDING_LOOK = 1.0
 
@@ -284,19 +286,36 @@ class SqliteFile:
         return over
 
     def _answer(self, answers: list[tuple[_Write, Any, Exception | None]]) -> None:
-        """Resolves all futures in one visit to the event loop: those of standing writes first, since what was leased
-        is on its way to its function, while a submitter only hears that its item is safe."""
+        """Tells all of them in one visit to the event loop."""
         loop = self._loop
-        answers.sort(key=lambda answer: answer[0].deadline is None)
         if answers and loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(_resolve, answers)
 
 
 def _resolve(answers: list[tuple[_Write, Any, Exception | None]]) -> None:
+    """Those of standing writes first, since what was leased is on its way to its function; a submitter, who only hears
+    that its item is safe, is told when that way had its turns."""
     for write, value, error in answers:
         if write.committed is not None and error is None and value is not _SKIPPED:
             write.committed(value)
+    standing = [answer for answer in answers if answer[0].deadline is not None]
+    if standing and len(standing) < len(answers):
+        _tell(standing)
+        _tell_later([answer for answer in answers if answer[0].deadline is None], HAND_OUT_TURNS)
+    else:
+        _tell(answers)
+
+
+def _tell_later(answers: list[tuple[_Write, Any, Exception | None]], turns: int) -> None:
+    if turns:
+        asyncio.get_running_loop().call_soon(_tell_later, answers, turns - 1)
+    else:
+        _tell(answers)
+
+
+def _tell(answers: list[tuple[_Write, Any, Exception | None]]) -> None:
+    for write, value, error in answers:
         if write.future.done():
             continue
         if error is None:

@@ -143,9 +143,10 @@ class LogSource:
         try:
             await asyncio.wait([waiting, closed], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            waiting.cancel()
             closed.cancel()
-            await asyncio.gather(waiting, closed, return_exceptions=True)
+            if not waiting.done():  # else no turn of the event loop is lost
+                waiting.cancel()
+                await asyncio.gather(waiting, return_exceptions=True)
         if not waiting.cancelled():
             waiting.result()
         return not self._closed.is_set()
