@@ -35,6 +35,9 @@ MAX_PENDING = 20_000
 MAX_GROUP = 512
 #: Turns of the event loop from an answered lease to the frame that pushes what was leased.
 HAND_OUT_TURNS = 4
+#: Pages of the write-ahead log (8 MB) before it is written back and begun anew. A sync of a part that was written
+#: before need not wait for the file system to note that the file has grown: a fifth of a lone commit's time on ext4.
+LOG_PAGES = 2000
 #: Seconds between looks at standing writes that gave no time of their own.
 STANDING_LOOK = 1.0
 
@@ -59,6 +62,10 @@ class _Write:
 
 #: The value of a write that was given up before its turn.
 _SKIPPED = object()
+
+
+class _HalfDone(Exception):
+    """A write failed after it had changed something: what ran beside it must be undone with it, and run again."""
 
 
 class SqliteFile:
@@ -112,7 +119,7 @@ class SqliteFile:
             connection.execute("PRAGMA foreign_keys=ON")
             connection.execute("PRAGMA temp_store=MEMORY")
             connection.execute("PRAGMA cache_size=-16384")
-            connection.execute("PRAGMA wal_autocheckpoint=16000")
+            connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
             connection.executescript(self._schema)
         except sqlite3.Error as error:
             if connection is not None:
@@ -203,17 +210,23 @@ class SqliteFile:
             return group, self._closing
 
     def _commit(self, connection: sqlite3.Connection, group: list[_Write], standing: list[_Write]) -> None:
-        """One transaction: the group, then the standing writes. Answers after the commit."""
-        answers: list[tuple[_Write, Any, Exception | None]] = []
+        """One transaction: the group, then the standing writes. Answers after the commit.
+
+        Nearly always nothing fails half-way, so the writes first run without savepoints between them (4 µs and two
+        turns of the interpreter lock each); when one did fail after it had changed something, all run again with them.
+        """
         standing.extend(each for each in group if each.deadline is not None)
         plain = [each for each in group if each.deadline is None]
+        answers: list[tuple[_Write, Any, Exception | None]] = []
         self._asked = None
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            for each in plain:
-                answers.append(self._attempt(connection, each, alone=len(group) + len(standing) == 1))
-            answers.extend(self._attend(connection, standing))
-            self._make_durable(connection)
+            try:
+                self._transact(connection, plain, standing, answers, apart=False)
+            except _HalfDone:
+                connection.execute("ROLLBACK")
+                self._reload(connection)
+                answers.clear()
+                self._transact(connection, plain, standing, answers, apart=True)
         except Exception as error:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
@@ -230,6 +243,23 @@ class SqliteFile:
         standing[:] = [each for each in standing if id(each) not in gone]
         self._answer(answers)
 
+    def _transact(
+        self,
+        connection: sqlite3.Connection,
+        plain: list[_Write],
+        standing: list[_Write],
+        answers: list[tuple[_Write, Any, Exception | None]],
+        *,
+        apart: bool,
+    ) -> None:
+        """Runs and commits them; those that are over go to `answers`. With `apart` each can be undone by itself, else
+        _HalfDone is raised when one would have to be."""
+        connection.execute("BEGIN IMMEDIATE")
+        for each in plain:
+            answers.append(self._attempt(connection, each, apart=apart))
+        answers.extend(self._attend(connection, standing, apart=apart))
+        self._make_durable(connection)
+
     def _make_durable(self, connection: sqlite3.Connection) -> None:
         """The moment of every durable write: what comes before it leaves nothing, what comes after it stays though
         nobody was answered yet. `testing/crash_points.py` ends the process on either side of it."""
@@ -240,11 +270,11 @@ class SqliteFile:
             reload(connection)
 
     def _attempt(
-        self, connection: sqlite3.Connection, write: _Write, *, alone: bool
+        self, connection: sqlite3.Connection, write: _Write, *, apart: bool
     ) -> tuple[_Write, Any, Exception | None]:
         if write.future.cancelled():
             return write, _SKIPPED, None
-        if not alone:
+        if apart:
             connection.execute("SAVEPOINT one")
         changes = connection.total_changes
         try:
@@ -252,29 +282,28 @@ class SqliteFile:
         except Exception as error:
             if isinstance(error, sqlite3.OperationalError) and isinstance(self._explain(error), StoreFull):
                 raise  # the whole transaction is lost
-            if alone:
-                connection.execute("ROLLBACK")
-                connection.execute("BEGIN IMMEDIATE")
-            else:
-                connection.execute("ROLLBACK TO one")
-                connection.execute("RELEASE one")
             # A refusal before the first change left everything as it was: reading it all again would cost a scan.
             if connection.total_changes != changes or not isinstance(error, TailraceError):
+                if not apart:
+                    raise _HalfDone from error
+                connection.execute("ROLLBACK TO one")
                 self._reload(connection)
+            if apart:
+                connection.execute("RELEASE one")
             return write, None, self._explain(error) if isinstance(error, sqlite3.Error) else error
-        if not alone:
+        if apart:
             connection.execute("RELEASE one")
         return write, value, None
 
     def _attend(
-        self, connection: sqlite3.Connection, standing: list[_Write]
+        self, connection: sqlite3.Connection, standing: list[_Write], *, apart: bool
     ) -> list[tuple[_Write, Any, Exception | None]]:
         """Asks each standing write; returns those that are over."""
         over: list[tuple[_Write, Any, Exception | None]] = []
         now = self._monotonic()
         for each in standing:
             self._asked = each
-            answer = self._attempt(connection, each, alone=False)
+            answer = self._attempt(connection, each, apart=apart)
             if isinstance(answer[1], Again) and answer[2] is None and not each.future.cancelled():
                 if each.deadline is not None and now >= each.deadline:
                     over.append((each, None, None))

@@ -110,9 +110,13 @@ class CrashPoints:
                 except Crash:
                     connection.close()  # what was not committed is gone
 
-            def _attempt(self, connection: Any, write: Any, *, alone: bool) -> Any:
+            def _transact(self, *arguments: Any, apart: bool) -> None:
+                self._written = []
+                super()._transact(*arguments, apart=apart)
+
+            def _attempt(self, connection: Any, write: Any, *, apart: bool) -> Any:
                 changes = connection.total_changes
-                answer = super()._attempt(connection, write, alone=alone)
+                answer = super()._attempt(connection, write, apart=apart)
                 name = write.fn.__qualname__.split(".<locals>")[0]
                 # What the queue notes when it opens is no point: the next opening notes it again, whatever it finds.
                 if connection.total_changes != changes and answer[2] is None and name != "SqliteQueue.open":

@@ -22,7 +22,7 @@ from ...sdk.model.errors import InvalidRequest, NotConnected
 from ...sdk.model.tries import Try
 from ..config import StoresConfig
 from ..sqlite import Again, SqliteFile
-from .lifecycle import TERMINAL
+from .lifecycle import LEASED, TERMINAL
 from .queue import NewItem, Status, Submitted, Tally
 from .sqlite_claims import keep_time, renew, start_clock
 from .sqlite_lease import Gates, claim
@@ -124,7 +124,7 @@ class SqliteQueue:
         def load(connection: sqlite3.Connection) -> dict[int, Any]:
             rows = connection.execute(
                 "SELECT t.id, t.state, t.kind, t.attempts, t.crashes, t.next_trigger, t.ended, e.reason, e.progress,"
-                " k.due, (SELECT max(until) FROM claims AS c WHERE c.fence = t.fence AND t.state IN (2, 3, 4))"
+                " k.due, t.fence"
                 " FROM tasks AS t LEFT JOIN entities AS e ON e.id = t.id LEFT JOIN keyed AS k ON k.id = t.id"
                 f" WHERE t.id IN {IDS}",
                 (text,),
@@ -137,7 +137,8 @@ class SqliteQueue:
     def _status(self, id: str, row: Any) -> Status | None:
         if row is None:
             return None
-        state, kind, attempts, crashes, trigger, ended, reason, progress, due, until = row
+        state, kind, attempts, crashes, trigger, ended, reason, progress, due, fence = row
+        until = self._memory.leased_until(fence) if state in LEASED else 0
         return Status(
             id=id,
             state=State(state),

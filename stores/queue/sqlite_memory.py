@@ -144,6 +144,10 @@ class Memory:
         self.claims.setdefault(fence, []).append(Part(int(number), until, out))
         self.soonest = min(self.soonest, until)
 
+    def leased_until(self, fence: int) -> int:
+        """The latest end of a claim's leases, µs; 0 when none is out. Any thread may ask."""
+        return max((part.until for part in self.claims.get(fence, ())), default=0)
+
     def release(self, connection: sqlite3.Connection, fence: int, numbers: Collection[int]) -> None:
         """Items of a claim are not out any more; a part with none out is over."""
         parts = self.claims.get(fence)

@@ -56,7 +56,6 @@ CREATE TABLE IF NOT EXISTS claims (
     until INTEGER NOT NULL,
     ids TEXT NOT NULL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS claims_fence ON claims (fence);
 CREATE TABLE IF NOT EXISTS clock (ahead INTEGER NOT NULL) STRICT; -- see sqlite_claims.keep_time
 CREATE TABLE IF NOT EXISTS entities (
     id INTEGER PRIMARY KEY,
