@@ -14,8 +14,9 @@ import pytest
 CLEAN = ("lost", "overlaps", "early", "duplicates_unexplained", "fences", "dead_unexpected", "strange", "damaged")
 
 
-def bench(tmp_path: Path, seconds: float, *options: str) -> dict[str, Any]:
-    """The figures of a run; a failure shows what was found."""
+def bench(tmp_path: Path, seconds: float, *options: str, alone: bool = False) -> dict[str, Any]:
+    """The figures of a run; a failure shows what was found. How soon things recover is asked only of a run that has the
+    machine `alone`: beside other tests it says how busy that is."""
     data = tmp_path / "run"
     command = [sys.executable, "-m", "tailrace.cli", "bench", *options, "--json", "--data", str(data)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
@@ -23,8 +24,9 @@ def bench(tmp_path: Path, seconds: float, *options: str) -> dict[str, Any]:
     figures: dict[str, Any] = json.loads(done.stdout)
     findings = (data / "findings.txt").read_text()[:3000]
     assert {law: figures[law] for law in CLEAN} == dict.fromkeys(CLEAN, 0), f"seed {figures['seed']}:\n{findings}"
-    assert figures["recovery_p99_s"] <= figures["recovery_bound_s"], figures["by_kind"]
-    assert done.returncode == 0, done.stderr[-3000:]
+    recovered = figures["recovery_p99_s"] <= figures["recovery_bound_s"]
+    assert recovered or not alone, figures["by_kind"]
+    assert done.returncode == (0 if recovered else 1), done.stderr[-3000:]
     return figures
 
 
@@ -46,12 +48,13 @@ def test_rolling_restarts_charge_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("items", "faults"), [(20_000, 60), (200_000, 400)])
 def test_many_faults_under_load(tmp_path: Path, items: int, faults: int) -> None:
     options = ("--items", str(items), "--faults", str(faults), "--seed", str(items))
-    figures = bench(tmp_path, 3500, "--scenario", "faults", *options)
+    figures = bench(tmp_path, 3500, "--scenario", "faults", *options, alone=True)
     assert figures["faults"] == faults
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_a_hundred_rolling_restarts(tmp_path: Path) -> None:
-    figures = bench(tmp_path, 1700, "--scenario", "restarts", "--items", "20000", "--faults", "100", "--seed", "1")
+    options = ("--scenario", "restarts", "--items", "20000", "--faults", "100", "--seed", "1")
+    figures = bench(tmp_path, 1700, *options, alone=True)
     assert (figures["attempts_charged"], figures["lost"]) == (0, 0)
