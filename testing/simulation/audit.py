@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ...delay_service.records import DUE_PREFIX
 from ...sdk.model.audit import HELD, IN_FLIGHT
 from ...sdk.model.claim import State
 from ...stores.log.batch import decode as decode_batch
@@ -103,8 +104,7 @@ class Audit:
             yield f"queue item {number:016x} is {State(state).label}"
         for file in ("log", "delay"):
             for stream, end in self._ends(file):
-                source, partition = ("@delay", stream) if stream.startswith(_RUNGS) else (stream, "0")
-                position, _ = self._mark(source, partition)
+                position, _ = self._mark(*_reader(stream))
                 if position < end:
                     yield f"the checkpoint of {stream} is at {position} of {end}"
 
@@ -179,3 +179,12 @@ class Audit:
                 self._journal.wrong(f"{id_} is a dead letter although it never failed")
         elif not self._done(id_):
             self._journal.wrong(f"lost: {id_} never succeeded ({', '.join(run.how for run in runs) or 'never ran'})")
+
+
+def _reader(stream: str) -> tuple[str, str]:
+    """Whose checkpoint passes a stream, and as which partition."""
+    if stream.startswith(_RUNGS):
+        return "@delay", stream
+    if stream.startswith(DUE_PREFIX):
+        return "due", stream.removeprefix(DUE_PREFIX)
+    return stream, "0"
