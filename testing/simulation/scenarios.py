@@ -203,6 +203,17 @@ TWICE = [
     for deed in (Deed("ok", 10.0), Deed("later", 0.01, 20.0))
 ]
 
+#: The same for longer, and worse: a copy of the first failure comes while the second one waits.
+OLD_COPY = [
+    plan_of_faults(
+        [ordered(0, 1.0, (Deed("raise", 0.1), Deed("later", 0.01, 20.0), Deed("ok", 0.1)))],
+        [Fault(1.05, "weather", what="drop_reply", amount=0.7, seconds=1.2)],
+        apart=True,
+        seed=seed,
+    )
+    for seed in (27, 39, 42)
+]
+
 #: By the name of the bug: the worlds in which it shows.
 SCENARIOS: dict[str, list[Plan]] = {
     "no kernel timer": [CUT_OFF],
@@ -234,7 +245,7 @@ SCENARIOS: dict[str, list[Plan]] = {
     "a lost session forgets its items": [NEW_SCHEDULER],
     "a park is not written": [TROUBLED],
     "mover passes before it appends": NODE_DIES,
-    "n of a copy is ignored": TWICE,
+    "n of a copy is ignored": OLD_COPY,
     "a copy starts whatever its row says": TWICE,
     "a copy that finds running settles": COPY_RUNS,
     "a copy that finds a later parking settles": FAILING,
