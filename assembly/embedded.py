@@ -6,7 +6,6 @@ The delay service's streams may be on a server instead of in a file (`delay_log`
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 from pathlib import Path
@@ -14,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.lifecycle import cancel
 from ..sdk.model.lease import LeaseSizes, wait_for_source
 from ..stores.checkpoints import sqlite as checkpoints
 from ..stores.config import StoresConfig
@@ -165,9 +165,7 @@ class EmbeddedStores:
     async def stop(self) -> None:
         """Closes the files and gives the data directory back."""
         if self._sweeper is not None:
-            self._sweeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeper
+            await cancel(self._sweeper)
             self._sweeper = None
         if self._opened:
             self._stamp_opened()

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..sdk.clock import Clock
+from ..sdk.model.parked import due_function
 from ..stores.log.log import Log, Record
-from .records import DUE_PREFIX, rung_wait
+from .records import rung_wait
 
 #: For so many seconds the counts are taken as they are, and only what is parked here is added.
 FRESH = 0.25
@@ -36,7 +37,7 @@ class Holdings:
         self._looked = self._clock.monotonic()
         items = {}
         for stream in await self._log.streams():
-            if stream.startswith(DUE_PREFIX) or rung_wait(stream) is not None:
+            if due_function(stream) is not None or rung_wait(stream) is not None:
                 items[stream] = await self._depth(stream)
         self._items = items
 

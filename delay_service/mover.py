@@ -14,11 +14,12 @@ import logging
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.errors import StaleFence, Unavailable
+from ..sdk.model.parked import due_stream
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark
 from ..stores.log.log import Log, Record, Records
 from ..stores.ownership.ownership import Ownership
 from .config import DelayConfig
-from .records import UNREADABLE, Ticket, due_stream, rung_stream, rung_wait, ticket_of
+from .records import UNREADABLE, Ticket, rung_stream, rung_wait, ticket_of
 from .rules.head import Head
 from .rules.ladder import Ladder
 

@@ -1,7 +1,8 @@
 """A parked item as a log record, and what the mover needs to know of one without making it an item again.
 
-Streams are named for what they hold: `delay.<wait>` for a rung, `due.<function>` for what is due. An item that moves on
-keeps its payload, key and headers untouched; the latest time it may leave the ladder travels as one more header.
+A rung's stream is named for its wait: `delay.<wait>`; what is due has names of its own (`sdk.model.parked`). An item
+that moves on keeps its payload, key and headers untouched; the latest time it may leave the ladder travels as one more
+header.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from ..sdk.model.workload import Headers
 from ..stores.log.log import Record
 
 RUNG_PREFIX = "delay."
-DUE_PREFIX = "due."
 #: Where the mover puts records of a rung that are not parked items: kept for people, in nobody's way.
 UNREADABLE = "unreadable.delay"
 
@@ -45,11 +45,6 @@ def rung_wait(stream: str) -> float | None:
         return seconds(stream.removeprefix(RUNG_PREFIX)) or None
     except InvalidRequest:
         return None
-
-
-def due_stream(function: str) -> str:
-    """The stream of a function's due items."""
-    return DUE_PREFIX + function
 
 
 def record_of(item: Parked, latest: float) -> Record:

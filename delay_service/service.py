@@ -13,7 +13,7 @@ import grpc
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.errors import InvalidRequest, Overloaded
-from ..sdk.model.parked import Parked
+from ..sdk.model.parked import Parked, due_stream
 from ..sdk.model.units import duration_text
 from ..sdk.wire import delay as wire
 from ..sdk.wire.channel import serve
@@ -22,7 +22,7 @@ from ..sdk.wire.health import Health
 from ..stores.log.log import Log, Record
 from .config import DelayConfig
 from .holdings import Holdings
-from .records import due_stream, record_of, rung_stream, rung_wait
+from .records import record_of, rung_stream, rung_wait
 
 #: How far the clock of whoever parks may be ahead of ours before a delay of exactly `max_delay` is refused, seconds.
 CLOCK_ALLOWANCE = 60.0

@@ -7,7 +7,6 @@ that come faster than a watcher reads are one to it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import re
@@ -15,6 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from ..sdk.clock import Clock
+from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import InvalidRequest, Overloaded, Unavailable
 from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN, FunctionSpec
 from ..sdk.model.limits import Quota, Snapshot
@@ -81,9 +81,7 @@ class ControlDesk:
         """Ends every watch and stops following."""
         self.close()
         if self._follower is not None:
-            self._follower.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._follower
+            await cancel(self._follower)
             self._follower = None
 
     async def register_functions(self, request: pb.RegisterFunctionsRequest) -> pb.RegisterFunctionsReply:

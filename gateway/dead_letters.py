@@ -9,13 +9,13 @@ tokens with the workloads that ended, a day later) never comes.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ..sdk.clock import Clock
+from ..sdk.lifecycle import cancel
 from ..sdk.model.dead_letter import DeadLetter, LetterFilter, Moved
 from ..sdk.model.errors import InvalidRequest, Overloaded, StoreFull, TailraceError, UserError
 from ..sdk.model.redrive import past_of, refusal, token
@@ -63,9 +63,7 @@ class DeadLetterDesk:
         """Harmless twice. What is in the middle is finished by the next gateway."""
         finisher, self._finisher = self._finisher, None
         if finisher is not None:
-            finisher.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await finisher
+            await cancel(finisher)
 
     async def list(self, request: pb.ListDeadRequest) -> pb.ListDeadReply:
         """Letters oldest first; or one of them with its payload."""

@@ -11,6 +11,7 @@ import logging
 import math
 
 from ..sdk.clock import Clock
+from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
 from ..sdk.model.status import SUCCESS, WorkloadStatus
 from ..sdk.wire.gateway_messages import status_to_wire
@@ -55,9 +56,7 @@ class StatusDesk:
         """Ends the loop."""
         self.close()
         if self._loop is not None:
-            self._loop.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._loop
+            await cancel(self._loop)
             self._loop = None
 
     async def status(self, request: pb.StatusRequest) -> pb.StatusReply:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Part(Protocol):
@@ -45,3 +46,16 @@ class Group:
     async def stop(self) -> None:
         while self._started:
             await self._started.pop().stop()
+
+
+async def cancel(task: asyncio.Future[Any]) -> None:
+    """Cancels `task` and waits until it has ended; harmless when it had ended already.
+
+    Raises what the task had failed with, and `CancelledError` only if the caller itself is cancelled meanwhile: with
+    `suppress(CancelledError)` around an `await task` that second cancellation would be lost, and its sender would wait
+    for ever.
+    """
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()

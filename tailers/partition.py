@@ -118,7 +118,7 @@ class Partition:
             self.book.skip(stop, fate)
 
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
-        """These are done or durably elsewhere: how, is `fate`."""
+        """These are done or durably elsewhere: how, is `fate`. `positions` rise, as `runs` asks."""
         self._changes += 1
         if isinstance(self.book, SparseBook):
             self.book.settle(positions, fate)

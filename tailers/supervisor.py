@@ -9,19 +9,19 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
+from ..sdk.lifecycle import cancel
 from ..sdk.model.audit import Audit, Fate, queue_audit
 from ..sdk.model.drop import Cause
 from ..sdk.model.errors import ConfigError, InvalidRequest, Unavailable
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
-from ..sdk.model.parked import Parked
+from ..sdk.model.parked import Parked, due_function
 from ..sdk.model.seek import Move, Seek
 from .config import TailerConfig
 from .parking import Parking
 from .registry import Environment
 from .rules.stock import tell_apart
 from .rules.witnesses import Facts, after_delay, confront
-from .sources.due import PREFIX
 from .tailer import Tailer
 
 log = structlog.get_logger("tailrace.tailers")
@@ -93,9 +93,7 @@ class Tailers:
         await self._stop_looking()
         watch, self._watch = self._watch, None
         if watch is not None:
-            watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watch
+            await cancel(watch)
         tailers, self._tailers = self._tailers, {}
         await asyncio.gather(*(tailer.stop() for tailer in tailers.values()))
 
@@ -212,13 +210,11 @@ class Tailers:
         while True:
             with contextlib.suppress(Unavailable):
                 for stream in await self._environment.due_log.streams():
-                    if stream.startswith(PREFIX):
-                        await self.expect(stream.removeprefix(PREFIX))
+                    if (function := due_function(stream)) is not None:
+                        await self.expect(function)
             await asyncio.sleep(LOOK_EVERY)
 
     async def _stop_looking(self) -> None:
         look, self._look = self._look, None
         if look is not None:
-            look.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await look
+            await cancel(look)

@@ -38,7 +38,9 @@ async def mark_suspects(rows: Rows, source: str, part: Partition, epoch: int) ->
 
 def wait_out(part: Partition, batch: StreamBatch, mapped: Mapped) -> None:
     """What failed or was throttled here, perhaps under a former owner, does not start before its time."""
-    for index, position in enumerate(batch.positions if part.rows else ()):
+    if part.rows.keys().isdisjoint(batch.positions):
+        return
+    for index, position in enumerate(batch.positions):
         row = part.rows.get(position)
         if row is not None and row.due and row.place is Place.SUSPECT:
             mapped.due[index] = row.due

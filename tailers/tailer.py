@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import structlog
 
+from ..sdk.lifecycle import cancel
 from ..sdk.model.audit import Audit
 from ..sdk.model.errors import InvalidRequest, NotConnected, StaleFence, TailraceError, UserError
 from ..sdk.model.lease import LeaseSizes
@@ -83,9 +84,7 @@ class Tailer:
     async def _end(self) -> None:
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await cancel(task)
 
     def pause(self) -> None:
         """Reads nothing more until `resume`; what is out goes on."""

@@ -7,6 +7,17 @@ from dataclasses import dataclass
 from .workload import Headers, Kind
 
 _PREFIX = "tailrace-"
+_DUE = "due."
+
+
+def due_stream(function: str) -> str:
+    """The stream in which a function's items stand when they are due."""
+    return _DUE + function
+
+
+def due_function(stream: str) -> str | None:
+    """The function whose due items a stream holds; None for any other stream."""
+    return stream.removeprefix(_DUE) if stream.startswith(_DUE) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 
 from ...sdk.model.audit import Ending
+from ..thinning import thinned
 
 
 def join(one: Ending, later: Ending) -> Ending:
@@ -15,14 +14,10 @@ def join(one: Ending, later: Ending) -> Ending:
     return Ending(one.first, later.last, dict(Counter(one.counts) + Counter(later.counts)))
 
 
-def thinned(endings: Sequence[Ending], most: int) -> list[Ending]:
+def fewer(endings: Sequence[Ending], most: int) -> list[Ending]:
     """At most `most` (one or more) of the ranges, which rise. Counts stay as they were."""
-    gaps = [(later.first - former.last, place) for place, (former, later) in enumerate(pairwise(endings), 1)]
-    joins = {place for _, place in heapq.nsmallest(max(0, len(endings) - most), gaps)}
-    found: list[Ending] = []
-    for place, ending in enumerate(endings):
-        if place in joins:
-            found[-1] = join(found[-1], ending)
-        else:
-            found.append(ending)
-    return found
+    return thinned(endings, most, _gap, join)
+
+
+def _gap(former: Ending, later: Ending) -> int:
+    return later.first - former.last

@@ -14,7 +14,7 @@ from typing import Any
 from ...sdk.model.errors import StaleFence
 from ..sqlite import SqliteFile
 from .checkpoints import MOST, Ending, Mark
-from .merge import thinned
+from .merge import fewer
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS checkpoint_sources (
@@ -155,7 +155,7 @@ def _thin(connection: sqlite3.Connection, place: tuple[str, str]) -> None:
     )
     connection.executemany(
         "INSERT INTO checkpoint_endings VALUES (?, ?, ?, ?, ?)",
-        [(*place, *_row(ending)) for ending in thinned(old, MOST // 2)],
+        [(*place, *_row(ending)) for ending in fewer(old, MOST // 2)],
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 from ...sdk.model.drop import Drop
+from ..thinning import thinned
 
 
 def join(known: Drop, new: Drop) -> Drop:
@@ -38,20 +37,12 @@ def joined(drops: Iterable[Drop]) -> list[Drop]:
     return found
 
 
-def thinned(drops: Sequence[Drop], most: int) -> list[Drop]:
+def fewer(drops: Sequence[Drop], most: int) -> list[Drop]:
     """At most `most` ranges, or one for each cause and version when these are more: neighbours are joined across the
     smallest gaps. Counts stay as they were. `drops` neither overlap nor touch."""
-    rows = sorted(drops, key=lambda drop: (drop.cause, drop.version, drop.first))
-    gaps = [
-        (later.first - former.last, place)
-        for place, (former, later) in enumerate(pairwise(rows), 1)
-        if (former.cause, former.version) == (later.cause, later.version)
-    ]
-    joins = {place for _, place in heapq.nsmallest(max(0, len(rows) - most), gaps)}
-    found: list[Drop] = []
-    for place, row in enumerate(rows):
-        if place in joins:
-            found[-1] = join(found[-1], row)
-        else:
-            found.append(row)
-    return found
+    return thinned(sorted(drops, key=lambda drop: (drop.cause, drop.version, drop.first)), most, _gap, join)
+
+
+def _gap(former: Drop, later: Drop) -> int | None:
+    same = (former.cause, former.version) == (later.cause, later.version)
+    return later.first - former.last if same else None

@@ -9,7 +9,7 @@ from typing import Any
 from ...sdk.model.drop import Cause, Drop, DropRow
 from ..sqlite import SqliteFile
 from .drops import MOST
-from .merge import join, joined, thinned
+from .merge import fewer, join, joined
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS drops (
@@ -89,7 +89,7 @@ def _thin(connection: sqlite3.Connection, place: tuple[str, str], below: int) ->
         f"SELECT {_COLUMNS} FROM drops WHERE source = ? AND partition = ? AND last < ?", (*place, below)
     ).fetchall()
     old = [_drop(row) for row in rows]
-    _replace(connection, place, old, thinned(old, MOST))
+    _replace(connection, place, old, fewer(old, MOST))
 
 
 def _replace(connection: sqlite3.Connection, place: tuple[str, str], old: list[Drop], new: list[Drop]) -> None:

@@ -7,6 +7,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from ...sdk.lifecycle import cancel
 from ...sdk.model.errors import Unavailable
 
 #: Seconds between two looks at the ends of what somebody waits for: the most that a record of another process comes
@@ -71,6 +72,4 @@ class KafkaWatch:
         """Looks no more."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await cancel(task)

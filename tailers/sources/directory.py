@@ -7,7 +7,6 @@ gone when its turn comes is noted and passed; one that changed meanwhile is hand
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import time
@@ -18,6 +17,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...sdk.config import Bytes, Seconds
+from ...sdk.lifecycle import cancel
 from ...sdk.model.errors import NotConnected, Unavailable
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.inventory.inventory import Entries, Entry, Inventory
@@ -133,9 +133,7 @@ class DirectorySource:
         scanner, self._scanner = self._scanner, None
         self._changed.set()
         if scanner is not None:
-            scanner.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await scanner
+            await cancel(scanner)
 
     async def _scan(self) -> None:
         options = self._options

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from ...sdk.model.errors import TailraceError
+from ...sdk.model.parked import due_function, due_stream
 from ...sdk.source import SourceKind, StreamBatch
 from ...stores.log.log import Log
 from ..registry import Environment
 from .log import LogSource
 
-PREFIX = "due."
 #: A wait for more of one function is asked again after so many seconds.
 LONGEST_WAIT = 60.0
 #: The one partition of each due stream.
@@ -68,10 +68,10 @@ class DueSource:
     async def open(self, positions: Mapping[str, int]) -> None:
         if self._open:
             return
-        names = {name.removeprefix(PREFIX) for name in await self._log.streams() if name.startswith(PREFIX)}
+        names = {name for stream in await self._log.streams() if (name := due_function(stream)) is not None}
         streams = {}
         for name in sorted({*positions, *names}):
-            streams[name] = DueStream(self._log, PREFIX + name)
+            streams[name] = DueStream(self._log, due_stream(name))
             await streams[name].open({ONLY: positions[name]} if name in positions else {})
         self._streams = streams
         self._open = True
@@ -82,7 +82,7 @@ class DueSource:
         """A function may have due items from now on."""
         if not self._open or function in self._streams:
             return
-        stream = DueStream(self._log, PREFIX + function)
+        stream = DueStream(self._log, due_stream(function))
         await stream.open({})
         if self._open and function not in self._streams:
             self._streams[function] = stream
@@ -98,10 +98,11 @@ class DueSource:
         if sum(len(batch.positions) for batch in batches) < limit and self._open and function in self._ready:
             del self._ready[function]
             self._waits[function] = asyncio.create_task(self._wait_for(function), name=f"due-{function}")
-        for batch in batches:
-            batch.partition = function
-            return batch
-        return None
+        if not batches:
+            return None
+        (batch,) = batches  # a due stream has one partition
+        batch.partition = function
+        return batch
 
     async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
         with contextlib.suppress(TimeoutError):

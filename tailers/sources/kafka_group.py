@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from ...sdk.lifecycle import cancel
 from ...sdk.model.errors import NotConnected, Unavailable, UserError
 from ...stores.log.kafka_client import Fetch, Looker, Place, Reader
 from ...stores.log.kafka_clients import client_of
@@ -102,9 +103,7 @@ class KafkaGroup:
         session, self._session = self._session, None
         watch, self._watch = self._watch, None
         if watch is not None:
-            watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watch
+            await cancel(watch)
         if session is not None:
             await session.end()
         self._share = None

@@ -18,6 +18,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from ...sdk.config import Bytes, Seconds
+from ...sdk.lifecycle import cancel
 from ...sdk.model.errors import NotConnected, Unavailable
 from ...sdk.objects import ObjectStore
 from ...sdk.place import Place
@@ -202,10 +203,8 @@ class ObjectsSource:
         if feeder is not None:
             feeder.changed.set()
         for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError, NotConnected):
-                await task
+            with contextlib.suppress(NotConnected):
+                await cancel(task)
 
     def _new_feeder(self) -> Feeder:
         cutter = Cutter(self._store, self._options.shape())

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...sdk.lifecycle import cancel
 from ...sdk.model.errors import InvalidRequest, Unavailable
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
@@ -198,10 +199,9 @@ class RedisStreamSource:
                 self._streams[key.decode()].ready = True
             return True
         finally:
-            waiting.cancel()
             closed.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Unavailable):
-                await waiting
+            with contextlib.suppress(Unavailable):
+                await cancel(waiting)
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
         rows: list[Any] = []

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...delay_service.records import DUE_PREFIX
 from ...sdk.model.audit import HELD, IN_FLIGHT
 from ...sdk.model.claim import State
+from ...sdk.model.parked import due_function
 from ...stores.log.batch import decode as decode_batch
 from ...tailers.rules.frontier import decode as decode_ahead
+from ...tailers.supervisor import DUE
 from .client import Client
 from .host import Host
 from .journal import Journal
@@ -185,6 +186,6 @@ def _reader(stream: str) -> tuple[str, str]:
     """Whose checkpoint passes a stream, and as which partition."""
     if stream.startswith(_RUNGS):
         return "@delay", stream
-    if stream.startswith(DUE_PREFIX):
-        return "due", stream.removeprefix(DUE_PREFIX)
+    if (function := due_function(stream)) is not None:
+        return DUE, function
     return stream, "0"

@@ -10,11 +10,10 @@ import pytest
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.mover import Mover
-from tailrace.delay_service.records import due_stream
 from tailrace.delay_service.service import DelayService
 from tailrace.sdk.model.dead_letter import EVERY, DeadLetter
 from tailrace.sdk.model.ledger import AWAY, TERMINAL, Entry, Place
-from tailrace.sdk.model.parked import Parked, parked_from
+from tailrace.sdk.model.parked import Parked, due_stream, parked_from
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.rules.ledger import Find, Verdict, copy_finds, found

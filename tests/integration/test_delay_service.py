@@ -11,10 +11,10 @@ import pytest
 
 from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.mover import LONGEST_TOGETHER, Mover
-from tailrace.delay_service.records import UNREADABLE, due_stream, rung_stream, rung_wait
+from tailrace.delay_service.records import UNREADABLE, rung_stream, rung_wait
 from tailrace.delay_service.service import DelayServer, DelayService
 from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded, StaleFence, StoreFull
-from tailrace.sdk.model.parked import Parked, parked_from
+from tailrace.sdk.model.parked import Parked, due_stream, parked_from
 from tailrace.sdk.model.workload import Kind
 from tailrace.sdk.wire.delay import DelayClient
 from tailrace.stores.checkpoints import sqlite as checkpoints_sqlite

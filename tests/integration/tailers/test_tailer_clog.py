@@ -144,7 +144,8 @@ async def test_an_outage_copies_no_more_than_what_it_takes_to_see_it(
     worker.decide = lambda flight, index: None
     await eventually(lambda: (o := tailer.overview()).settled + o.parked == 3000)
     assert len(parking.items) == parked and {item.attempt for item in parking.items} == {2}
-    assert not server.core.outages.closed and tailer.overview().state == "running"
+    assert not server.core.outages.closed
+    await eventually(lambda: tailer.overview().state == "running")
     assert len(worker.ids) == 3000
 
 

@@ -213,10 +213,12 @@ async def test_a_paused_collection_lets_the_others_of_its_stream_flow(stores, sc
     keys = KEYED | {"collection": {"header": "collection"}, "order": "none"}
     tailer = await start(**keys)
     # Then the other collection flows, and the paused one is held and said to be
-    await eventually(lambda: tailer.overview().settled == 10)
-    overview = tailer.overview()
-    assert (overview.state, overview.held) == ("running", 10)
-    assert overview.detail == "10 items are held: paused by ann: month end (10)"
+    await eventually(
+        lambda: (
+            (tailer.overview().settled, tailer.overview().state, tailer.overview().detail)
+            == (10, "running", "10 items are held: paused by ann: month end (10)")
+        )
+    )
     assert {int(id_.rsplit("/", 1)[1]) // 2 % 2 for id_ in scheduler.ids} == {1}
     # And with the gate gone it runs, without a single attempt spent
     scheduler.closed = []
