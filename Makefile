@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-JOBS ?= 2
+JOBS ?= 3
 SEEDS ?= 300
 FROM ?= 0
 

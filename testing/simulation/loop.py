@@ -30,6 +30,8 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def __init__(self, clock: MachineClock, delay: Callable[[], float] = lambda: 0.0) -> None:
         super().__init__()
+        self._next: float | None = None
+        self._known = False  # whether `_next` is still what next_at would find
         self._clock = clock
         self._delay = delay
         self._seen: WeakSet[asyncio.Task[Any]] = WeakSet()
@@ -55,7 +57,19 @@ class SimLoop(asyncio.BaseEventLoop):
         """What is not called from within has the process's own context."""
         if context is None and events._get_running_loop() is not self:
             context = self.context
+        self._known = False
         return super().call_soon(callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        """As everywhere; what comes next may be this."""
+        self._known = False
+        return super().call_at(when, callback, *args, context=context)
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        self._known = False
+        super()._timer_handle_cancelled(handle)  # type: ignore[misc]
 
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
@@ -80,6 +94,11 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def next_at(self) -> float | None:
         """The true time at which it has something to run; 0: now; None: not before something comes from outside."""
+        if not self._known:
+            self._next, self._known = self._look_ahead(), True
+        return self._next
+
+    def _look_ahead(self) -> float | None:
         if self._ready:  # type: ignore[attr-defined]
             return 0.0
         scheduled: list[Any] = self._scheduled  # type: ignore[attr-defined]
@@ -91,6 +110,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def turn(self) -> int:
         """One pass: timers that are due, and what was ready before. Returns how many callbacks ran."""
+        self._known = False
         ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
         now = self.time()
         while scheduled and scheduled[0]._when <= now:

@@ -110,7 +110,8 @@ class World:
             at = loop.next_at()
             if at is None:
                 continue
-            at = max(at, now)
+            if at < now:
+                at = now
             if at < best:
                 best, chosen, ties = at, loop, None
             elif at == best:

@@ -20,8 +20,8 @@ from tailrace.stores.remote import RemoteOwnership
 
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
 ITEMS = 40
-#: Leases of 7.2 s for a source: a takeover that waits for one is told from one that does not.
-HEARTBEAT = 1.0
+#: Leases of 14.4 s for a source: a takeover that waits for one is told from one that does not, on a busy machine too.
+HEARTBEAT = 2.0
 SIZES = LeaseSizes.of_heartbeat(HEARTBEAT)
 TAILER = "name: long\nsource: {kind: log, stream: long}\nfunction: work\n"
 

@@ -39,7 +39,7 @@ def test_eight_faults_under_load_lose_nothing_and_run_nothing_twice_at_once(tmp_
 
 @pytest.mark.timeout(200)
 def test_rolling_restarts_charge_nobody(tmp_path: Path) -> None:
-    figures = bench(tmp_path, 180, "--scenario", "restarts", "--items", "800", "--faults", "7", "--seed", "1")
+    figures = bench(tmp_path, 180, "--scenario", "restarts", "--items", "500", "--faults", "7", "--seed", "1")
     assert (figures["attempts_charged"], figures["lost"]) == (0, 0)
 
 

@@ -92,8 +92,8 @@ async def until(true: Callable[[], bool], timeout: float = 60.0) -> None:
 
 
 @pytest.mark.timeout(300)
-async def test_five_restarts_under_load_lose_nothing_and_charge_no_attempt(tmp_path: Path) -> None:
-    await roll(tmp_path, restarts=5, items=800)
+async def test_a_restart_of_each_part_under_load_loses_nothing_and_charges_no_attempt(tmp_path: Path) -> None:
+    await roll(tmp_path, restarts=len(PARTS), items=500)
 
 
 @pytest.mark.long
