@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import secrets
+import shutil
 import signal
 import sys
 import tempfile
@@ -38,7 +39,7 @@ class FaultOptions:
 
 
 def main(options: FaultOptions) -> int:
-    """Runs and prints. Exit status 0 when every law held, 1 otherwise."""
+    """Runs and prints. Exit status 0 when every law held, 1 otherwise: then its folder is kept, whoever chose it."""
     usual_items, usual_faults = USUAL[options.scenario]
     count = usual_items if options.items is None else options.items
     faults = usual_faults if options.faults is None else options.faults
@@ -68,17 +69,26 @@ def main(options: FaultOptions) -> int:
         options.data.mkdir(parents=True, exist_ok=True)
         if any(options.data.iterdir()):
             raise ConfigError(f"{options.data} is not empty: give --data a folder that does not exist yet")
-        result = asyncio.run(go(options.data.resolve()))
-        (options.data / "report.json").write_text(json.dumps(figures(result), indent=1))
-        (options.data / "findings.txt").write_text("".join(f"{finding}\n" for finding in result.verdict.findings))
-        (options.data / "faults.txt").write_text("".join(f"{fault}\n" for fault in result.faults))
-    else:
-        with tempfile.TemporaryDirectory(prefix="tailrace-faults-") as folder:
-            result = asyncio.run(go(Path(folder).resolve()))
+    folder = Path(tempfile.mkdtemp(prefix="tailrace-faults-")) if options.data is None else options.data.resolve()
+    try:
+        result = asyncio.run(go(folder))
+    except BaseException:
+        if options.data is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     if without and not rolling:
         result.skipped["disk"] = "a disk that can be filled needs Linux and root"
     if options.as_json:
         print(json.dumps({"scenario": options.scenario, **figures(result)}))
     else:
         show(result, attempts=rolling)
-    return 1 if broken(result, attempts=rolling) else 0
+    wrong = broken(result, attempts=rolling)
+    if options.data is None and not wrong:
+        shutil.rmtree(folder, ignore_errors=True)
+        return 0
+    (folder / "report.json").write_text(json.dumps(figures(result), indent=1))
+    (folder / "findings.txt").write_text("".join(f"{finding}\n" for finding in result.verdict.findings))
+    (folder / "faults.txt").write_text("".join(f"{fault}\n" for fault in result.faults))
+    if wrong:
+        print(f"data, journals, logs and what was found are kept in {folder}", file=sys.stderr)
+    return 1 if wrong else 0
