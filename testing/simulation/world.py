@@ -110,8 +110,7 @@ class World:
             at = loop.next_at()
             if at is None:
                 continue
-            if at < now:
-                at = now
+            at = max(at, now)
             if at < best:
                 best, chosen, ties = at, loop, None
             elif at == best:
