@@ -34,7 +34,13 @@ def bench(
         Path | None, typer.Option("--data", metavar="DIR", help="Keep data, journals and logs of faults and restarts.")
     ] = None,
     kafka: Annotated[
-        str, typer.Option("--kafka", metavar="HOST:PORT", envvar="TAILRACE_BENCH_KAFKA", help="The broker of kafka.")
+        str,
+        typer.Option(
+            "--kafka",
+            metavar="HOST:PORT",
+            envvar="TAILRACE_BENCH_KAFKA",
+            help="The broker of kafka; default: one is started, where Kafka is to be had.",
+        ),
     ] = "",
     client: Annotated[
         str, typer.Option("--client", metavar="NAME", help="What reads it: kafka-python or confluent.")

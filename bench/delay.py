@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..assembly.platform import Platform
-from ..sdk.model.errors import ConfigError, InvalidRequest
+from ..sdk.model.errors import InvalidRequest
 from ..sdk.model.parked import Parked
 from ..sdk.model.workload import Kind
 from ..sdk.wire.delay import DelayClient
+from .kafka_server import kafka_broker
 from .redis_server import redis_server
 from .scenarios import Figures, Progress
 from .workload import PAYLOAD
@@ -30,9 +30,6 @@ AT_ONCE = 8
 WAIT = 15
 ENGINES = ("sqlite", "redis", "kafka")
 
-#: Names the broker for --engine kafka, HOST:PORT.
-KAFKA = "TAILRACE_BENCH_KAFKA"
-
 
 @contextlib.contextmanager
 def _stores(engine: str, folder: Path) -> Iterator[str]:
@@ -43,9 +40,8 @@ def _stores(engine: str, folder: Path) -> Iterator[str]:
         with redis_server(folder / "redis") as url:
             yield f'delay_log: {{engine: redis, url: "{url}", prefix: bench-{uuid.uuid4()}}}\n'
     elif engine == "kafka":
-        if not (broker := os.environ.get(KAFKA, "")):
-            raise ConfigError(f"name a broker in {KAFKA}, such as 127.0.0.1:9092")
-        yield f'delay_log: {{engine: kafka, bootstrap_servers: ["{broker}"], prefix: bench-{uuid.uuid4()}}}\n'
+        with kafka_broker(folder / "kafka") as broker:
+            yield f'delay_log: {{engine: kafka, bootstrap_servers: ["{broker}"], prefix: bench-{uuid.uuid4()}}}\n'
     else:
         raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join(ENGINES)}")
 

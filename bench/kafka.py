@@ -1,4 +1,4 @@
-"""The scenario `kafka`: a topic of four partitions on a broker that runs already, read by either client."""
+"""The scenario `kafka`: a topic of four partitions read by either client."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""What the kernel knows of processes: memory and CPU, read from /proc."""
+"""What the kernel knows: memory and CPU of processes, read from /proc, and which ports are free."""
 
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -40,3 +41,15 @@ def descendants(pid: int) -> list[int]:
 def cpu_of_tree(pid: int) -> dict[int, float]:
     """CPU seconds of a process and everything below it, by process."""
     return {each: cpu_seconds(each) for each in descendants(pid)}
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on loopback that nobody listens on now. Whoever takes one must be ready to find it taken."""
+    held = [socket.socket() for _ in range(count)]
+    try:
+        for each in held:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in held]
+    finally:
+        for each in held:
+            each.close()

@@ -67,7 +67,7 @@ APART = ("outage", "poison", "order", "frontier", "kafka", "redis_stream", "dela
 @dataclass(frozen=True, slots=True)
 class Options:
     """What to run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the address
-    of a broker, `client` the library that reads it; `engine` is that of the log, for `delay`."""
+    of a broker (empty: one is started), `client` the library that reads it; `engine` is the log's, for `delay`."""
 
     scenario: str
     items: float | None = None
@@ -129,12 +129,15 @@ def _median_of(name: str, options: Options) -> scenarios.Figures:
 
 
 def _with_kafka(options: Options) -> tuple[Scenario, float]:
-    if not options.kafka:
-        raise InvalidRequest("this scenario needs a broker that runs: say where with --kafka HOST:PORT")
     from .kafka import Broker
+    from .kafka_server import kafka_broker
 
-    broker = Broker(options.kafka, options.client)
-    return (lambda folder, size, progress: broker.kafka(folder, int(size), progress)), KAFKA_ITEMS
+    async def scenario(folder: Path, size: float, progress: scenarios.Progress) -> scenarios.Figures:
+        progress("starting a broker", 0.0)
+        with kafka_broker(folder / "kafka", options.kafka) as address:
+            return await Broker(address, options.client).kafka(folder, int(size), progress)
+
+    return scenario, KAFKA_ITEMS
 
 
 def _print(figures: dict[str, scenarios.Figures], rows: list[Bar]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from servers.kafka import KafkaCluster
 
+from tailrace.bench.kafka_nodes import KafkaCluster
 from tailrace.sdk.model.errors import NotConnected
 from tailrace.stores.log.kafka import KafkaLog
 from tailrace.stores.log.kafka_options import KafkaOptions

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
-from servers.kafka import KafkaCluster
+
+from tailrace.bench.kafka_nodes import KafkaCluster
 
 
 def test_a_killed_broker_comes_back_with_what_it_had(own_kafka: KafkaCluster) -> None:

@@ -18,7 +18,7 @@ import pytest
 from obstore.store import S3Store
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from servers import free_ports
+from tailrace.bench.process import free_ports
 
 #: Seconds until it answers, on a busy machine.
 START_WITHIN = 60.0

@@ -15,9 +15,11 @@ import pytest
 import redis
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from servers import docker_answers, free_ports, none_to_be_had
+from servers import none_to_be_had
 from servers.packages import install
 from servers.program import Program
+from tailrace.bench.docker import docker_answers
+from tailrace.bench.process import free_ports
 
 ADDRESS = "TAILRACE_TEST_REDIS"
 HOW = f"install redis-server, or set {ADDRESS}=redis://HOST:PORT/0"

@@ -1,4 +1,8 @@
-"""Apache Kafka's jars, fetched once through Maven into a folder outside the tree. Run it to fetch them now."""
+"""Apache Kafka's jars: those of an installation that KAFKA_HOME names, else fetched once through Maven into a folder
+outside the tree.
+
+    python -m tailrace.bench.kafka_jars    fetches them now
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,16 @@ VERSION = "4.1.1"
 LOG4J = "2.24.3"
 #: Seconds that fetching may take.
 PATIENCE = 600
-HOW = "install Java 17 and Maven, then run `python tests/servers/kafka_jars.py`; or set TAILRACE_TEST_KAFKA=host:port"
+#: Names an unpacked Kafka; its `libs` are taken.
+HOME = "KAFKA_HOME"
+HOW = (
+    "install Java 17 and Maven, then run `python -m tailrace.bench.kafka_jars`; "
+    f"or install Java 17, unpack Kafka 4 and set {HOME} to its folder"
+)
 
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
-  <groupId>tailrace.tests</groupId><artifactId>kafka-broker</artifactId><version>1</version><packaging>pom</packaging>
+  <groupId>tailrace.bench</groupId><artifactId>kafka-broker</artifactId><version>1</version><packaging>pom</packaging>
   <dependencies>
     <dependency>
       <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version>
@@ -48,28 +57,34 @@ def folder() -> Path:
 
 def jars() -> Path:
     """The folder with the jars, fetched if need be; one process at a time. Raises NoKafka."""
-    found = folder()
     if not shutil.which("java"):
         raise NoKafka("there is no java")
+    if home := os.environ.get(HOME, ""):
+        libraries = Path(home) / "libs"
+        if not any(libraries.glob("kafka_2*.jar")):
+            raise NoKafka(f"{HOME} is {home}, and there is no libs/kafka_2….jar in it")
+        return libraries
+    found = folder()
     if (found / "complete").exists():
         return found
-    if not shutil.which("mvn"):
+    program = shutil.which("mvn")
+    if program is None:
         raise NoKafka("the jars are not cached and there is no mvn to fetch them")
     found.mkdir(parents=True, exist_ok=True)
     with (found / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (found / "complete").exists():
-            _fetch(found)
+            _fetch(program, found)
     return found
 
 
-def _fetch(into: Path) -> None:
+def _fetch(program: str, into: Path) -> None:
     pom = into / "pom.xml"
     pom.write_text(POM)
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={into}"]
     try:
         done = subprocess.run(
-            ["mvn", "-q", "-B", "-f", str(pom), *goal], capture_output=True, text=True, timeout=PATIENCE, check=False
+            [program, "-q", "-B", "-f", str(pom), *goal], capture_output=True, text=True, timeout=PATIENCE, check=False
         )
     except subprocess.TimeoutExpired as error:
         raise NoKafka(f"mvn did not fetch the jars within {PATIENCE} s") from error

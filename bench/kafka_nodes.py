@@ -1,0 +1,175 @@
+"""Nodes of Apache Kafka of our own, that can be killed and started again with what they had on disk."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import socket
+import subprocess
+import time
+import uuid
+from pathlib import Path
+from typing import Self
+
+from .kafka_jars import jars
+from .process import free_ports
+
+#: Seconds until a node answers, on a busy machine.
+START_WITHIN = 60.0
+STOP_WITHIN = 20.0
+#: How often a cluster is started with other ports when some other process was faster.
+TRIES = 3
+
+LOGGING = """status=error
+appender.file.type=Console
+appender.file.name=OUT
+appender.file.layout.type=PatternLayout
+appender.file.layout.pattern=[%d] %p %m (%c)%n
+rootLogger.level=warn
+rootLogger.appenderRef.out.ref=OUT
+"""
+
+
+class KafkaNode:
+    """One broker and controller. `plain` is its address, `proxied` where a fault proxy's target is, and `advertised`
+    where that proxy must listen: clients that bootstrap there are led there for everything.
+
+    fault_proxy = FaultProxy(node.proxied, node.advertised)
+    """
+
+    def __init__(self, number: int, folder: Path, libraries: Path) -> None:
+        self.number = number
+        self.folder = folder
+        self._libraries = libraries
+        ports = free_ports(4)
+        self.plain, self.controller, self.proxied, self.advertised = (f"127.0.0.1:{port}" for port in ports)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def format(self, cluster: str, nodes: list[KafkaNode], settings: dict[str, str]) -> None:
+        """Writes the configuration and the empty disk. Once; a restart must not do it again."""
+        self.folder.mkdir(parents=True)
+        copies = str(min(3, len(nodes)))
+        isr = str(min(2, len(nodes)))
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": str(self.number),
+            "controller.quorum.voters": ",".join(f"{node.number}@{node.controller}" for node in nodes),
+            "listeners": f"PLAIN://{self.plain},PROXIED://{self.proxied},CONTROLLER://{self.controller}",
+            "advertised.listeners": f"PLAIN://{self.plain},PROXIED://{self.advertised}",
+            "listener.security.protocol.map": "PLAIN:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAIN",
+            "log.dirs": str(self.folder / "data"),
+            "auto.create.topics.enable": "false",
+            "default.replication.factor": copies,
+            "min.insync.replicas": isr,
+            "group.initial.rebalance.delay.ms": "0",
+            "group.min.session.timeout.ms": "1000",
+            "log.cleaner.dedupe.buffer.size": "10485760",
+            "log.message.timestamp.after.max.ms": "9223372036854775807",
+        }
+        for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
+            properties[f"{topic}.replication.factor"] = copies
+            properties[f"{topic}.num.partitions"] = "4"
+        for topic in ("transaction.state.log", "share.coordinator.state.topic"):
+            properties[f"{topic}.min.isr"] = isr
+        properties |= {name: value.format(node=self) for name, value in settings.items()}
+        lines = "".join(f"{name}={value}\n" for name, value in properties.items())
+        (self.folder / "server.properties").write_text(lines)
+        (self.folder / "log4j2.properties").write_text(LOGGING)
+        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", "server.properties")
+        subprocess.run(command, cwd=self.folder, capture_output=True, check=True, timeout=START_WITHIN)
+
+    def start(self) -> None:
+        """Starts it, or starts it again; `wait` says when it answers."""
+        with (self.folder / "broker.log").open("ab") as out:
+            self._process = subprocess.Popen(
+                self._java("kafka.Kafka", "server.properties"), cwd=self.folder, stdout=out, stderr=out
+            )
+
+    def wait(self) -> None:
+        """Returns when it answers. Raises OSError with the end of its log when it ended instead."""
+        limit = time.monotonic() + START_WITHIN
+        while time.monotonic() < limit and self.running:
+            with contextlib.suppress(OSError), socket.create_connection(_pair(self.plain), timeout=1):
+                return
+            time.sleep(0.05)
+        raise OSError(f"Kafka node {self.number} did not start: {(self.folder / 'broker.log').read_text()[-2000:]}")
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def kill(self) -> None:
+        """SIGKILL. What it had written is kept; page cache and all, so this says nothing of power cuts."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(STOP_WITHIN)
+
+    def stop(self) -> None:
+        """An orderly end."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_WITHIN)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def _java(self, *arguments: str) -> list[str]:
+        memory = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
+        return ["java", *memory, logging, "-cp", f"{self._libraries}/*", *arguments]
+
+
+class KafkaCluster:
+    """Nodes of our own, one or three; `settings` go into every server.properties, and may name what a node has, such
+    as {node.proxied}. Raises NoKafka without jars."""
+
+    def __init__(self, folder: Path, nodes: int = 1, settings: dict[str, str] | None = None) -> None:
+        self._folder = folder
+        self._count = nodes
+        self._settings = settings or {}
+        self.nodes: list[KafkaNode] = []
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all nodes."""
+        return ",".join(node.plain for node in self.nodes)
+
+    def __enter__(self) -> Self:
+        libraries = jars()
+        for attempt in range(TRIES):
+            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            places = [self._folder / f"{attempt}-{number + 1}" for number in range(self._count)]
+            self.nodes = [KafkaNode(number + 1, place, libraries) for number, place in enumerate(places)]
+            try:
+                for node in self.nodes:
+                    node.format(cluster, self.nodes, self._settings)
+                for node in self.nodes:
+                    node.start()
+                for node in self.nodes:
+                    node.wait()
+            except (OSError, subprocess.CalledProcessError):
+                self.__exit__()
+                if attempt == TRIES - 1:
+                    raise  # it was not another process that took a port
+            else:
+                break
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.nodes:
+            node.stop()
+
+
+def _pair(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host, int(port)
