@@ -55,12 +55,25 @@ class Checkpoint:
     async def run(self) -> None:
         """Commits and trims whenever there is something new, at most each `every` seconds."""
         while True:
-            await self._wake.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._quiet_for()):
+                    await self._wake.wait()
             self._wake.clear()
             began = self._clock.monotonic()
             await self.commit()
             await self._trim()
             await asyncio.sleep(max(0.0, self.every - (self._clock.monotonic() - began)))
+
+    def _quiet_for(self) -> float | None:
+        """Seconds after which the source is told what it has not heard, also when nothing moves any more."""
+        if not isinstance(self._source, Trimmed) or not self._untold():
+            return None
+        return max(0.0, self._trimmed_at + TRIM_EVERY - self._clock.monotonic())
+
+    def _untold(self) -> dict[str, int]:
+        """The checkpoints of which the source has not heard."""
+        parts = self._partitions.items()
+        return {name: part.checkpoint for name, part in parts if part.checkpoint > self._told.get(name, 0)}
 
     async def commit(self) -> None:
         """Makes durable what the frontiers say now; raises StaleFence when another owner took the source."""
@@ -86,12 +99,8 @@ class Checkpoint:
     async def tell(self) -> None:
         """Tells the source what its checkpoint has passed, if it wants to know."""
         if isinstance(self._source, Trimmed):
-            moved = {
-                name: part.checkpoint
-                for name, part in self._partitions.items()
-                if part.checkpoint > self._told.get(name, 0)
-            }
-            await asyncio.gather(*(self._tell(self._source, name, position) for name, position in moved.items()))
+            untold = self._untold().items()
+            await asyncio.gather(*(self._tell(self._source, name, position) for name, position in untold))
 
     async def _tell(self, source: Trimmed, name: str, position: int) -> None:
         with contextlib.suppress(Unavailable):
