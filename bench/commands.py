@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..sdk.model.errors import InvalidRequest
 from ..sdk.terminal import Json
 
 
@@ -17,7 +18,7 @@ def bench(
             "--scenario",
             metavar="NAME",
             help="stream, queue, latency, memory, idle; all of these; outage, poison, order, frontier, kafka, "
-            "redis_stream, delay, objects; faults, restarts.",
+            "redis_stream, delay, objects; faults, restarts, kafka_faults.",
         ),
     ] = "all",
     items: Annotated[
@@ -42,6 +43,7 @@ def bench(
             help="The broker of kafka; default: one is started, where Kafka is to be had.",
         ),
     ] = "",
+    brokers: Annotated[int, typer.Option("--brokers", help="Nodes of kafka_faults: 1 or 3.")] = 1,
     client: Annotated[
         str, typer.Option("--client", metavar="NAME", help="What reads it: kafka-python or confluent.")
     ] = "kafka-python",
@@ -52,14 +54,17 @@ def bench(
 ) -> None:
     """Measure this machine: real processes, the platform as you would run it. Exit code 1 when a bound is missed.
 
-    `faults` and `restarts` break the platform on purpose, on data of their own, and check that nothing is lost.
+    `faults`, `restarts` and `kafka_faults` break the platform on purpose, on data of their own, and check that nothing
+    is lost.
     """
-    if scenario in ("faults", "restarts"):
+    if brokers not in (1, 3):
+        raise InvalidRequest(f"--brokers {brokers}: expected 1 or 3")
+    if scenario in ("faults", "restarts", "kafka_faults"):
         from .faults.scenario import FaultOptions
         from .faults.scenario import main as break_it
 
         count = None if items is None else int(items)
-        raise typer.Exit(break_it(FaultOptions(scenario, count, faults, seed, heartbeat, data, as_json)))
+        raise typer.Exit(break_it(FaultOptions(scenario, count, faults, seed, heartbeat, brokers, data, as_json)))
     from .run import Options, main
 
     raise typer.Exit(main(Options(scenario, items, runs, as_json, plot, kafka, client, engine)))

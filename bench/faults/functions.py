@@ -24,7 +24,16 @@ TICK_EVERY = 0.1
 #: Innocents survive any number of processes that are killed under them.
 PATIENT = Retry(max_attempts=1000, backoff="list", delays=(0.2,), max_crashes=100)
 
-_JOURNAL = Journal(Path(os.environ.get(FOLDER_VARIABLE, ".")))
+_FOLDER = Path(os.environ.get(FOLDER_VARIABLE, "."))
+_JOURNAL = Journal(_FOLDER)
+#: While this file is there, everything fails.
+OUTAGE = "outage"
+
+
+def _fail_in_an_outage(ctx: Context) -> None:
+    if (_FOLDER / OUTAGE).exists():
+        _note(RETRY, ctx, time.monotonic() + 0.2)
+        raise RetryLater("everything fails", after=0.2)
 
 
 def _note(word: str, ctx: Context, until: float = 0.0) -> None:
@@ -50,6 +59,7 @@ async def work(
         await asyncio.sleep(min(TICK_EVERY, left))
         if left > TICK_EVERY:
             _note(TICK, ctx)
+    _fail_in_an_outage(ctx)
     if ctx.attempt <= fails:
         _note(RETRY, ctx, time.monotonic() + delay)
         raise RetryLater("as planned", after=delay)
@@ -67,6 +77,7 @@ def threaded(ctx: Context, seconds: float = 0.0) -> None:
     """The same in a thread."""
     _note(START, ctx)
     time.sleep(seconds)
+    _fail_in_an_outage(ctx)
     _note(SUCCESS, ctx)
 
 

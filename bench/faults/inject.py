@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from .functions import OUTAGE
 from .plan import WORKERS, Action, Item, Step
 from .proxy import FaultProxy
 from .verdict import QUEUE, STREAM, Fault
@@ -46,6 +47,8 @@ class Injector:
         do = {
             "kill": self._end,
             "term": self._end,
+            "roll": self._roll,
+            "outage": self._outage,
             "stop": self._stop,
             "exit": self._exit,
             "memory": self._memory,
@@ -81,6 +84,25 @@ class Injector:
         await asyncio.gather(*(world.up_again(name, count) for name, count in deaths.items()))
         # Of all but workers there is only one: nothing goes on before it was started again.
         return Fault(kind, begin, time.monotonic(), pids, self._sources(target), lasting=target not in WORKERS)
+
+    async def _roll(self, action: Action, kind: str) -> Fault:
+        """One after the other is ended and is back before the next."""
+        begin = time.monotonic()
+        for name in self._world.members(action.target):
+            await self._end(Action("term", name), kind)
+        return Fault(kind, begin, time.monotonic(), lasting=True)
+
+    async def _outage(self, action: Action, kind: str) -> Fault:
+        """Every function fails, for `length` seconds."""
+        marker = self._world.journal / OUTAGE
+        begin = time.monotonic()
+        marker.touch()
+        try:
+            await asyncio.sleep(action.length)
+        finally:
+            end = time.monotonic()
+            marker.unlink()
+        return Fault(kind, begin, end, lasting=True)
 
     async def _stop(self, action: Action, kind: str) -> Fault | None:
         world, target = self._world, action.target

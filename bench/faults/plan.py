@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -48,16 +49,16 @@ class Step(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One thing to break. `length`: as a share of the longest lease, for what lasts."""
+    """One thing to break. `length`: as a share of the longest lease, for what lasts; of an outage in seconds."""
 
-    what: str  # kill | stop | term | exit | memory | disk | one of WAYS
+    what: str  # kill | stop | term | roll | exit | memory | disk | outage | one of WAYS
     target: str  # a part, `node`, `executor`, a wire
     length: float = 0.0
 
     @property
     def kind(self) -> str:
-        """`kill scheduler`, `half-open tailers:store`; numbers of workers are left out."""
-        return f"{self.what} {self.target}".replace("worker-1", "worker").replace("worker-2", "worker").strip()
+        """`kill scheduler`, `half-open tailers:store`; numbers of parts are left out."""
+        return re.sub(r"-\d+", "", f"{self.what} {self.target}").strip()
 
 
 TWO = "two at once"

@@ -22,6 +22,13 @@ LAWS = {
     "strange": "strange",
     "damaged": "damaged",
 }
+#: And of a group whose offsets are seen from outside.
+GROUP_LAWS = {
+    "committed_past_unfinished": "passed",
+    "committed_backwards": "backwards",
+    "not_committed_in_the_end": "behind",
+    "more_duplicates_than_in_flight": "excess",
+}
 
 
 def figures(run: Run) -> dict[str, Any]:
@@ -31,7 +38,10 @@ def figures(run: Run) -> dict[str, Any]:
         "items": verdict.items,
         "faults": run.steps,
         **{name: verdict.count(law) for name, law in LAWS.items()},
+        **({name: verdict.count(law) for name, law in GROUP_LAWS.items()} if run.more else {}),
+        **run.more,
         "duplicates": verdict.duplicates,
+        "duplicates_of_a_fault_max": max(verdict.repeated, default=0),
         "attempts_charged": verdict.charged,
         "recovery_p99_s": round(verdict.recovery(0.99), 3),
         "recovery_max_s": round(verdict.recovery(1.0), 3),
@@ -52,9 +62,11 @@ def by_kind(run: Run) -> dict[str, dict[str, float]]:
     verdict = run.verdict
     kinds: dict[str, dict[str, float]] = {}
     recoveries: dict[str, list[float]] = {}
-    for fault, found in zip(run.faults, verdict.recoveries, strict=False):
-        kinds.setdefault(fault.kind, {"faults": 0, "in_flight": 0, "recovery_p99_s": 0.0})["faults"] += 1
+    for fault, found, repeated in zip(run.faults, verdict.recoveries, verdict.repeated, strict=False):
+        none = {"faults": 0, "in_flight": 0, "duplicates": 0, "recovery_p99_s": 0.0}
+        kinds.setdefault(fault.kind, none)["faults"] += 1
         kinds[fault.kind]["in_flight"] += len(found)
+        kinds[fault.kind]["duplicates"] += repeated
         recoveries.setdefault(fault.kind, []).extend(found)
     for kind, found in recoveries.items():
         kinds[kind]["recovery_p99_s"] = round(percentile(found, 0.99), 3)
@@ -71,7 +83,7 @@ def by_kind(run: Run) -> dict[str, dict[str, float]]:
 def broken(run: Run, *, attempts: bool = False) -> list[str]:
     """Each law that did not hold, for people; empty: all held. `attempts`: charged attempts break one too."""
     found = figures(run)
-    wrong = [f"{name} {found[name]}" for name in LAWS if found[name]]
+    wrong = [f"{name} {found[name]}" for name in (*LAWS, *GROUP_LAWS) if found.get(name)]
     if found["recovery_p99_s"] > found["recovery_bound_s"]:
         wrong.append(f"recovery p99 {found['recovery_p99_s']} s, more than {found['recovery_bound_s']} s")
     if run.failed:
@@ -84,13 +96,16 @@ def broken(run: Run, *, attempts: bool = False) -> list[str]:
 def show(run: Run, *, attempts: bool = False) -> None:
     """A table of the kinds, the findings, and whether all laws held."""
     console = Console()
-    table = Table("fault", "times", "in flight", "recovery p99, s", "found")
+    table = Table("fault", "times", "in flight", "duplicates", "recovery p99, s", "found")
     for kind, row in by_kind(run).items():
         rest = {
-            name: int(count) for name, count in row.items() if name not in ("faults", "in_flight", "recovery_p99_s")
+            name: int(count)
+            for name, count in row.items()
+            if name not in ("faults", "in_flight", "duplicates", "recovery_p99_s")
         }
         text = ", ".join(f"{name} {count}" for name, count in rest.items())
-        table.add_row(kind, f"{row['faults']:g}", f"{row['in_flight']:g}", f"{row['recovery_p99_s']:.2f}", text)
+        counts = (f"{row[name]:g}" for name in ("faults", "in_flight", "duplicates"))
+        table.add_row(kind, *counts, f"{row['recovery_p99_s']:.2f}", text)
     console.print(table)
     for kind, why in run.skipped.items():
         console.print(f"left out: {kind} ({why})")
@@ -105,5 +120,7 @@ def show(run: Run, *, attempts: bool = False) -> None:
         f"recovery p99 {found['recovery_p99_s']:.2f} s of {found['recovery_bound_s']:.2f} s",
         highlight=False,
     )
+    for name in (*GROUP_LAWS, *run.more) if run.more else ():
+        console.print(f"{name.replace('_', ' ')}: {found[name]}", highlight=False)
     wrong = broken(run, attempts=attempts)
     console.print("[red]broken: " + "; ".join(wrong) + "[/]" if wrong else "[green]every law held[/]")

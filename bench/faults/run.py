@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ...assembly.settings import LeasesConfig
 from ...sdk.model.dead_letter import EVERY
 from ...sdk.model.errors import Unavailable
 from ...sdk.model.lease import LeaseSizes, wait_for_source
 from ...stores.remote import RemoteDeadLetters
+from ..percentiles import percentile
 from . import journal
 from .feed import Feed
 from .inject import Injector
-from .journal import CRASH, FATAL, RETRY, SUCCESS, Follower, Line
+from .journal import CRASH, FATAL, RETRY, START, SUCCESS, Follower, Line
 from .plan import Item, Step
-from .verdict import Fault, Verdict, judge
+from .verdict import STREAM, Fault, Verdict, judge
 from .world import World
 
 Progress = Callable[[str, float], None]
@@ -29,6 +31,8 @@ STUCK = 60.0
 PACE, STEP_SECONDS = 0.1, 4.0
 #: What recovery may take beyond the longest lease, seconds.
 MARGIN = 2.0
+#: Items a second while nothing is broken, and how many at once.
+CALM_RATE, CALM_BATCH = 100.0, 5
 
 
 @dataclass(slots=True)
@@ -41,6 +45,7 @@ class Run:
     steps: int = 0
     seconds: float = 0.0
     bound: float = 0.0
+    more: dict[str, Any] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
@@ -51,12 +56,15 @@ class _Watch:
     def __init__(self, folder: Path) -> None:
         self._follower = Follower(folder)
         self.ended: set[str] = set()
+        self.started: dict[str, float] = {}
         self.news = 0.0
         self._said: dict[str, Line] = {}
 
     def look(self) -> None:
         lines = self._follower.more()
         for line in lines:
+            if line.word == START:
+                self.started.setdefault(line.id, line.at)
             if line.word in (SUCCESS, FATAL):
                 self.ended.add(line.id)
             if line.word in (SUCCESS, RETRY, CRASH):
@@ -74,19 +82,24 @@ class _Watch:
 
 
 async def run(
-    folder: Path, items: Sequence[Item], steps: Sequence[Step], seed: int, heartbeat: float, progress: Progress
+    world: World,
+    items: Sequence[Item],
+    steps: Sequence[Step],
+    seed: int,
+    progress: Progress,
+    calm: Mapping[str, Sequence[Item]] | None = None,
 ) -> Run:
-    """Runs the plan in a folder, which keeps data, journals and logs. Always ends what it started."""
-    sizes = LeasesConfig(heartbeat=heartbeat).sizes()
-    result = Run(seed, bound=wait_for_source(sizes) + MARGIN)
-    world = World(folder, heartbeat)
+    """Runs the plan in a world, whose folder keeps data, journals and logs. Always ends what it started. `calm`: items
+    put in one after the other before the faults, by the name that the figures of their start get."""
+    sizes = LeasesConfig(heartbeat=world.heartbeat).sizes()
+    result = Run(seed, bound=wait_for_source(sizes) + world.group_time + MARGIN)
     began = time.monotonic()
     try:
         if any(action.what == "disk" for step in steps for action in step.actions) and (why := world.disk.mount()):
             result.skipped["disk"] = why
         progress("starting", 0.0)
         await world.start()
-        await _under_load(world, items, steps, result, sizes, progress)
+        await _under_load(world, items, steps, result, sizes, progress, calm or {})
     finally:
         await world.stop()
         result.seconds = time.monotonic() - began
@@ -94,9 +107,15 @@ async def run(
 
 
 async def _under_load(
-    world: World, items: Sequence[Item], steps: Sequence[Step], result: Run, sizes: LeaseSizes, progress: Progress
+    world: World,
+    items: Sequence[Item],
+    steps: Sequence[Step],
+    result: Run,
+    sizes: LeaseSizes,
+    progress: Progress,
+    calm: Mapping[str, Sequence[Item]],
 ) -> None:
-    feed = Feed(world.wires["client:gateway"].address, world.ports["store"])
+    feed = world.feed()
     watch = _Watch(world.journal)
 
     async def run_item(item: Item) -> tuple[int, float] | None:
@@ -109,6 +128,11 @@ async def _under_load(
     pacing: asyncio.Task[None] | None = None
     try:
         await feed.start()
+        if calm:
+            await _warmed(feed, watch, world)
+        for name, some in calm.items():
+            progress(f"without faults, {name}", 0.0)
+            await _calm(name, some, feed, watch, result)
         pacing = asyncio.create_task(_pace(feed, items, len(steps), result))
         await asyncio.sleep(1.0)
         for number, step in enumerate(steps):
@@ -127,7 +151,11 @@ async def _under_load(
             watch.look()
         progress("waiting for the rest", 1.0)
         await pacing
+        while feed.pending:
+            await asyncio.sleep(0.1)
+        await feed.complete()
         await _finished(feed, watch)
+        unknown = await world.settled(feed)
         await asyncio.sleep(wait_for_source(sizes) + 0.5)  # whatever would run a second time has begun by then
         dead = await _dead_letters(world.ports["store"])
     finally:
@@ -143,8 +171,37 @@ async def _under_load(
         result.faults,
         dead_letters=dead,
         damaged=reading.damaged,
-        after=wait_for_source(sizes) + MARGIN,
+        after=result.bound,
+        in_flight=world.in_flight,
     )
+    found, more = world.judged(reading.lines, feed.expected)
+    result.verdict.findings += [*unknown, *found]
+    result.more |= more
+
+
+async def _warmed(feed: Feed, watch: _Watch, world: World) -> None:
+    """Returns when every partition is read."""
+    item = Item(STREAM, "work", {})
+    ids = {id for task in [feed.put([item])[0] for _ in range(world.partitions)] for id in await task}
+    while not ids <= watch.ended:
+        await asyncio.sleep(0.1)
+        watch.look()
+
+
+async def _calm(name: str, items: Sequence[Item], feed: Feed, watch: _Watch, result: Run) -> None:
+    """Puts items in at an even pace, and notes how long those that succeed took from append to start."""
+    tasks: list[asyncio.Task[list[str]]] = []
+    for first in range(0, len(items), CALM_BATCH):
+        tasks += feed.put(items[first : first + CALM_BATCH])
+        await asyncio.sleep(CALM_BATCH / CALM_RATE)
+    ids = {id for task in tasks for id in await task}
+    end = time.monotonic() + STUCK
+    while not ids <= watch.ended and time.monotonic() < end:
+        await asyncio.sleep(0.1)
+        watch.look()
+    starts = [watch.started[id] - feed.sent[id] for id in ids if id in watch.started and not feed.expected[id].dies]
+    shares = (("p50", 0.5), ("p99", 0.99), ("max", 1.0))
+    result.more |= {f"start_{word}_ms_{name}": round(1e3 * percentile(starts, share), 1) for word, share in shares}
 
 
 async def _pace(feed: Feed, items: Sequence[Item], steps: int, result: Run) -> None:

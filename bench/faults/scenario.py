@@ -1,4 +1,4 @@
-"""`tailrace bench --scenario faults` and `--scenario restarts`."""
+"""`tailrace bench --scenario faults`, `restarts` and `kafka_faults`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -20,20 +23,25 @@ from ...sdk.model.errors import ConfigError
 from . import plan
 from .report import broken, figures, show
 from .run import Run, run
+from .world import World
 
 #: What each scenario does when nothing is said: items, faults.
-USUAL = {"faults": (2000, 12), "restarts": (4000, 100)}
+USUAL = {"faults": (2000, 12), "restarts": (4000, 100), "kafka_faults": (4000, 14)}
+KAFKA = "kafka_faults"
+#: Items of each of the two times without faults before those of Kafka.
+CALM = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class FaultOptions:
-    """What to run. None: as usual; a seed of None is chosen and printed."""
+    """What to run. None: as usual; a seed of None is chosen and printed. `brokers`: nodes of Kafka, one or three."""
 
     scenario: str = "faults"
     items: int | None = None
     faults: int | None = None
     seed: int | None = None
     heartbeat: float = 0.5
+    brokers: int = 1
     data: Path | None = None
     as_json: bool = False
 
@@ -45,11 +53,8 @@ def main(options: FaultOptions) -> int:
     faults = usual_faults if options.faults is None else options.faults
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     rolling = options.scenario == "restarts"
-    without = () if os.geteuid() == 0 and sys.platform == "linux" else ("disk",)
-    steps = plan.restarts(faults, seed) if rolling else plan.faults(faults, seed, without)
-    items = plan.items(count, seed)
-    if rolling:
-        items = [item for item in items if item.function != "killer"]  # its crashes would be taken for charges
+    make_plan = _with_kafka if options.scenario == KAFKA else _plan
+    planned = make_plan(options, count, faults, seed)
 
     async def go(folder: Path) -> Run:
         mine = asyncio.current_task()
@@ -63,7 +68,7 @@ def main(options: FaultOptions) -> int:
             def say(what: str, share: float) -> None:
                 progress.update(task, description=f"{options.scenario}: {what}", completed=share)
 
-            return await run(folder, items, steps, seed, options.heartbeat, say)
+            return await run(planned.make(folder), planned.items, planned.steps, seed, say, planned.calm)
 
     if options.data is not None:
         options.data.mkdir(parents=True, exist_ok=True)
@@ -76,8 +81,7 @@ def main(options: FaultOptions) -> int:
         if options.data is None:
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    if without and not rolling:
-        result.skipped["disk"] = "a disk that can be filled needs Linux and root"
+    result.skipped |= planned.skipped
     if options.as_json:
         print(json.dumps({"scenario": options.scenario, **figures(result)}))
     else:
@@ -92,3 +96,41 @@ def main(options: FaultOptions) -> int:
     if wrong:
         print(f"data, journals, logs and what was found are kept in {folder}", file=sys.stderr)
     return 1 if wrong else 0
+
+
+class _Planned(NamedTuple):
+    """What a run does, and `make` what to do it to."""
+
+    items: list[plan.Item]
+    steps: list[plan.Step]
+    make: Callable[[Path], World]
+    calm: dict[str, list[plan.Item]]
+    skipped: dict[str, str]
+
+
+def _plan(options: FaultOptions, count: int, faults: int, seed: int) -> _Planned:
+    items = plan.items(count, seed)
+    make = partial(World, heartbeat=options.heartbeat)
+    if options.scenario == "restarts":
+        # The crashes of killers would be taken for charges.
+        mild = [item for item in items if item.function != "killer"]
+        return _Planned(mild, plan.restarts(faults, seed), make, {}, {})
+    without = () if os.geteuid() == 0 and sys.platform == "linux" else ("disk",)
+    skipped = dict.fromkeys(without, "a disk that can be filled needs Linux and root")
+    return _Planned(items, plan.faults(faults, seed, without), make, {}, skipped)
+
+
+def _with_kafka(options: FaultOptions, count: int, faults: int, seed: int) -> _Planned:
+    from ..kafka_jars import HOW, NoKafka, jars
+    from . import kafka_plan
+    from .kafka_world import KafkaWorld  # needs the extra kafka
+
+    try:
+        jars()
+    except NoKafka as error:
+        raise ConfigError(f"this run kills brokers of its own, and there is none to be had: {error}; {HOW}") from error
+    quiet = CALM if faults >= kafka_plan.WHOLE else CALM // 5
+    calm = {name: kafka_plan.calm(quiet, seed, poison=name == "poison") for name in ("healthy", "poison")}
+    steps = kafka_plan.faults(faults, seed, options.brokers)
+    make = partial(KafkaWorld, heartbeat=options.heartbeat, brokers=options.brokers)
+    return _Planned(kafka_plan.items(count, seed), steps, make, calm, {})

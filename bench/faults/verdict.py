@@ -7,6 +7,7 @@ fences      an execution under a fence that is not above an older one's
 duplicates  completions beyond an item's first. One is *explained* when a fault on the item's path lay so near to the
             first completion that its outcome, or the settlement, may have been lost with it
 charged     attempts beyond those that the functions themselves failed
+excess      a fault explains more duplicates than were in flight, where it is known how many may be
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Finding(NamedTuple):
 
 @dataclass(slots=True)
 class Verdict:
-    """Counts, and each case for people. `recoveries`: by fault, seconds until each item in flight ran on."""
+    """Counts, and each case for people. `recoveries`: by fault, seconds until each item in flight ran on; `repeated`:
+    by fault, how many duplicates it explains (the latest one that does)."""
 
     items: int = 0
     starts: int = 0
@@ -80,6 +82,7 @@ class Verdict:
     charged: int = 0
     findings: list[Finding] = field(default_factory=list)
     recoveries: list[list[float]] = field(default_factory=list)
+    repeated: list[int] = field(default_factory=list)
 
     def count(self, law: str) -> int:
         """How many findings of one law there are."""
@@ -104,10 +107,12 @@ def judge(
     damaged: Sequence[str] = (),
     before: float = 2.0,
     after: float = 2.0,
+    in_flight: int = 0,
 ) -> Verdict:
-    """The verdict. `before`: how long before a fault a completion's settlement may still have been under way;
-    `after`: how long after its end an outcome may still be lost to it (a lease and a margin). Seconds."""
-    verdict = Verdict(items=len(expected), recoveries=[[] for _ in faults])
+    """The verdict. `in_flight`: how many duplicates one fault may explain; 0: any. `before`: how long before a fault a
+    completion's settlement may still have been under way; `after`: how long after its end an outcome may still be lost
+    to it (a lease and a margin). Seconds."""
+    verdict = Verdict(items=len(expected), recoveries=[[] for _ in faults], repeated=[0] * len(faults))
     find = verdict.findings.append
     for text in damaged:
         find(Finding("damaged", "", 0.0, f"not a line: {text!r}"))
@@ -141,6 +146,9 @@ def judge(
             find(
                 Finding("dead", id, runs[id][-1].last if id in runs else 0.0, "a dead letter, though it had to succeed")
             )
+    for fault, count in zip(faults, verdict.repeated, strict=True):
+        if in_flight and count > in_flight:
+            find(Finding("excess", "", fault.begin, f"{fault.kind} repeated {count} items, of {in_flight} in flight"))
     return verdict
 
 
@@ -216,10 +224,14 @@ def _duplicates(
         verdict.duplicates += 1
         crash = crashes.get(first.start.pid)
         explained = crash is not None and crash - before <= first.last <= crash
-        explained = explained or any(
-            fault.begin - before <= first.last <= fault.end + after and touches(fault, item, first) for fault in faults
-        )
-        if not explained:
+        why = [
+            (fault.begin, number)
+            for number, fault in enumerate(faults)
+            if fault.begin - before <= first.last <= fault.end + after and touches(fault, item, first)
+        ]
+        if why:
+            verdict.repeated[max(why)[1]] += 1
+        elif not explained:
             detail = f"completed again {again.last - first.last:.3f} s later, and no fault explains it"
             verdict.findings.append(Finding("unexplained", id, again.last, detail))
 

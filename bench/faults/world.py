@@ -9,20 +9,26 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...assembly.processes import Child, PartFailed, free_port, spawn, stop
+from ...sdk.async_client import AsyncClient
+from ...stores.remote import RemoteLog
 from ..process import descendants
 from .disk import SmallDisk
+from .feed import PATIENCE, Feed
 from .functions import FOLDER_VARIABLE
+from .journal import Line
 from .plan import NODE, WIRES, WORKERS
 from .proxy import FaultProxy
+from .verdict import Expected, Finding
 
 FUNCTIONS = "tailrace.bench.faults.functions"
 STREAM = "faults"
 PARTITIONS = 2
+IDS = f"{STREAM}/{{partition}}/{{position}}"
 
 #: Pauses before a part that died, or did not start, is started again; seconds.
 _PAUSE, _LONG_PAUSE = 0.1, 0.5
@@ -106,7 +112,17 @@ class World:
 
     folder     holds config, the data of the stores, journals and the parts' logs
     heartbeat  sizes the leases, seconds
+
+    tailer_parts  the processes that run the tailers' files, each all of them
+    partitions    how many the stream has
+    group_time    seconds that a dead tailer's share takes to be given to another, before leases count
+    in_flight     how many items of streams the tailers may have had out at any moment; 0: that is not judged
     """
+
+    tailer_parts: tuple[str, ...] = ("tailers",)
+    partitions = PARTITIONS
+    group_time = 0.0
+    in_flight = 0
 
     def __init__(self, folder: Path, heartbeat: float, tailers: Mapping[str, str] = _TAILERS) -> None:
         self.folder = folder
@@ -141,8 +157,10 @@ class World:
         scheduler = {"listen": self.ports["scheduler"], "gateway": self.ports["gateway"]}
         self._add("store", config, {"listen": self.ports["store"], "data": str(self.data)})
         await self.parts["store"].start()
-        for name, arguments in (("gateway", gateway), ("delay", delay), ("scheduler", scheduler), ("tailers", tailers)):
+        for name, arguments in (("gateway", gateway), ("delay", delay), ("scheduler", scheduler)):
             self._add(name, config, arguments)
+        for name in self.tailer_parts:
+            self._add(name, config, tailers)
         for name in WORKERS:
             worker = {"modules": [FUNCTIONS], "schedulers": [through[f"{name}:scheduler"]]}
             self._add(name, config, {**worker, "gateway": self.ports["gateway"]})
@@ -168,7 +186,7 @@ class World:
         """Ends everything, drained where it can be."""
         for proxy in self.wires.values():
             proxy.heal()
-        for names in (("gateway", "tailers"), WORKERS, ("scheduler", "delay"), ("store",)):
+        for names in (("gateway", *self.tailer_parts), WORKERS, ("scheduler", "delay"), ("store",)):
             await asyncio.gather(*(self.parts[name].end(5.0) for name in names if name in self.parts))
         for proxy in self.wires.values():
             await proxy.stop()
@@ -180,7 +198,26 @@ class World:
 
     def members(self, target: str) -> list[str]:
         """The parts that a target means."""
+        if target == "tailers":
+            return list(self.tailer_parts)
         return list(NODE) if target == "node" else [target]
+
+    # What the run asks of it.
+
+    def feed(self) -> Feed:
+        """What puts items in."""
+        client = AsyncClient(self.wires["client:gateway"].address, timeout=PATIENCE)
+        return Feed(client, RemoteLog(self.ports["store"]), STREAM, self.partitions, IDS)
+
+    async def settled(self, feed: Feed) -> list[Finding]:
+        """Waits for what must be known outside when everything has ended; what is not known then."""
+        return []
+
+    def judged(self, lines: Sequence[Line], expected: Mapping[str, Expected]) -> tuple[list[Finding], dict[str, Any]]:
+        """What else the run showed beside the journal: findings, and figures by name."""
+        return [], {}
+
+    # Processes.
 
     def executors(self, worker: str) -> list[int]:
         """The processes under a worker."""
