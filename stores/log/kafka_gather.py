@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -31,7 +31,9 @@ class KafkaThread(Generic[T]):
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix=self._name)
         loop = asyncio.get_running_loop()
-        return await asyncio.shield(loop.run_in_executor(self._executor, self._run, method))
+        answer = loop.run_in_executor(self._executor, self._run, method)
+        answer.add_done_callback(_heard)
+        return await asyncio.shield(answer)
 
     def _run(self, method: Callable[[T], A]) -> A:
         try:
@@ -53,6 +55,12 @@ class KafkaThread(Generic[T]):
         if executor is not None:
             await asyncio.get_running_loop().run_in_executor(executor, self.drop)
             executor.shutdown(wait=False)
+
+
+def _heard(answer: asyncio.Future[Any]) -> None:
+    """Whoever asked may be gone by now: then an error is nobody's, and no event for the log."""
+    if not answer.cancelled():
+        answer.exception()
 
 
 class Gather(Generic[T, Q, A]):
