@@ -66,6 +66,7 @@ class KafkaNode:
             "group.initial.rebalance.delay.ms": "0",
             "group.min.session.timeout.ms": "1000",
             "log.cleaner.dedupe.buffer.size": "10485760",
+            "log.cleaner.backoff.ms": "500",
             "log.message.timestamp.after.max.ms": "9223372036854775807",
         }
         for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):

@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 
 from ...sdk.model.errors import NotConnected
 from ...sdk.source import Capabilities, StreamBatch
-from ...stores.log.kafka_client import Place
+from ...stores.log.kafka_client import MAX_RECORD, Place
 from ...stores.log.kafka_records import TOMBSTONE
 from ...stores.log.log import Bounds, Records
 from .kafka_member import Polled
@@ -153,7 +153,7 @@ class KafkaPartition:
             batch = self._take(limit, max_bytes)
             limit -= len(batch.positions)
             max_bytes -= sum(map(len, batch.payloads))
-            found.append(batch)
+            found.append(_without_the_oversized(batch))
         self._feed.flow()
         if not found and self._failure:
             raise NotConnected(self._failure)
@@ -199,6 +199,7 @@ class KafkaPartition:
                 end += 1
             await self._read_again(batch, wanted[begin:end])
             begin = end
+        _without_the_oversized(batch)
         missing = sorted(set(wanted).difference(batch.positions))
         if missing:
             start = (await self._feed.bounds(self.place)).start
@@ -233,3 +234,17 @@ class KafkaPartition:
         self._generation += 1
         self._feed.flow()
         self._arrived.set()
+
+
+def _without_the_oversized(batch: StreamBatch) -> StreamBatch:
+    """A topic may have records larger than any message of ours: they become dead letters, without their content, which
+    stays in the topic."""
+    if batch.payloads and max(map(len, batch.payloads)) > MAX_RECORD:
+        for index, payload in enumerate(batch.payloads):
+            if len(payload) > MAX_RECORD:
+                batch.refused[index] = (
+                    f"the record has {len(payload)} bytes, at most {MAX_RECORD} are handed on; it stays in the topic, "
+                    "at its offset: have its producer store such content elsewhere and send a reference"
+                )
+                batch.payloads[index] = b""
+    return batch

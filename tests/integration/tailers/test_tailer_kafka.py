@@ -3,55 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
-import uuid
+from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
 
 from tailrace.sdk.model.drop import Cause
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
-from tailrace.stores.log.kafka import KafkaLog
-from tailrace.stores.log.kafka_options import KafkaOptions
-from tailrace.stores.log.log import Record
 from tailrace.tailers.sources.kafka import KafkaSourceOptions
 from tailrace.tailers.sources.kafka_python_member import PythonMember
 
-
-class Topic:
-    """A topic with a name that nobody else has, its group, and what goes into it."""
-
-    def __init__(self, kafka):
-        self.bootstrap = kafka
-        self.name = f"orders-{uuid.uuid4().hex[:8]}"
-        self.log = KafkaLog(KafkaOptions(bootstrap_servers=kafka), prefix="")
-
-    def source(self, **more):
-        keys = {"kind": "kafka", "bootstrap_servers": self.bootstrap, "topic": self.name, "group": self.name}
-        return keys | {"session_timeout": "6s", "release_within": "2s"} | more
-
-    async def put(self, partition, payloads, headers=()):
-        await self.log.append(self.name, partition, [Record(payload, "", headers) for payload in payloads])
-
-    async def committed(self, partition):
-        """What the group knows, as any lag tool would see it."""
-
-        def look():
-            consumer = KafkaConsumer(bootstrap_servers=self.bootstrap, group_id=self.name)
-            try:
-                return consumer.committed(TopicPartition(self.name, partition))
-            finally:
-                consumer.close()
-
-        return await asyncio.to_thread(look)
-
-    async def knows(self, partition, position):
-        """Waits until the group knows this."""
-        async with asyncio.timeout(30):
-            while await self.committed(partition) != position:
-                await asyncio.sleep(0.2)
+sys.path.insert(0, str(Path(__file__).parent))
+from kafka_topic import Topic, numbered, ran
 
 
 @pytest.fixture
@@ -59,14 +26,6 @@ async def topic(kafka):
     topic = Topic(kafka)
     yield topic
     await topic.log.close()
-
-
-def numbered(count, first=0):
-    return [b"%d" % n for n in range(first, first + count)]
-
-
-def ran(scheduler):
-    return sorted(int(payload) for flight in scheduler.flights for payload in flight.payloads)
 
 
 @pytest.mark.parametrize("client", ["kafka-python", "confluent"])
