@@ -35,6 +35,8 @@ TURN = 64
 NOTES_EVERY = 0.1
 #: Seconds between two looks at what threads have ended, while more waits for them.
 POLL = 0.001
+#: How an item ends whose time to start has passed.
+LATE = Ended(Outcome.EXPIRED, "its deadline passed before it started")
 
 
 class Engine:
@@ -104,7 +106,7 @@ class Engine:
         chosen = [entries[number] for number in frame.kinds]
         items: list[Item] = list(zip(keys, chosen, frame.payloads, repeat(frame), strict=False))
         if frame.extras and any(extra[3] for extra in frame.extras.values()):
-            items = self._without_expired(frame, items)
+            items = self._without_expired(items)
         one = {(entry.is_async, entry.priority) for entry in set(chosen)}
         if one == {(True, chosen[0].priority)}:
             self._waiting.extend(chosen[0].priority, items)
@@ -115,12 +117,11 @@ class Engine:
             self._threads.push([item for item in items if not item[1].is_async])
         self._spread()
 
-    def _without_expired(self, frame: Assign, items: list[Item]) -> list[Item]:
-        now = time.time()
-        late = {frame.first + index for index, extra in frame.extras.items() if extra[3] and extra[3] <= now}
-        for key in sorted(late):
-            self._end(key, Ended(Outcome.EXPIRED, "its deadline passed before it started"))
-        return [item for item in items if item[0] not in late]
+    def _without_expired(self, items: list[Item]) -> list[Item]:
+        for item in items:
+            if _is_late(item):
+                self._end(item[0], LATE)
+        return [item for item in items if not _is_late(item)]
 
     def stop_items(self, frame: StopItems) -> None:
         """Ends items: those that wait at once, `async def` by cancellation; `def` functions see `ctx.cancelled`."""
@@ -172,7 +173,7 @@ class Engine:
         self._runners.remove(runner)
         self._start(runner.cell)
 
-    async def _runner(self, runner: Runner, clean: contextvars.Context) -> None:
+    async def _runner(self, runner: Runner, clean: contextvars.Context) -> None:  # noqa: PLR0912 - the whole hot path
         loop, pop, cells, cell = self._loop, self._waiting.pop, self._board.cells, runner.cell
         copy = contextvars.copy_context
         task = asyncio.current_task()
@@ -188,6 +189,9 @@ class Engine:
                     return self._replace(runner)
                 continue
             key, entry, payload, frame = item
+            if frame.extras and _is_late(item):  # it expired while it waited here
+                self._end(key, LATE)
+                continue
             cells[cell] = runner.key = key
             try:
                 if entry.timeout is not None:
@@ -225,6 +229,8 @@ class Engine:
 
     def _run_plain(self, item: Item, run: Run) -> Ended | None:
         key, entry, payload, frame = item
+        if frame.extras and _is_late(item):
+            return LATE
         deadline = None
         try:
             if entry.timeout is not None:
@@ -335,3 +341,9 @@ def _fail_loudly(task: asyncio.Task[None]) -> None:
     """A runner that ends by an exception of its own (no memory) is told to the loop's handler: its item has no end."""
     if not task.cancelled():
         task.result()
+
+
+def _is_late(item: Item) -> bool:
+    """Whether an item expired before it started."""
+    extra = item[3].extras.get(item[0] - item[3].first)
+    return extra is not None and 0 < extra[3] <= time.time()

@@ -110,12 +110,12 @@ def _sentence(each: Any, path: Place, location: Place, known: list[str]) -> str:
     if each["type"] == "extra_forbidden":
         key = str(location[-1])
         near = difflib.get_close_matches(key, known, n=1)
-        under = ".".join(map(str, location[:-1]))
+        under = ".".join(map(str, path[:-1] if path and path[-1] == key else path))
         where = f" under {under}" if under else ""
-        hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known))}"
+        hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(set(known)))}"
         return f"unknown key {key!r}{where}; {hint}" if known else f"unknown key {key!r}{where}"
     if each["type"] == "missing":
-        return f"key {'.'.join(map(str, location))!r} is missing"
+        return f"key {'.'.join(map(str, (*path, location[-1])))!r} is missing"
     message = str(each["msg"]).removeprefix("Value error, ")
     if each["type"] in ("model_type", "dict_type", "model_attributes_type"):
         message = "Input should be keys and values below it"

@@ -10,6 +10,7 @@ window: {items: 8192, bytes: 16MiB, positions: 100000}
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -19,31 +20,23 @@ from pydantic_core.core_schema import ErrorType
 from ..sdk.config import Bytes, Seconds
 from ..sdk.model.errors import ConfigError, InvalidRequest
 from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
-from ..sdk.model.priority import Priority
 from ..sdk.model.retry import Retry
 from ..sdk.source import SourceKind
+from .record_values import (
+    ExpiresFrom,
+    FromField,
+    FromHeader,
+    FromRecord,
+    OnExpiry,
+    PriorityFrom,
+    check_expiry,
+    check_level,
+)
 from .registry import kind_of
 from .rules.clog import OnOutage
 from .rules.window import Window
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME_PATTERN}$")]
-
-
-class FromHeader(BaseModel):
-    """A value that each record carries in a header; `default` for records without it (empty: none)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    header: str = Field(min_length=1)
-    default: str = ""
-
-
-class FromRecord(BaseModel):
-    """The record's own key."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    record: bool = True
 
 
 class RetryConfig(BaseModel):
@@ -95,7 +88,13 @@ class TailerConfig(BaseModel):
     name        names the tailer, its checkpoint and its items' ids: renaming it starts over
     source      `kind` and that kind's own options
     function    a name, or the header that holds it; a queue's items name their own
-    priority    a level, or a header; default: the function's own
+    priority    a level, a header, a field of the payload (JSON), or rules; default: the function's own
+    look_ahead  where each record has its own priority: so many items may wait their turn while the stream is read on
+                for more urgent ones. Default: half of window.items, which stay in memory, so that nothing is read
+                twice; window.positions where records also name their function, since a slow one must not keep others
+                from being read
+    expires     how long after its record's time an item may start, or a header or field that holds a moment or a time
+    on_expiry   settle: what expired is passed, and counted as expired. dead_letter: it also becomes a dead letter
     collection, tenant, key    constants or headers; `key: {record: true}` takes the record's key
     retry       default: the function's own policy
     order       none: failed items are parked and never wait for each other. key: items of one key run one at a time,
@@ -114,7 +113,10 @@ class TailerConfig(BaseModel):
     name: Name
     source: dict[str, Any]
     function: Name | FromHeader | None = None
-    priority: str | FromHeader | None = None
+    priority: PriorityFrom | None = None
+    look_ahead: int | None = Field(None, ge=1, le=10_000_000)
+    expires: ExpiresFrom | None = None
+    on_expiry: OnExpiry = "settle"
     collection: str | FromHeader = ""
     tenant: str | FromHeader = ""
     key: FromHeader | FromRecord | None = None
@@ -146,6 +148,7 @@ class TailerConfig(BaseModel):
             mistakes.append(_mistake("order", why, config.order))
         if why := _why_never_lost(config, kind):
             mistakes.append(_mistake("allow_loss", why, None))
+        mistakes += [_mistake(key, why, getattr(config, key)) for key, why in _why_not_urgent(config, kind)]
         if mistakes:
             raise _refusal(mistakes)
         return config
@@ -174,13 +177,33 @@ class TailerConfig(BaseModel):
 
     @field_validator("priority")
     @classmethod
-    def _priority_is_a_level(cls, priority: str | FromHeader | None) -> str | FromHeader | None:
-        level = priority.default if isinstance(priority, FromHeader) else priority
-        try:
-            Priority.parse(level or 0)
-        except InvalidRequest as error:
-            raise PydanticCustomError("priority", "{reason}", {"reason": str(error)}) from None
+    def _priority_is_a_level(cls, priority: PriorityFrom | None) -> PriorityFrom | None:
+        if isinstance(priority, str | FromHeader | FromField):
+            check_level(priority if isinstance(priority, str) else priority.default)
         return priority
+
+    @field_validator("expires")
+    @classmethod
+    def _expires_some_time(cls, expires: ExpiresFrom | None) -> ExpiresFrom | None:
+        if isinstance(expires, FromHeader | FromField):
+            check_expiry(expires.default)
+        elif expires is not None and expires <= 0:
+            raise PydanticCustomError("expires", "expected a time above 0, such as 1h; without the key nothing expires")
+        return expires
+
+    @property
+    def ranked(self) -> bool:
+        """Whether each record has its own priority."""
+        return not isinstance(self.priority, str | None)
+
+    @property
+    def looks_ahead(self) -> int:
+        """How many items may wait for their turn while the stream is read on; 0: as many as may be held at all."""
+        if not self.ranked:
+            return 0
+        if self.look_ahead is not None:
+            return self.look_ahead
+        return max(1, self.window.items >> 1) if isinstance(self.function, str) else 0
 
 
 def _why_never_lost(config: TailerConfig, kind: SourceKind) -> str:
@@ -188,6 +211,40 @@ def _why_never_lost(config: TailerConfig, kind: SourceKind) -> str:
     if "retention" in config.allow_loss and not kind.retention:
         return f'a {kind.name} forgets nothing before it is done, so nothing needs allowing: leave "retention" out'
     return ""
+
+
+def _why_not_urgent(config: TailerConfig, kind: SourceKind) -> Iterator[tuple[str, str]]:
+    """Keys about priority and deadline that mean nothing here, each with what to write instead."""
+    if kind.family != "stream" or kind.name == "due":
+        for key in ("look_ahead", "expires", "on_expiry"):
+            if key in config.model_fields_set:
+                yield key, f"items of a {kind.name} have the deadline that they were submitted with: leave the key out"
+        if config.ranked:
+            yield (
+                "priority",
+                f"items of a {kind.name} have the priority that they were submitted with: leave the key out",
+            )
+        return
+    if config.ranked and config.order == "partition":
+        yield (
+            "priority",
+            "items of a partition run in its order, so that none of them can go first: give one level for all, or "
+            'write "order: key", by which keys go first whose items are urgent',
+        )
+    if config.look_ahead is not None and not config.ranked:
+        yield (
+            "look_ahead",
+            "there is nothing to look for, since all records have one priority: leave it out, or let the priority come "
+            "from a header, a field or rules",
+        )
+    if config.look_ahead is not None and config.look_ahead > config.window.positions:
+        yield (
+            "look_ahead",
+            f"{config.look_ahead} is beyond window.positions ({config.window.positions}), which reading never passes: "
+            "lower it, or raise window.positions",
+        )
+    if config.on_expiry != "settle" and config.expires is None:
+        yield "on_expiry", 'nothing expires: add "expires: 1h", or a header or field that holds a deadline'
 
 
 def _why_not_in_order(config: TailerConfig, kind: SourceKind) -> str:

@@ -189,7 +189,7 @@ class Departures:
         return Parked(
             tailer=self._tailer if former is None else former.tailer,
             id=mapped.ids[index],
-            kind=mapped.kinds[index],
+            kind=mapped.kind(index),
             payload=batch.payloads[index],
             due=due,
             first_seen=first_seen,
@@ -206,15 +206,15 @@ class Departures:
             position=0 if home is None else home.position,
         )
 
-    def bury(self, item: Departing, settlement: Settlement) -> None:
-        """To the dead letters, with the reason."""
+    def bury(self, item: Departing, settlement: Settlement, fate: Fate = Fate.DEAD) -> None:
+        """To the dead letters, with the reason; then it ended as `fate` says."""
         _, batch, mapped, index, pushed_at, _, ended = item
         former, home = mapped.parked.get(index), self._home(item)
         extra = mapped.extras.get(index) or Extra()
         letter = DeadLetter(
             id=mapped.ids[index],
             tailer=self._tailer if former is None else former.tailer,
-            kind=mapped.kinds[index],
+            kind=mapped.kind(index),
             payload=batch.payloads[index],
             outcome=Outcome(ended.outcome).name.lower(),
             reason=settlement.reason,
@@ -229,7 +229,7 @@ class Departures:
             position=-1 if home is None else home.position,
             tries=item.tries(settlement.reason, self._clock.wall()),
         )
-        self._dead.add((letter, self._ending(item, Place.DEAD)), len(letter.payload), item.tag(Fate.DEAD))
+        self._dead.add((letter, self._ending(item, Place.DEAD)), len(letter.payload), item.tag(fate))
 
     def store(self, item: Departing, result: bytes) -> None:
         """A success whose return value is kept."""

@@ -13,13 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..sdk.clock import Clock
 from ..sdk.model.demand import Cell
 from ..sdk.model.workload import FLIGHT_ITEMS, Kind
 from ..sdk.source import StreamBatch, StreamSource
+from .expiring import Expiring
 from .mapping import Mapped
-from .partition import Kept, Partition
+from .partition import Kept, Partition, Place
+from .pump import Setup
 from .rules.credit import Credit
+from .rules.look_ahead import LookAhead
+from .rules.window import Room
 from .session import SchedulerSession
 
 
@@ -30,7 +33,10 @@ class Owner(Protocol):
     push_or_hold  items that are in memory: pushes what has credit, holds the rest
     reread        the items of these positions that the source still has
     gone          these positions are not in the batch in which they should be again; they are over
+    expiring      what becomes of those whose deadline passed
     """
+
+    expiring: Expiring
 
     @property
     def active(self) -> bool: ...
@@ -44,12 +50,13 @@ class Owner(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Again:
-    """Held items of one cell that are to be read again; their credit is reserved, with the session of that time."""
+    """Held items of one cell that are to be read again; their credit is reserved, with the session of that time. None:
+    they expired, and need none."""
 
     part: Partition
-    cell: Cell
     positions: list[int]
-    credit: Credit
+    cell: Cell | None = None
+    credit: Credit | None = None
 
 
 class Holding:
@@ -66,15 +73,16 @@ class Holding:
         source: StreamSource,
         partitions: Mapping[str, Partition],
         session: SchedulerSession,
-        clock: Clock,
+        setup: Setup,
         wake: asyncio.Event,
     ) -> None:
         self.reading_again = 0
+        self._look_ahead = LookAhead(setup.config.looks_ahead)
         self._owner = owner
         self._source = source
         self._partitions = partitions
         self._session = session
-        self._clock = clock
+        self._clock = setup.clock
         self._wake = wake
         self._again: list[Again] = []
         self._reading: defaultdict[str, set[int]] = defaultdict(set)  # by partition, until they are here
@@ -92,19 +100,28 @@ class Holding:
         index: int,
         not_before: float = 0.0,
         *,
+        expires_at: float = 0.0,
         lost: bool = False,
     ) -> None:
-        """Keeps an item that is in memory by its position, until its cell opens and not before that time. It was out
-        when it is `lost`."""
+        """Keeps an item that is in memory by its position, until its cell opens and not before that time, or until it
+        expires. It was out when it is `lost`."""
         position = batch.positions[index]
         if lost:
             part.lost(position)
-        part.hold(kind, position, not_before)
-        if not_before:
+        if not self._owner.expiring.looks:
+            expires_at = 0.0
+        part.hold(kind, position, not_before, expires_at)
+        if not_before or expires_at:
             self.look()  # its time may be the next one, and nothing else may happen before it
         if not_before or self._session.credit.is_closed(kind):
             part.stuck((position,))
         self.keep(part, batch, index)
+
+    def back(self, place: Place, index: int, not_before: float, *, lost: bool = False) -> None:
+        """Keeps an item that was out, or was to be."""
+        part, batch, mapped = place
+        expires_at = mapped.expires_at(index)
+        self.hold(part, mapped.kinds[index], batch, index, not_before, expires_at=expires_at, lost=lost)
 
     def keep(self, part: Partition, batch: StreamBatch, index: int) -> None:
         """An item in memory is known by its position from now on. Its payload stays only while half the window is
@@ -119,11 +136,39 @@ class Holding:
         else:
             window.give(1, len(payload))
 
-    def with_credit(self, part: Partition, batch: StreamBatch, mapped: Mapped, idle: bool) -> list[int]:
-        """The indexes of items that may be pushed now, within their cells' credit; the others are held. `idle`: all."""
+    def rooms(self, new: Mapping[Cell, int]) -> dict[Cell, int] | None:
+        """How many items of each cell may go that were read just now, without passing what waits and is as urgent;
+        None: nothing does."""
+        waiting = _counts(self._ready())
+        credit = self._session.credit
+        return self._look_ahead.left_for(new, waiting, credit.room, credit.total - credit.out) if waiting else None
+
+    def within_look_ahead(self, room: Room) -> Room:
+        """As much of the room as may be read before what waits for nothing but its turn had it."""
+        if not self._look_ahead.most or not room.items:
+            return room
+        granted = self._session.credit.granted
+        ahead = self._look_ahead.room(sum(n for cell, n in _counts(self._ready()).items() if granted(cell.function)))
+        return room if ahead is None else Room(min(room.items, ahead), room.bytes)
+
+    def _ready(self) -> dict[Cell, dict[Partition, int]]:
+        """Where items wait for nothing but credit, and how many."""
+        waiting: dict[Cell, dict[Partition, int]] = {}
+        is_closed = self._session.credit.is_closed
+        for part in [part for part in self._partitions.values() if part.held]:
+            for cell in part.held.cells():
+                if ready := part.held.ready(cell, is_closed):
+                    waiting.setdefault(cell, {})[part] = ready
+        return waiting
+
+    def with_credit(
+        self, part: Partition, batch: StreamBatch, mapped: Mapped, idle: bool, rooms: dict[Cell, int] | None = None
+    ) -> list[int]:
+        """The indexes of items that may be pushed now, within their cells' credit and the `rooms` given; the others are
+        held. `idle`: all."""
         now, wall, credit = self._clock.monotonic(), self._clock.wall(), self._session.credit
         going: list[int] = []
-        rooms: dict[Cell, int] = {}
+        rooms = {} if rooms is None else dict(rooms)
         total = 0 if idle else credit.total - credit.out
         for index, cell in enumerate(mapped.cells):
             due = mapped.due.get(index, 0.0)
@@ -136,7 +181,7 @@ class Holding:
                 rooms[cell] = room - 1
                 total -= 1
             else:
-                self.hold(part, mapped.kinds[index], batch, index)
+                self.hold(part, mapped.kinds[index], batch, index, expires_at=mapped.expires_at(index))
         return going
 
     async def run(self) -> None:
@@ -147,9 +192,13 @@ class Holding:
             if not self._again:
                 pause = min((time for time in times if time is not None), default=None)
                 timeout = None if pause is None else max(0.0, pause - self._clock.monotonic())
+                if self._owner.expiring.looks:
+                    timeout = self._until_deadline(timeout)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(timeout):
                         await self._wake.wait()
+            if self._owner.expiring.looks:
+                self._expire()
             self._offer()
             while self._again:
                 again, self._again = self._again, []
@@ -189,21 +238,61 @@ class Holding:
             part.held.ripen(now)
         if not self._owner.active:
             return
-        for part in list(self._partitions.values()):
-            for cell in part.held.cells():
-                room = min(credit.room(cell), FLIGHT_ITEMS)
-                taken = part.held.take(cell, room, credit.is_closed) if room and self._may_read_again(part) else []
+        ready = self._ready()
+        turns = self._look_ahead.turns(_counts(ready), credit.room, credit.total - credit.out)
+        for cell, turn in turns.items():
+            for part in ready[cell]:
+                room = min(turn, FLIGHT_ITEMS, credit.room(cell))
+                taken = part.take(cell, room, credit.is_closed) if room and self._may_read_again(part) else []
                 if not taken:
                     continue
-                batch, missing = part.take_kept(taken)
+                turn -= len(taken)
+                batch, missing = self._take_kept(part, taken)
                 if batch.positions:
-                    self._kept_items -= len(batch.positions)
-                    self._kept_bytes -= sum(map(len, batch.payloads))
                     self._owner.push_or_hold(part, batch)
                 if missing:
                     credit.take(Counter({cell: len(missing)}))
-                    self._again.append(Again(part, cell, missing, credit))
-                    self.reading_again += len(missing)
+                    self._read_them_again(Again(part, missing, cell, credit))
+
+    def _take_kept(self, part: Partition, positions: list[int]) -> tuple[StreamBatch, list[int]]:
+        """Those whose payload is still here, and the positions of the others."""
+        batch, missing = part.take_kept(positions)
+        self._kept_items -= len(batch.positions)
+        self._kept_bytes -= sum(map(len, batch.payloads))
+        return batch, missing
+
+    def _read_them_again(self, again: Again) -> None:
+        self._again.append(again)
+        self.reading_again += len(again.positions)
+
+    def _until_deadline(self, timeout: float | None) -> float | None:
+        """The same time to wait, or that until the next held item expires."""
+        parts = [part for part in self._partitions.values() if self._may_expire(part)] if self._owner.active else []
+        times = [part.deadlines.next_time for part in parts]
+        first = min((time for time in times if time is not None), default=None)
+        if first is None:
+            return timeout
+        left = max(0.0, first - self._clock.wall())
+        return left if timeout is None else min(timeout, left)
+
+    def _expire(self) -> None:
+        """Held items whose deadline passed are over; those that wait behind them in their lines may be over, too."""
+        if not self._owner.active:
+            return
+        now, expiring = self._clock.wall(), self._owner.expiring
+        for part in list(self._partitions.values()):
+            while self._may_expire(part) and (over := part.expire(now, FLIGHT_ITEMS)):
+                batch, missing = self._take_kept(part, over)
+                if batch.positions:
+                    self._owner.push_or_hold(part, batch)  # which finds that they are over
+                if missing and expiring.needs_payload:
+                    self._read_them_again(Again(part, missing))
+                elif missing:
+                    expiring.unread(part, missing)
+
+    def _may_expire(self, part: Partition) -> bool:
+        """Whether there is memory for what expires, where it needs some."""
+        return not self._owner.expiring.needs_payload or self._may_read_again(part)
 
     def _may_read_again(self, part: Partition) -> bool:
         """Whether there is memory for held items. Kept ones use at most half of it, so something always moves."""
@@ -222,9 +311,15 @@ class Holding:
             if gone:
                 await self._owner.gone(part, sorted(gone), batch)
             for entry, count in Counter(entries[position] for position in positions).items():
-                entry.credit.give({entry.cell: count})
+                if entry.credit is not None and entry.cell is not None:
+                    entry.credit.give({entry.cell: count})
             self.reading_again -= len(positions)
             self._reading[part.name].difference_update(positions)
             if batch.positions:
                 part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
                 self._owner.push_or_hold(part, batch)
+
+
+def _counts(ready: Mapping[Cell, Mapping[Partition, int]]) -> dict[Cell, int]:
+    """How many wait of each cell, in all partitions."""
+    return {cell: sum(parts.values()) for cell, parts in ready.items()}

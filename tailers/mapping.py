@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from ..sdk.model.demand import Cell
-from ..sdk.model.errors import InvalidRequest
 from ..sdk.model.parked import Parked, parked_from
-from ..sdk.model.priority import DEFAULT_PRIORITY, Priority
+from ..sdk.model.priority import DEFAULT_PRIORITY
 from ..sdk.model.workload import Extra, Headers, Kind
 from ..sdk.source import StreamBatch
-from .config import FromHeader, FromRecord, TailerConfig
+from .config import TailerConfig
+from .record_values import FromField, FromHeader, FromRecord, PriorityFrom, PriorityRules
+from .rules.expiry import Expiry, expires_at, expiry_of
+from .rules.urgency import level_of, rank_of, value_at
 
 #: Sets of headers remembered; forgotten whole when full, since headers that never repeat gain nothing.
 _REMEMBERED = 65_536
+#: Fields are looked for in payloads up to this size, bytes (about a millisecond of parsing); larger ones have none.
+FIELDS_WITHIN = 256 << 10
 
 
 class Entry(NamedTuple):
@@ -35,6 +41,7 @@ class Mapped:
     """A batch, mapped: parallel lists, and sparse what few items have (by index).
 
     due      wall clock seconds before which an item must not start
+    own      the kind of an item by its own priority, where it has that of another one (rules/ranks.py)
     parked   the parked item that a record holds, for items of the delay service
     """
 
@@ -46,6 +53,16 @@ class Mapped:
     extras: dict[int, Extra] = field(default_factory=dict)
     due: dict[int, float] = field(default_factory=dict)
     parked: dict[int, Parked] = field(default_factory=dict)
+    own: dict[int, Kind] = field(default_factory=dict)
+
+    def kind(self, index: int) -> Kind:
+        """The kind of an item by its own priority."""
+        return self.own.get(index, self.kinds[index]) if self.own else self.kinds[index]
+
+    def expires_at(self, index: int) -> float:
+        """The wall clock second from which an item may not start; 0: it always may."""
+        extra = self.extras.get(index)
+        return 0.0 if extra is None else extra.expires_at
 
     def chosen(self, indexes: Sequence[int]) -> Mapped:
         """Some items of the batch."""
@@ -59,6 +76,7 @@ class Mapped:
             {places[old]: extra for old, extra in self.extras.items() if old in places},
             {places[old]: due for old, due in self.due.items() if old in places},
             {places[old]: item for old, item in self.parked.items() if old in places},
+            {places[old]: kind for old, kind in self.own.items() if old in places},
         )
 
 
@@ -83,7 +101,14 @@ class FieldMapping:
         self._priority_of = priority_of
         self._entries: dict[Headers, Entry] = {}
         self._key = config.key
-        fields = (config.function, config.priority, config.collection, config.tenant, config.key)
+        self._expires = config.expires
+        self._after = Expiry(0.0, config.expires) if isinstance(config.expires, float | int) else None
+        rules = config.priority.rules if isinstance(config.priority, PriorityRules) else ()
+        self._conditions = [rule.condition() for rule in rules]
+        self._in_payload = _looks_into(config.priority)
+        self._parses = self._in_payload or isinstance(config.expires, FromField)
+        self._ranked: dict[tuple[Kind, int], tuple[Kind, Cell]] = {}
+        fields = (config.function, config.priority, config.collection, config.tenant, config.key, config.expires)
         self._used = frozenset(one.header for one in fields if isinstance(one, FromHeader))
 
     def map(self, batch: StreamBatch) -> Mapped:
@@ -101,6 +126,8 @@ class FieldMapping:
         mapped = Mapped(kinds, cells, [f"{prefix}{position}" for position in batch.positions], [1] * len(kinds), rest)
         if any(rest) or self._key is not None:
             mapped.extras = self._extras(batch, rest)
+        if self._parses or self._expires is not None:
+            self._look(batch, mapped)
         return mapped
 
     def kind(self, kind: Kind) -> Kind:
@@ -109,8 +136,39 @@ class FieldMapping:
         return kind._replace(priority=self._own_priority(kind.function))
 
     def refresh(self) -> None:
-        if self._config.priority is None:
-            self._entries.clear()
+        self._entries.clear()
+
+    def _look(self, batch: StreamBatch, mapped: Mapped) -> None:
+        """What each record says of itself by more than its headers."""
+        for index, (headers, payload) in enumerate(zip(batch.headers, batch.payloads, strict=True)):
+            fields = _fields(payload) if self._parses else None
+            if self._in_payload:
+                kind = mapped.kinds[index]
+                rank = self._rank(kind.function, dict(headers), fields)
+                if rank != kind.priority:
+                    mapped.kinds[index], mapped.cells[index] = self._of_rank(kind, rank)
+            if self._expires is None:
+                continue
+            expiry = self._after or self._expiry(headers, fields)
+            at = expires_at(expiry, batch.times[index]) if expiry is not None else 0.0
+            if at:
+                mapped.extras.setdefault(index, Extra()).expires_at = at
+
+    def _of_rank(self, kind: Kind, rank: int) -> tuple[Kind, Cell]:
+        found = self._ranked.get((kind, rank))
+        if found is None:
+            if len(self._ranked) >= _REMEMBERED:
+                self._ranked.clear()
+            found = self._ranked[kind, rank] = kind._replace(priority=rank), Cell(kind.function, rank)
+        return found
+
+    def _expiry(self, headers: Headers, fields: Any) -> Expiry | None:
+        """What the record says, else the default."""
+        source = self._expires
+        assert isinstance(source, FromHeader | FromField)
+        value = dict(headers).get(source.header) if isinstance(source, FromHeader) else value_at(fields, _path(source))
+        said = None if value is None else expiry_of(value)
+        return said if said is not None or not source.default else expiry_of(source.default)
 
     def _extras(self, batch: StreamBatch, rest: list[Headers]) -> dict[int, Extra]:
         keys = [""] * len(rest)
@@ -139,19 +197,29 @@ class FieldMapping:
         config = self._config
         function = _value(config.function, values)
         kind = Kind(
-            function, self._priority(function, values), _value(config.collection, values), _value(config.tenant, values)
+            function, self._rank(function, values), _value(config.collection, values), _value(config.tenant, values)
         )
         rest = tuple(pair for pair in headers if pair[0] not in self._used)
         return Entry(kind, Cell(kind.function, kind.priority), rest)
 
-    def _priority(self, function: str, values: dict[str, str]) -> int:
-        if self._config.priority is not None:
-            level = _value(self._config.priority, values)
-            try:
-                return int(Priority.parse(level))
-            except InvalidRequest:
-                return self._own_priority(function)
-        return self._own_priority(function)
+    def _rank(self, function: str, values: dict[str, str], fields: Any = None) -> int:
+        """The priority of a record with these headers and, as far as anybody looked, these fields."""
+        source = self._config.priority
+        rank: int | None = None
+        match source:
+            case None:
+                pass
+            case str():
+                rank = level_of(source)
+            case FromHeader():
+                rank = level_of(_value(source, values))
+            case FromField():
+                rank = level_of(value_at(fields, _path(source)))
+            case PriorityRules():
+                rank = rank_of(self._conditions, values, fields)
+        if rank is None and isinstance(source, FromField | PriorityRules):
+            rank = level_of(source.default)
+        return self._own_priority(function) if rank is None else rank
 
     def _own_priority(self, function: str) -> int:
         own = self._priority_of(function)
@@ -187,6 +255,27 @@ class ParkedMapping:
 
     def refresh(self) -> None:
         pass
+
+
+def _looks_into(priority: PriorityFrom | None) -> bool:
+    """Whether it says something about fields of the payload."""
+    if isinstance(priority, PriorityRules):
+        return any(rule.field for rule in priority.rules)
+    return isinstance(priority, FromField)
+
+
+def _path(source: FromField) -> list[str]:
+    return source.field.split(".")
+
+
+def _fields(payload: bytes) -> Any:
+    """A payload that is JSON; None: it is something else, or too large."""
+    if len(payload) > FIELDS_WITHIN:
+        return None
+    try:
+        return msgspec.json.decode(payload)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
 
 
 def _value(field_: str | FromHeader | None, values: dict[str, str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..sdk.clock import Clock
+from ..sdk.model.demand import Cell
 from ..sdk.source import StreamBatch
 from .aim import Aim
 from .config import TailerConfig
@@ -29,7 +30,8 @@ class Ordering:
         self._aim = aim
         self._on = config.order != "none"
         self._by_key = config.order == "key"
-        self._most = config.window.items >> 1
+        self._ranked = self._by_key and config.ranked
+        self._most = config.looks_ahead or config.window.items >> 1
         self._partitions = partitions
         self._holding = holding
         self._clock = clock
@@ -58,20 +60,34 @@ class Ordering:
         going = self._heads(part, batch, mapped) if self._on else None
         if going is None:
             return batch, mapped
-        batch = chosen(batch, going)
-        return batch, self._aim.mapping.map(batch)
+        return chosen(batch, going), mapped.chosen(going)
 
     def _heads(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> list[int] | None:
         """The indexes of items that wait for no other, None for all."""
-        enter, positions, kinds = _order(part).enter, batch.positions, mapped.kinds
+        enter, positions, kinds = self._order(part).enter, batch.positions, mapped.kinds
         going: list[int] = []
         for index, position in enumerate(positions):
             key = self._key(mapped, index)
-            if key is None or enter(key, position, kinds[index]):
+            if key is None or enter(key, position, kinds[index], mapped.expires_at(index)):
                 going.append(index)
             else:
                 self._holding.keep(part, batch, index)
+        if self._ranked:
+            self._lift(part, batch, mapped, going)
         return None if len(going) == len(positions) else going
+
+    def _lift(self, part: Partition, batch: StreamBatch, mapped: Mapped, going: list[int]) -> None:
+        """Heads run as early as their keys are urgent: those of a batch and those that are held. What is out stays as
+        it was handed out."""
+        order = self._order(part)
+        for index in going:
+            own = mapped.kinds[index]
+            lifted = order.lifted(batch.positions[index], own)
+            if lifted != own:
+                mapped.own[index], mapped.kinds[index] = own, lifted
+                mapped.cells[index] = Cell(lifted.function, lifted.priority)
+        if part.lift():
+            self._holding.look()
 
     def _key(self, mapped: Mapped, index: int) -> str | None:
         """The key of the line that an item belongs to; None: it is in no order."""
@@ -97,11 +113,11 @@ class Ordering:
 
     def shut(self, part: Partition, *, shut: bool) -> None:
         """Whether some of it has not been read yet: until then nothing in order is handed out."""
-        if not self._on or _order(part).shut == shut:
+        if not self._on or self._order(part).shut == shut:
             return
-        _order(part).shut = shut
+        self._order(part).shut = shut
         if not shut:
-            self._free(part, _order(part).open())
+            self._free(part, self._order(part).open())
 
     def runs(self, part: Partition, batch: StreamBatch) -> bool:
         """One such item. True: nothing of its key comes before it. False: it waits in its line, to run again after
@@ -110,7 +126,7 @@ class Ordering:
         key = self._key(mapped, 0) if self._on else None
         if key is None:
             return True
-        if not _order(part).adopt(key, batch.positions[0], mapped.kinds[0]):
+        if not self._order(part).adopt(key, batch.positions[0], mapped.kinds[0]):
             self._holding.keep(part, batch, 0)
             return False
         self.handed_out(part, batch)
@@ -118,16 +134,15 @@ class Ordering:
 
     def stopped(self, part: Partition, position: int, not_before: float) -> None:
         """One that waits in its line does not run any more, or not after that time."""
-        head = _order(part).stopped(position)
+        head = self._order(part).stopped(position)
         self._free(part, [] if head is None else [head], not_before)
 
     def _free(self, part: Partition, heads: Iterable[Waiting], not_before: float = 0.0) -> None:
         for head in heads:
-            part.hold(head.kind, head.position, not_before)
+            part.hold(head.kind, head.position, not_before, head.expires_at)
             self._holding.look()
 
-
-def _order(part: Partition) -> Order:
-    if part.order is None:
-        part.order = Order()
-    return part.order
+    def _order(self, part: Partition) -> Order:
+        if part.order is None:
+            part.order = Order(ranked=self._ranked)
+        return part.order

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ..sdk.model.audit import Fate
+from ..sdk.model.demand import Cell
 from ..sdk.model.ledger import Entry
 from ..sdk.model.workload import Headers, Kind
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from .mapping import Mapped
 from .rules.audit import Book
+from .rules.deadlines import Deadlines
 from .rules.frontier import Frontier, decode
 from .rules.held import Held
 from .rules.order import Order
@@ -40,6 +43,7 @@ class Partition:
     or on its way into a store. `kept` and `troubles` name only such positions. `book` hears what `frontier` hears.
 
     window  bounds what is read of it; partitions may share one
+    deadlines  of what is held and expires
     rows    what the ledger says of items that are not settled, as it was last read or written
     handed_out  the end of what was ever handed out
     again   how often the item of a position was lost in a row: it goes before others
@@ -53,6 +57,7 @@ class Partition:
         "_saved",
         "again",
         "book",
+        "deadlines",
         "frontier",
         "handed_out",
         "held",
@@ -75,6 +80,7 @@ class Partition:
             self.frontier = Frontier(mark.position, mark.ahead)
             self.book = Book(mark.position, mark.book, b"" if mark.book else decode(mark.ahead))
         self.held = Held()
+        self.deadlines = Deadlines()
         self.kept: dict[int, Kept] = {}
         self.troubles: dict[int, History] = {}
         self.again: dict[int, int] = {}
@@ -135,8 +141,8 @@ class Partition:
             for position in positions:
                 self.again.pop(position, None)
         if self.order is not None:
-            for position, kind in self.order.over(positions):
-                self.held.hold(kind, (position,))
+            for head in self.order.over(positions):
+                self.hold(head.kind, head.position, 0.0, head.expires_at)
 
     def is_troubled(self, positions: Sequence[int]) -> bool:
         """Whether any of these has a history or a row. Few ever have, so most batches are only looked at."""
@@ -210,9 +216,36 @@ class Partition:
         """Whether an item goes before others: it had its turn, and lost it."""
         return 0 < self.again.get(position, 0) <= FIRST_AGAIN
 
-    def hold(self, kind: Kind, position: int, not_before: float = 0.0) -> None:
+    def hold(self, kind: Kind, position: int, not_before: float = 0.0, expires_at: float = 0.0) -> None:
         """Keeps an item by its position; see rules/held.py."""
-        self.held.hold(kind, (position,), not_before, first=self.goes_first(position))
+        ranked = self.order is not None and self.order.ranks is not None
+        if self.order is not None and ranked:
+            kind = self.order.lifted(position, kind)
+        movable = ranked or expires_at > 0
+        self.held.hold(kind, (position,), not_before, first=self.goes_first(position), movable=movable)
+        if expires_at > 0:
+            self.deadlines.keep(position, expires_at)
+
+    def take(self, cell: Cell, count: int, is_closed: Callable[[Kind], bool]) -> list[int]:
+        """Up to `count` held positions of a cell; see rules/held.py."""
+        taken = self.held.take(cell, count, is_closed)
+        if len(self.deadlines):
+            self.deadlines.forget(taken)
+        return taken
+
+    def expire(self, now: float, most: int) -> list[int]:
+        """Up to so many held positions that expired by now, wall clock; they are no longer held."""
+        return self.held.withdraw(self.deadlines.over(now, most))
+
+    def lift(self) -> bool:
+        """Held heads go as early as their keys have become urgent; whether there were any such keys."""
+        risen = [] if self.order is None else self.order.risen()
+        for head in risen:
+            self.held.move(head, partial(self._lifted, head))
+        return bool(risen)
+
+    def _lifted(self, head: int, kind: Kind) -> Kind:
+        return kind if self.order is None else self.order.lifted(head, kind)
 
     @property
     def waiting(self) -> int:

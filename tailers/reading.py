@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Mapping
+from typing import Protocol
 
 from ..sdk.model.demand import Cell
+from ..sdk.model.errors import TailraceError
+from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.workload import FLIGHT_ITEMS
 from ..sdk.source import Counted, StreamSource
 from .aim import Aim
@@ -12,6 +17,16 @@ from .partition import Partition
 from .rules.clog import may_read
 from .rules.window import FULL, Room, Window
 from .session import SchedulerSession
+
+
+class Measured(Protocol):
+    """The pump that reads: its lag is -1 until it is known."""
+
+    source: StreamSource
+    lag: int
+
+    @property
+    def sizes(self) -> LeaseSizes: ...
 
 
 class Reading:
@@ -48,6 +63,13 @@ class Reading:
     def span(self) -> int:
         """How many positions lie between the frontiers and what was read."""
         return sum(map(_span, self._partitions.values()))
+
+    async def measure(self, pump: Measured) -> None:
+        """Measures how far behind the source's end the tailer is, for ever."""
+        while True:
+            await asyncio.sleep(pump.sizes.heartbeat)
+            with contextlib.suppress(TailraceError):
+                pump.lag = await self.lag(pump.source)
 
     async def lag(self, source: StreamSource) -> int:
         """How many positions lie between the frontiers and the ends of the source; items, where it counts them."""

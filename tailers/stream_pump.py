@@ -26,6 +26,7 @@ from .aim import Aim
 from .checkpoint import Checkpoint
 from .departures import Departing, Departures, Tag
 from .epoch import Epoch
+from .expiring import Expiring
 from .holding import Holding
 from .inherited import Inherited, Record, out_of
 from .losses import Losses
@@ -65,7 +66,8 @@ class StreamPump(Pump):
         self._losses = Losses(setup.config, stores.drops, clock, counts)
         self._marks: dict[str, Mark] = {}
         self._read_wake = self.new_wake()
-        self._holding = Holding(self, source, self._partitions, self.session, setup.clock, self.new_wake())
+        self.expiring = Expiring(setup, self._departures, counts, self.wake)
+        self._holding = Holding(self, source, self._partitions, self.session, setup, self.new_wake())
         self._ordering = Ordering(setup.config, self._aim, self._partitions, self._holding, setup.clock)
         inherited = Inherited(self._inherited_ended, self._inherited_lost, self._ordering, self.session.cancel)
         self._succession = Succession(name, self._epoch, self.session, inherited, setup.sizes, self.wake)
@@ -113,7 +115,7 @@ class StreamPump(Pump):
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         """The loops that run side by side."""
-        loops = [self._read(), self._holding.run(), self._checkpoint.run(), self._measure()]
+        loops = [self._read(), self._holding.run(), self._checkpoint.run(), self._reading.measure(self)]
         return [*loops, self._epoch.run(), self._rows.run(), *self._departures.steps()]
 
     # Read.
@@ -140,7 +142,7 @@ class StreamPump(Pump):
     def _room(self) -> Room:
         if not self.active or not self._ordering.may_read:
             return FULL
-        return self._reading.room(self.held)
+        return self._holding.within_look_ahead(self._reading.room(self.held))
 
     def _took(self, part: Partition, batch: StreamBatch) -> None:
         """Items read for the first time in this epoch. Those whose row says that they are elsewhere are not run."""
@@ -161,31 +163,34 @@ class StreamPump(Pump):
         if batch.positions and part.rows and part.is_troubled(batch.positions):
             batch = chosen(batch, self._departures.to_run(part, batch, self._aim.mapping.map(batch)))
         if batch.positions:
-            self.push_or_hold(part, batch)
+            self.push_or_hold(part, batch, new=True)
 
     # Push.
 
-    def push_or_hold(self, part: Partition, batch: StreamBatch) -> None:
-        """Items in memory: those with credit are pushed, the others held."""
+    def push_or_hold(self, part: Partition, batch: StreamBatch, *, new: bool = False) -> None:
+        """Items in memory: those with credit are pushed, the others held. `new` ones pass none that wait and are as
+        urgent, where each has its own priority."""
         if batch.refused:
             batch = self._departures.bury_refused(part, batch, self._aim.mapping.map(batch))
         batch, mapped = self._ordering.ready(part, batch)
+        if self.expiring.looks:
+            batch, mapped = self.expiring.in_time(part, batch, mapped)
         if not batch.positions:
             return
         wait_out(part, batch, mapped)
         credit = self.session.credit
         counts = Counter(mapped.cells)
         idle = self.paused or self.draining or not self._succession.may_push  # read before that was so
-        if not credit.closed and not mapped.due and not idle and credit.fits(counts):
+        rooms = self._holding.rooms(counts) if new and self.config.ranked and not idle else None
+        if not credit.closed and not mapped.due and not idle and rooms is None and credit.fits(counts):
             self._push(part, batch, mapped, counts)
             return
-        going = self._holding.with_credit(part, batch, mapped, idle)
+        going = self._holding.with_credit(part, batch, mapped, idle, rooms)
         if len(going) == len(mapped.cells):
             self._push(part, batch, mapped, counts)
         elif going:
-            batch = chosen(batch, going)
-            mapped = self._aim.mapping.map(batch)
-            self._push(part, batch, mapped, Counter(mapped.cells))
+            mapped = mapped.chosen(going)
+            self._push(part, chosen(batch, going), mapped, Counter(mapped.cells))
 
     def _push(self, part: Partition, batch: StreamBatch, mapped: Mapped, counts: Counter[Cell]) -> None:
         """One hand-out under a new fence."""
@@ -261,9 +266,11 @@ class StreamPump(Pump):
                 if settlement.throttles > history.throttles or (former is None and charged):
                     self._departures.count(item, part.troubles[position], not_before)
                 else:
-                    self._holding.hold(part, kind, batch, index, not_before)
+                    self._holding.back(out.place, index, not_before)
             case Action.DONE if ended.outcome == Outcome.DROPPED:
                 self._departures.drop(item)
+            case Action.DONE if ended.outcome == Outcome.EXPIRED:
+                self.expiring.end(item, settlement)
             case Action.DONE:
                 self._departures.end(item, FATES[Outcome(ended.outcome)])
         out.release((index,))
@@ -287,7 +294,7 @@ class StreamPump(Pump):
             self.ended(out, 0, ended)
 
     def _inherited_lost(self, record: Record, not_before: float) -> None:
-        self._holding.hold(record.part, self._aim.mapping.map(record.batch).kinds[0], record.batch, 0, not_before)
+        self._holding.back(Place(record.part, record.batch, self._aim.mapping.map(record.batch)), 0, not_before)
 
     def _departed(self, tags: list[Tag]) -> None:
         """Items that are durably elsewhere: now, and only now, the frontier may pass them."""
@@ -298,7 +305,7 @@ class StreamPump(Pump):
 
     def _counted(self, item: Departing, not_before: float) -> None:
         """What an item has behind it is durable: it may run again."""
-        self._holding.hold(item.partition, item.mapped.kinds[item.place], item.batch, item.place, not_before)
+        self._holding.back(Place(item.partition, item.batch, item.mapped), item.place, not_before)
         self.wake()
 
     def leaving(self) -> Iterator[Tag]:
@@ -308,13 +315,6 @@ class StreamPump(Pump):
     def _moved(self) -> None:
         self._read_wake.set()
         self._rows.moved()
-
-    async def _measure(self) -> None:
-        """Measures how far behind the source's end the tailer is."""
-        while True:
-            await asyncio.sleep(self.sizes.heartbeat)
-            with contextlib.suppress(TailraceError):
-                self.lag = await self._reading.lag(self.source)
 
     # What the session asks.
 
@@ -342,10 +342,9 @@ class StreamPump(Pump):
         self._succession.lost(now, wait)
         flights, self.flights = self.flights, {}
         for number, out in flights.items():
-            part, batch, mapped = out.place
             not_before = 0.0 if number in unsent else now + wait
             for index in out.still_open():
-                self._holding.hold(part, mapped.kinds[index], batch, index, not_before, lost=not_before > 0)
+                self._holding.back(out.place, index, not_before, lost=not_before > 0)
         self.wake()
 
     # What people see.

@@ -2,6 +2,7 @@
 
 They are kept by position only (40 bytes each), in order within their kind, until their cell opens or their not-before
 time passes. Being held costs no attempt. The bound is the window's: no position is held beyond `window.positions`.
+Of those that may leave another way (they expire, or their key becomes more urgent) it is also known where they are.
 """
 
 from __future__ import annotations
@@ -13,19 +14,27 @@ from collections.abc import Callable, Iterable, Iterator
 from ...sdk.model.demand import Cell
 from ...sdk.model.workload import Kind
 
+#: From so many places that count no longer on, they are looked for and let go.
+_TIDY_FROM = 64
+
 
 class Held:
     """One partition's held positions.
 
-    Invariants: a position is in exactly one of `_ready` (by cell, then kind) and `_later` (a heap by not-before time,
-    with whether it goes first then); no empty deque and no empty cell is kept; `len` counts both.
+    Invariants: a position is in exactly one of `_ready` (by cell, then kind) and `_later` (by not-before time, with its
+    kind and whether it goes first then); `_gone` has the positions of a kind's deque that count no longer; every kind
+    in `_ready` has one that does; `_where` has the kind of those in `_ready` that were said to be movable; `len` counts
+    both.
     """
 
-    __slots__ = ("_count", "_later", "_ready")
+    __slots__ = ("_count", "_gone", "_later", "_ready", "_times", "_where")
 
     def __init__(self) -> None:
         self._ready: dict[Cell, dict[Kind, deque[int]]] = {}
-        self._later: list[tuple[float, int, Kind, bool]] = []
+        self._gone: dict[Kind, set[int]] = {}
+        self._where: dict[int, Kind] = {}
+        self._later: dict[int, tuple[float, Kind, bool]] = {}
+        self._times: list[tuple[float, int]] = []  # a heap; entries that `_later` does not confirm count no longer
         self._count = 0
 
     def __len__(self) -> int:
@@ -39,37 +48,58 @@ class Held:
     @property
     def next_time(self) -> float | None:
         """When the next not-before time passes."""
-        return self._later[0][0] if self._later else None
+        while self._times and not self._is_due(*self._times[0]):
+            heapq.heappop(self._times)
+        return self._times[0][0] if self._times else None
 
-    def hold(self, kind: Kind, positions: Iterable[int], not_before: float = 0.0, *, first: bool = False) -> None:
+    def hold(
+        self,
+        kind: Kind,
+        positions: Iterable[int],
+        not_before: float = 0.0,
+        *,
+        first: bool = False,
+        movable: bool = False,
+    ) -> None:
         """Keeps positions until their cell opens, and not before that time (0: no time). `first`: they leave before
-        others of their kind, since they had their turn."""
-        before = self._count
+        others of their kind, since they had their turn. `movable`: they may be moved, or withdrawn."""
         if not_before:
             for position in positions:
-                heapq.heappush(self._later, (not_before, position, kind, first))
+                self._later[position] = (not_before, kind, first)
+                heapq.heappush(self._times, (not_before, position))
                 self._count += 1
-        else:
+            return
+        gone = self._gone.get(kind)
+        if movable or gone:
+            for position in positions:
+                self._count += 1
+                self._enter(kind, position, first=first, movable=movable)
+            return
+        positions = list(positions)
+        if positions:
             waiting = self._waiting(kind)
-            size = len(waiting)
             (waiting.extendleft if first else waiting.extend)(positions)
-            self._count += len(waiting) - size
-            if self._count == before:
-                self._drop_if_empty(kind)
+            self._count += len(positions)
 
     def ripen(self, now: float) -> int:
         """Moves those whose time has passed to the others; returns how many."""
         moved = 0
-        while self._later and self._later[0][0] <= now:
-            _, position, kind, first = heapq.heappop(self._later)
-            waiting = self._waiting(kind)
-            (waiting.appendleft if first else waiting.append)(position)
-            moved += 1
+        while self._times and self._times[0][0] <= now:
+            time, position = heapq.heappop(self._times)
+            if self._is_due(time, position):
+                _, kind, first = self._later.pop(position)
+                self._enter(kind, position, first=first, movable=True)
+                moved += 1
         return moved
 
     def cells(self) -> Iterator[Cell]:
         """The cells that something waits for; may be taken from while iterating."""
         return iter(list(self._ready))
+
+    def ready(self, cell: Cell, is_closed: Callable[[Kind], bool]) -> int:
+        """How many positions of a cell may be taken."""
+        kinds = self._ready.get(cell, {})
+        return sum(self._size(kind, waiting) for kind, waiting in kinds.items() if not is_closed(kind))
 
     def take(self, cell: Cell, count: int, is_closed: Callable[[Kind], bool]) -> list[int]:
         """Up to `count` positions of a cell, kinds in turns, none of a closed kind; they are no longer held."""
@@ -82,49 +112,121 @@ class Held:
             share = max(1, (count - len(taken)) // len(open_kinds))
             still = []
             for kind in open_kinds:
-                waiting = kinds[kind]
-                for _ in range(min(share, len(waiting), count - len(taken))):
-                    taken.append(waiting.popleft())
-                if waiting:
+                self._pop(kind, kinds[kind], min(share, count - len(taken)), taken)
+                if not self._drop_if_empty(kind):
                     still.append(kind)
-                else:
-                    del kinds[kind]
             open_kinds = still
-        if not kinds:
-            del self._ready[cell]
         self._count -= len(taken)
+        if self._where:
+            for position in taken:
+                self._where.pop(position, None)
         return taken
+
+    def move(self, position: int, new_kind: Callable[[Kind], Kind]) -> None:
+        """A movable position, if it is held, waits as the last of what `new_kind` makes of its kind."""
+        if position in self._later:
+            time, kind, first = self._later[position]
+            self._later[position] = (time, new_kind(kind), first)
+        elif position in self._where:
+            kind = self._where[position]
+            if (new := new_kind(kind)) != kind:
+                self._leave(position)
+                self._enter(new, position, first=False, movable=True)
+
+    def withdraw(self, positions: Iterable[int]) -> list[int]:
+        """Movable positions are held no longer; returns those of them that were."""
+        gone = []
+        for position in positions:
+            if self._later.pop(position, None) is not None:
+                gone.append(position)
+            elif position in self._where:
+                self._leave(position)
+                gone.append(position)
+        self._count -= len(gone)
+        if len(self._times) > 2 * len(self._later) + _TIDY_FROM:
+            self._times = [(time, position) for position, (time, _, _) in self._later.items()]
+            heapq.heapify(self._times)
+        return gone
 
     def rename(self, new_kind: Callable[[Kind], Kind]) -> None:
         """Files everything under what `new_kind` makes of its kind: a function's own priority became known."""
-        ready, self._ready = self._ready, {}
-        for kinds in ready.values():
-            for kind, waiting in kinds.items():
-                self._waiting(new_kind(kind)).extend(waiting)
-        self._later = [(time, position, new_kind(kind), first) for time, position, kind, first in self._later]
-        heapq.heapify(self._later)
+        former = [(kind, self._positions(kind, waiting)) for kind, waiting in self._all()]
+        self._ready, self._gone = {}, {}
+        for kind, positions in former:
+            self._waiting(new_kind(kind)).extend(positions)
+        self._where = {position: new_kind(kind) for position, kind in self._where.items()}
+        self._later = {position: (time, new_kind(kind), first) for position, (time, kind, first) in self._later.items()}
 
     def positions(self) -> Iterator[int]:
         """All of them, in no order."""
-        for kinds in self._ready.values():
-            for waiting in kinds.values():
-                yield from waiting
-        for _, position, _, _ in self._later:
-            yield position
+        for kind, waiting in self._all():
+            yield from self._positions(kind, waiting)
+        yield from self._later
 
     def counts(self) -> dict[Kind, int]:
         """How many wait of each kind, for people."""
-        counts = {kind: len(waiting) for kinds in self._ready.values() for kind, waiting in kinds.items()}
-        for _, _, kind, _ in self._later:
+        counts = {kind: self._size(kind, waiting) for kind, waiting in self._all()}
+        for _, kind, _ in self._later.values():
             counts[kind] = counts.get(kind, 0) + 1
         return counts
+
+    def _all(self) -> Iterator[tuple[Kind, deque[int]]]:
+        for kinds in self._ready.values():
+            yield from kinds.items()
 
     def _waiting(self, kind: Kind) -> deque[int]:
         return self._ready.setdefault(Cell(kind.function, kind.priority), {}).setdefault(kind, deque())
 
-    def _drop_if_empty(self, kind: Kind) -> None:
+    def _is_due(self, time: float, position: int) -> bool:
+        return position in self._later and self._later[position][0] == time
+
+    def _enter(self, kind: Kind, position: int, *, first: bool, movable: bool) -> None:
+        gone = self._gone.get(kind)
+        if gone and position in gone:  # its old place counts again
+            gone.discard(position)
+        else:
+            waiting = self._waiting(kind)
+            (waiting.appendleft if first else waiting.append)(position)
+        if movable:
+            self._where[position] = kind
+
+    def _leave(self, position: int) -> None:
+        kind = self._where.pop(position)
+        gone = self._gone.setdefault(kind, set())
+        gone.add(position)
+        waiting = self._waiting(kind)
+        if not self._drop_if_empty(kind) and len(gone) > len(waiting) >> 1 and len(gone) >= _TIDY_FROM:
+            kept = self._positions(kind, waiting)
+            waiting.clear()
+            waiting.extend(kept)
+            gone.clear()
+
+    def _pop(self, kind: Kind, waiting: deque[int], count: int, taken: list[int]) -> None:
+        gone = self._gone.get(kind)
+        if not gone:
+            taken.extend([waiting.popleft() for _ in range(min(count, len(waiting)))])
+            return
+        while count and waiting:
+            position = waiting.popleft()
+            if position in gone:
+                gone.discard(position)
+            else:
+                taken.append(position)
+                count -= 1
+
+    def _size(self, kind: Kind, waiting: deque[int]) -> int:
+        return len(waiting) - len(self._gone.get(kind, ()))
+
+    def _positions(self, kind: Kind, waiting: deque[int]) -> Iterable[int]:
+        gone = self._gone.get(kind)
+        return [position for position in waiting if position not in gone] if gone else waiting
+
+    def _drop_if_empty(self, kind: Kind) -> bool:
         cell = Cell(kind.function, kind.priority)
-        if not self._ready[cell][kind]:
-            del self._ready[cell][kind]
-            if not self._ready[cell]:
-                del self._ready[cell]
+        if self._size(kind, self._ready[cell][kind]):
+            return False
+        self._gone.pop(kind, None)
+        del self._ready[cell][kind]
+        if not self._ready[cell]:
+            del self._ready[cell]
+        return True

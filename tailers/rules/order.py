@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ...sdk.model.workload import Kind
+from .ranks import Ranks
 
 #: A head that is out for so many seconds is slow: what waits behind it no longer keeps the tailer from reading on.
 PATIENCE = 1.0
@@ -28,6 +29,7 @@ class Waiting(NamedTuple):
 
     position: int
     kind: Kind
+    expires_at: float = 0.0  # wall clock seconds; 0: never
 
 
 class Order:
@@ -36,6 +38,7 @@ class Order:
     shut     no head may be handed out yet
     waiting  how many items wait in lines, or as heads that are barred
     moving   those of them whose head is not stuck: they may be wanted any moment
+    ranks    how urgent each key is; None: all are alike
 
     Invariants: a key has a line exactly while it has a head; positions in a line rise, the head's first; `_stuck` names
     keys with a line, `_stuck_waiting` counts what waits in those; a barred head is handed out by nobody, and its key
@@ -51,12 +54,14 @@ class Order:
         "_strays",
         "_stuck",
         "_stuck_waiting",
+        "ranks",
         "shut",
         "waiting",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, ranked: bool = False) -> None:
         self.shut = False
+        self.ranks = Ranks() if ranked else None
         self.waiting = 0
         self._barred: dict[str, Waiting] = {}  # heads, by key
         self._strays: dict[str, set[int]] = {}
@@ -72,14 +77,14 @@ class Order:
         """How many wait behind heads that are not stuck. Nothing moves before the lines are open."""
         return 0 if self.shut else self.waiting - self._stuck_waiting - len(self._barred)
 
-    def enter(self, key: str, position: int, kind: Kind) -> bool:
+    def enter(self, key: str, position: int, kind: Kind, expires_at: float = 0.0) -> bool:
         """An item in memory, of a rising position when it comes for the first time. True: it is its key's head and may
         be handed out. False: it waits in its line, or for its key's strays."""
-        if not self._stand(key, position, kind):
+        if not self._stand(key, position, kind, expires_at):
             return False
         if not self.shut and key not in self._strays:
             return True
-        self._barred[key] = Waiting(position, kind)
+        self._barred[key] = Waiting(position, kind, expires_at)
         self.waiting += 1
         if key in self._strays:
             self._stick(key)
@@ -114,19 +119,23 @@ class Order:
         self.waiting -= head is not None
         return head
 
-    def _stand(self, key: str, position: int, kind: Kind) -> bool:
+    def _stand(self, key: str, position: int, kind: Kind, expires_at: float = 0.0) -> bool:
         """Whether it is its key's head; else it waits in its line from now on."""
         if position in self._heads:
             return True
         if key not in self._lines:
             self._lines[key] = None
             self._heads[position] = key
+            if self.ranks is not None:
+                self.ranks.stands(key, position)
             return True
         line = self._lines[key]
         if line is None:
             line = self._lines[key] = deque()
         assert not line or line[-1].position < position, "items of a key come in the order of the source"
-        line.append(Waiting(position, kind))
+        line.append(Waiting(position, kind, expires_at))
+        if self.ranks is not None:
+            self.ranks.follows(key, kind)
         self.waiting += 1
         self._stuck_waiting += key in self._stuck
         return False
@@ -148,12 +157,25 @@ class Order:
                 self._stuck_waiting -= len(line or ())
             if not line:
                 del self._lines[key]
+                if self.ranks is not None:
+                    self.ranks.over(key)
                 continue
             following = line.popleft()
             self.waiting -= 1
             self._heads[following.position] = key
+            if self.ranks is not None:
+                self.ranks.leads(key, following.position, following.kind)
             free.append(following)
         return free
+
+    def lifted(self, position: int, kind: Kind) -> Kind:
+        """The kind under which an item of this kind runs: a head is as urgent as its key."""
+        key = None if self.ranks is None else self._heads.get(position)
+        return kind if key is None or self.ranks is None else self.ranks.lifted(key, kind)
+
+    def risen(self) -> list[int]:
+        """The heads of keys that became more urgent since the last call."""
+        return [] if self.ranks is None else self.ranks.risen()
 
     def stuck(self, positions: Iterable[int]) -> None:
         """These may not run for a while: they failed, or their cell is closed."""
@@ -178,12 +200,11 @@ class Order:
 
     def rename(self, new_kind: Callable[[Kind], Kind]) -> None:
         """Files everything under what `new_kind` makes of its kind: a function's own priority became known."""
-        self._barred = {key: Waiting(each.position, new_kind(each.kind)) for key, each in self._barred.items()}
+        self._barred = {key: each._replace(kind=new_kind(each.kind)) for key, each in self._barred.items()}
         for line in self._lines.values():
             for index in range(len(line or ())):
                 assert line is not None
-                position, kind = line[index]
-                line[index] = Waiting(position, new_kind(kind))
+                line[index] = line[index]._replace(kind=new_kind(line[index].kind))
 
     def positions(self) -> Iterator[int]:
         """Those of all that wait."""

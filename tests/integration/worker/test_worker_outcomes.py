@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -112,6 +113,21 @@ async def test_an_item_that_expired_while_it_waited_does_not_start(start: Any) -
     scheduler, _ = await start()
     refs = scheduler.assign("add", {"a": 1}, {"a": 2}, extras={0: Extra(expires_at=1.0)})
     assert [end.outcome for end in await scheduler.ended(*refs)] == [Outcome.EXPIRED, Outcome.SUCCESS]
+
+
+@pytest.mark.parametrize("function", ["waits", "waits_plain"])
+async def test_an_item_that_expires_in_its_executor_does_not_start(start: Any, journal: Any, function: str) -> None:
+    # Given one that runs and one behind it, whose deadline is soon
+    scheduler, _ = await start(slots=1, threads=1)
+    arguments = {"journal": journal.name}
+    extras = {1: Extra(expires_at=time.time() + 0.3)}
+    refs = scheduler.assign(function, arguments | {"name": "1"}, arguments | {"name": "2"}, extras=extras)
+    await journal.until("start 1")
+    # When the first ends after that
+    await asyncio.sleep(0.4)
+    journal.go()
+    assert [end.outcome for end in await scheduler.ended(*refs)] == [Outcome.SUCCESS, Outcome.EXPIRED]
+    assert "start 2" not in journal.lines()
 
 
 async def test_timeouts_cancel_and_spend_an_attempt(start: Any) -> None:

@@ -100,3 +100,111 @@ def test_a_priority_follows_what_the_function_says_of_itself():
     own["f"] = 1
     mapping.refresh()
     assert mapping.map(batch(())).kinds == [Kind("f", 1)] and mapping.kind(Kind("f", 2)) == Kind("f", 1)
+
+
+RECORDS = "name: t\nsource: {kind: log, stream: s}\nfunction: f\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("priority: {heder: x}", "did you mean 'header'?"),
+        ("priority: {fild: x}", "did you mean 'field'?"),
+        ("priority: {header: x, defalt: eventual}", "unknown key 'defalt' under priority; did you mean 'default'?"),
+        ("priority: {field: x, default: high}", "unknown priority 'high'"),
+        ("priority: {rules: []}", "expected 1 to 64 rules, got 0"),
+        ("priority: {rules: [{field: a, priority: hi}]}", "priority.rules.0.priority: unknown priority 'hi'"),
+        ("priority: {rules: [{field: a, iss: 3, priority: eventual}]}", "did you mean 'is'?"),
+        ("priority: {rules: [{field: a, header: b, priority: eventual}]}", "either a header or a field"),
+        ("priority: {rules: [{field: a, is: {b: 1}, priority: eventual}]}", "a value or a list of values"),
+        ("priority: {header: x}\norder: partition", 'write "order: key"'),
+        ("look_ahead: 100", "all records have one priority"),
+        ("priority: {header: x}\nlook_ahead: 200000", "beyond window.positions (100000)"),
+        ("lookahead: 100", "did you mean 'look_ahead'?"),
+        ("expires: soon", "'soon' is not a duration"),
+        ("expires: 0", "expected a time above 0"),
+        ("expires: {header: x, default: soon}", "default is 'soon'"),
+        ("expires: {rules: []}", "known keys: default, field, header"),
+        ("on_expiry: dead_letter", 'add "expires: 1h"'),
+        ("expires: 1h\non_expiry: bury", "'settle' or 'dead_letter'"),
+    ],
+)
+def test_a_mistake_about_urgency_is_named_with_its_place(text, answer):
+    with pytest.raises(ConfigError, match=r"^t\.yaml:\d+: ") as raised:
+        load(RECORDS + text)
+    assert answer in str(raised.value) and "from_" not in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["priority: {header: x}", "expires: 1h", "on_expiry: settle", "look_ahead: 5"])
+def test_a_queue_has_the_urgency_that_its_items_were_submitted_with(text):
+    with pytest.raises(ConfigError, match=r"^t\.yaml:3: .*submitted with: leave the key out"):
+        load(f"name: t\nsource: {{kind: queue}}\n{text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "looks_ahead"),
+    [
+        ("", 0),
+        ("priority: interactive", 0),
+        ("priority: {header: x}", 4096),
+        ("priority: {field: x}\nwindow: {items: 100}", 50),
+        ("priority: {header: x}\nlook_ahead: 9", 9),
+        ("priority: {header: x}\nfunction: {header: f}", 0),
+    ],
+)
+def test_how_far_a_tailer_looks(text, looks_ahead):
+    base = RECORDS.replace("function: f\n", "") if "function" in text else RECORDS
+    assert load(base + text).looks_ahead == looks_ahead
+
+
+def _levels(text, *records):
+    mapping = FieldMapping(load(RECORDS + text), {"f": 1}.get)
+    heads, payloads = [headers for headers, _ in records], [payload for _, payload in records]
+    count = len(records)
+    read = StreamBatch("0", list(range(count)), [1000.0] * count, [""] * count, heads, payloads)
+    mapped = mapping.map(read)
+    assert [cell.priority for cell in mapped.cells] == [kind.priority for kind in mapped.kinds]
+    return mapped
+
+
+def test_a_priority_may_stand_in_the_payload():
+    payloads = [b'{"order":{"urgency":"interactive"}}', b'{"order":{"urgency":0}}', b"no", b'{"order":[]}', b"\xff" * 9]
+    payloads += [b'{"order":{"urgency":true}}', b'{"order":{"urgency":"interactive"}}' + b" " * (256 << 10)]
+    mapped = _levels("priority: {field: order.urgency, default: reporting}", *(((), payload) for payload in payloads))
+    assert [kind.priority for kind in mapped.kinds] == [0, 0, 3, 3, 3, 3, 3]
+    mapped = _levels("priority: {field: urgency}", ((), b"{}"))
+    assert mapped.kinds == [Kind("f", 1)], "the function's own"
+
+
+def test_the_first_rule_that_a_record_meets_says_its_priority():
+    rules = """priority:
+  rules:
+    - {header: type, is: [refund, 7], priority: interactive}
+    - {field: amount, at_least: 1000, at_most: 2000, priority: user_visible}
+    - {field: vip, is: true, priority: user_visible}
+    - {header: note, priority: eventual}
+  default: reporting
+"""
+    mapped = _levels(
+        rules,
+        ((("type", "refund"),), b'{"amount": 1500}'),
+        ((("type", "7"),), b""),
+        ((("type", "other"),), b'{"amount": 1000}'),
+        ((), b'{"amount": "1500"}'),
+        ((), b'{"amount": 2000.5}'),
+        ((), b'{"amount": null, "vip": true}'),
+        ((("note", ""),), b'{"amount": [1500]}'),
+        ((), b"[1500]"),
+    )
+    assert [kind.priority for kind in mapped.kinds] == [0, 0, 1, 1, 3, 1, 2, 3]
+    assert mapped.extras[0].headers == (("type", "refund"),), "what rules look at travels on"
+
+
+def test_a_record_says_until_when_it_may_start():
+    records = [((("until", value),), b"") for value in ("90s", "1700000000", "junk")]
+    mapped = _levels("expires: {header: until, default: 10s}", *records, ((), b""))
+    assert [mapped.expires_at(index) for index in range(4)] == [1090.0, 1700000000.0, 1010.0, 1010.0]
+    assert mapped.extras[0].headers == ()
+    mapped = _levels("expires: {field: until}", ((), b'{"until": "5s"}'), ((), b"{}"))
+    assert [mapped.expires_at(index) for index in range(2)] == [1005.0, 0.0]
+    assert _levels("expires: 1h", ((), b"")).expires_at(0) == 4600.0

@@ -1,0 +1,72 @@
+"""Items of a stream whose deadline passed before they started: they are over, as the tailer's file says how.
+
+The scheduler and the worker look too, each before an item gets on; this is for what the tailer has itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..sdk.clock import Clock
+from ..sdk.model.audit import Fate
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import Ended
+from ..sdk.source import StreamBatch
+from .config import TailerConfig
+from .departures import Departing, Departures
+from .mapping import Mapped
+from .partition import Partition, chosen
+from .pump import Counts, Setup
+from .rules.expiry import is_over
+from .rules.settlement import Action, Settlement
+
+#: What is said of an item that its tailer did not hand out any more.
+LATE = Ended(Outcome.EXPIRED, "its deadline passed before it started")
+
+
+class Expiring:
+    """One tailer's. Of what is due the copies are not looked at here: only their rows say whether they may still run,
+    so they end as expired at the scheduler.
+
+    looks          whether held items have deadlines at all
+    needs_payload  whether an item that expired must be in memory, to become a dead letter
+    """
+
+    def __init__(self, setup: Setup, departures: Departures, counts: Counts, wake: Callable[[], None]) -> None:
+        config = setup.config
+        self.looks = config.expires is not None
+        self.needs_payload = config.on_expiry == "dead_letter"
+        self._config = config
+        self._origin = setup.origin
+        self._clock: Clock = setup.clock
+        self._departures = departures
+        self._counts = counts
+        self._wake = wake
+
+    def in_time(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> tuple[StreamBatch, Mapped]:
+        """The items that may still start; the others are over now."""
+        now = self._clock.wall()
+        late = [index for index, extra in sorted(mapped.extras.items()) if is_over(extra.expires_at, now)]
+        if not late:
+            return batch, mapped
+        for index in late:
+            item = Departing(part, batch, mapped, index, now, 0, LATE)
+            attempts, crashes, throttles, _ = item.history(now)
+            self.end(item, Settlement(Action.DONE, 0.0, attempts - 1, crashes, throttles, LATE.reason))
+        left = sorted(set(range(len(batch.positions))).difference(late))
+        return chosen(batch, left), mapped.chosen(left)
+
+    def unread(self, part: Partition, positions: Sequence[int]) -> None:
+        """Held positions expired whose payload is not in memory; nobody needs it."""
+        part.settle(sorted(positions), Fate.EXPIRED)
+        self._counts.settled += len(positions)
+        self._wake()
+
+    def end(self, item: Departing, settlement: Settlement) -> None:
+        """An item expired, wherever that was found."""
+        former = item.mapped.parked.get(item.place)
+        config: TailerConfig | None = self._config if former is None else self._origin(former.tailer)
+        if config is not None and config.on_expiry == "dead_letter":
+            self._departures.bury(item, settlement, Fate.EXPIRED)
+        else:
+            self._departures.end(item, Fate.EXPIRED)

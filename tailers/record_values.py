@@ -1,0 +1,146 @@
+"""What a tailer's file takes from each record: its key, a header, a field of its payload, or what rules say of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from ..sdk.config import Seconds
+from ..sdk.model.errors import InvalidRequest
+from ..sdk.model.priority import Priority
+from .rules.expiry import expiry_of
+from .rules.urgency import Condition, text_of
+
+#: Rules of one tailer.
+MOST_RULES = 64
+
+
+class FromHeader(BaseModel):
+    """A value that each record carries in a header; `default` for records without it (empty: none)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    header: str = Field(min_length=1)
+    default: str = ""
+
+
+class FromRecord(BaseModel):
+    """The record's own key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    record: bool = True
+
+
+class FromField(BaseModel):
+    """A value in the payload, which is JSON: `field` is a name, or names with dots between them for what lies deeper;
+    `default` for records without it (empty: none)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    field: str = Field(min_length=1)
+    default: str = ""
+
+
+class PriorityRule(BaseModel):
+    """Records whose header or field is as said have this priority. Without `is`, `at_least` and `at_most`: those that
+    have it at all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    header: str = ""
+    field: str = ""
+    is_: Any = Field(None, alias="is", description="a value, or a list of values")
+    at_least: float | None = None
+    at_most: float | None = None
+    priority: str
+
+    @field_validator("priority")
+    @classmethod
+    def _is_a_level(cls, priority: str) -> str:
+        return check_level(priority)
+
+    @model_validator(mode="after")
+    def _is_one_test(self) -> Self:
+        if bool(self.header) == bool(self.field):
+            raise PydanticCustomError("rule", "expected either a header or a field, such as {field: amount, …}")
+        values = self.is_ if isinstance(self.is_, list) else [self.is_]
+        if self.is_ is not None and not (values and all(text_of(each) is not None for each in values)):
+            raise PydanticCustomError("rule", "is: expected a value or a list of values: text, numbers, true or false")
+        return self
+
+    def condition(self) -> Condition:
+        """The rule as rules/urgency.py takes it."""
+        values = self.is_ if isinstance(self.is_, list) else [self.is_]
+        allowed = None if self.is_ is None else frozenset(filter(None, map(text_of, values)))
+        rank = int(Priority.parse(self.priority))
+        return Condition(
+            self.header, tuple(filter(None, self.field.split("."))), allowed, self.at_least, self.at_most, rank
+        )
+
+
+class PriorityRules(BaseModel):
+    """The first rule that a record meets says its priority; `default` if it meets none (empty: the function's own)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rules: tuple[PriorityRule, ...]
+    default: str = ""
+
+    @field_validator("rules")
+    @classmethod
+    def _are_some(cls, rules: tuple[PriorityRule, ...]) -> tuple[PriorityRule, ...]:
+        if not 1 <= len(rules) <= MOST_RULES:
+            raise PydanticCustomError("rules", f"expected 1 to {MOST_RULES} rules, got {len(rules)}")
+        return rules
+
+    @field_validator("default")
+    @classmethod
+    def _is_a_level(cls, default: str) -> str:
+        return check_level(default)
+
+
+def check_level(level: str) -> str:
+    """The same level; none may be empty."""
+    try:
+        Priority.parse(level or 0)
+    except InvalidRequest as error:
+        raise PydanticCustomError("priority", "{reason}", {"reason": str(error)}) from None
+    return level
+
+
+def check_expiry(default: str) -> str:
+    """The same default of a deadline; it may be empty."""
+    if default and expiry_of(default) is None:
+        reason = f'default is {default!r}: expected how long after the record\'s time, such as "1h"'
+        raise PydanticCustomError("expires", "{reason}", {"reason": reason})
+    return default
+
+
+def _shape(value: Any) -> str:
+    """Which of the shapes below a value has, so that a mistake in it is named once."""
+    for name, model in (("rules", PriorityRules), ("field", FromField)):
+        if isinstance(value, model) or (isinstance(value, dict) and name in value):
+            return f"from_{name}"
+    return "from_header" if isinstance(value, dict | FromHeader) else "value"
+
+
+#: Where a priority comes from: a level, or each record.
+PriorityFrom = Annotated[
+    Annotated[str, Tag("value")]
+    | Annotated[FromHeader, Tag("from_header")]
+    | Annotated[FromField, Tag("from_field")]
+    | Annotated[PriorityRules, Tag("from_rules")],
+    Discriminator(_shape),
+]
+#: Where a deadline comes from: so long after each record's own time, or what the record says.
+ExpiresFrom = Annotated[
+    Annotated[Seconds, Tag("value")]
+    | Annotated[FromHeader, Tag("from_header")]
+    | Annotated[FromField, Tag("from_field")],
+    Discriminator(lambda value: "from_header" if _shape(value) == "from_rules" else _shape(value)),
+]
+#: What becomes of an item whose deadline passed.
+OnExpiry = Literal["settle", "dead_letter"]

@@ -1,0 +1,58 @@
+"""Until when held items may start: which of them are over now, and when the next one will be."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+
+class Deadlines:
+    """Of the held positions of one partition that expire.
+
+    Invariants: `_at` has every such position with its time; `_heap` has an entry for each of them, and at most as many
+    more that count no longer.
+    """
+
+    __slots__ = ("_at", "_heap")
+
+    def __init__(self) -> None:
+        self._at: dict[int, float] = {}
+        self._heap: list[tuple[float, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def keep(self, position: int, at: float) -> None:
+        """A position is held that expires at this wall clock second."""
+        if self._at.get(position) != at:
+            self._at[position] = at
+            heapq.heappush(self._heap, (at, position))
+            self._prune()
+
+    def forget(self, positions: Iterable[int]) -> None:
+        """These are held no longer."""
+        for position in positions:
+            self._at.pop(position, None)
+        self._prune()
+
+    def over(self, now: float, most: int) -> list[int]:
+        """Up to so many of those whose time has come, in the order of their times; they are forgotten."""
+        over: list[int] = []
+        while len(over) < most and self._heap and self._heap[0][0] <= now:
+            at, position = heapq.heappop(self._heap)
+            if self._at.get(position) == at:
+                del self._at[position]
+                over.append(position)
+        return over
+
+    @property
+    def next_time(self) -> float | None:
+        """When the next one is over; None: none will be."""
+        while self._heap and self._at.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def _prune(self) -> None:
+        if len(self._heap) > 2 * len(self._at) + 16:
+            self._heap = [(at, position) for position, at in self._at.items()]
+            heapq.heapify(self._heap)
