@@ -176,7 +176,8 @@ class Audit:
         story = self._journal.stories.get(id_)
         runs = story.executions if story is not None else []
         if buried:
-            if self._done(id_) and not any(run.how != "ok" for run in runs):
+            expired = bool(runs) and runs[0].n in self._journal.deadlines  # it may have been handed out again, too late
+            if self._done(id_) and not expired and not any(run.how != "ok" for run in runs):
                 self._journal.wrong(f"{id_} is a dead letter although it never failed")
         elif not self._done(id_):
             self._journal.wrong(f"lost: {id_} never succeeded ({', '.join(run.how for run in runs) or 'never ran'})")

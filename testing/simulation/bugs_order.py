@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ...scheduler.core import Core
 from ...scheduler.outages import Outages
 from ...scheduler.rules.adoption import Row
+from ...sdk.model.audit import Fate
 from ...tailers import due_pump as due_pump_
 from ...tailers import pump as pump_
 from ...tailers import stream_pump as stream_pump_
+from ...tailers.departures import Departures
+from ...tailers.expiring import Expiring
 from ...tailers.holding import Holding
 from ...tailers.inherited import Inherited
 from ...tailers.ordering import Ordering
 from ...tailers.rules import ledger as rules
+from ...tailers.rules.held import Held
 from ...tailers.rules.order import Order
 from ...tailers.rules.settlement import Family
 from .planting import Bug, bug, instead
@@ -25,8 +30,8 @@ from .planting import Bug, bug, instead
 def _two_items_of_a_key_are_out_at_once() -> Bug:
     real = Order.enter
 
-    def enter(self: Order, key: str, position: int, kind: Any) -> bool:
-        return real(self, f"{key}{position}", position, kind)
+    def enter(self: Order, key: str, position: int, *more: Any) -> bool:
+        return real(self, f"{key}{position}", position, *more)
 
     return instead(Order, "enter", enter)
 
@@ -44,6 +49,36 @@ def _a_line_loses_its_second_item() -> Bug:
         return [] if len(self._lines) == 1 and self.waiting == 1 else real(self, positions)
 
     return instead(Order, "over", over)
+
+
+# ---- priority and deadline
+
+
+@bug
+def _an_item_that_was_lifted_stays_in_its_old_place_too() -> Bug:
+    real = Held._leave
+
+    def leave(self: Held, position: int) -> None:
+        kind = self._where[position]
+        real(self, position)
+        self._waiting(kind).append(position)
+
+    return instead(Held, "_leave", leave)
+
+
+@bug
+def _what_expired_is_passed_without_its_letter() -> Bug:
+    return instead(Expiring, "end", lambda self, item, settlement: self._departures.end(item, Fate.EXPIRED))
+
+
+@bug
+def _a_parked_item_forgets_its_deadline() -> Bug:
+    real = Departures._to_park
+
+    def to_park(self: Departures, *arguments: Any) -> Any:
+        return replace(real(self, *arguments), expires_at=0.0)
+
+    return instead(Departures, "_to_park", to_park)
 
 
 # ---- adoption

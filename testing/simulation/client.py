@@ -42,7 +42,12 @@ class Client:
             new = NewItem(Kind(FUNCTION), payload, due=due, key=item.key, dedupe_key=f"n{item.n}")
             await self._until_heard(lambda: queue.submit([new]))
         else:
-            await self._until_heard(lambda: log.append(item.source, 0, [Record(payload, item.key)]))
+            headers = [("priority", item.priority)] if item.priority else []
+            headers += [("expires", f"{item.expires}s")] if item.expires else []
+            record = Record(payload, item.key, tuple(headers))
+            await self._until_heard(lambda: log.append(item.source, 0, [record]))
+            if item.expires:
+                host.journal.deadlines[item.n] = host.world.now + item.expires
         self.accepted.add(item.n)
         host.world.say(host.name, f"brought item {item.n} to {item.source}")
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...runtime.deadman import Deadman
+from ...runtime.engine import LATE
 from ...runtime.executors import ExecutorProcess
 from ...runtime.frames import Assign, Done, Frames, Quit, Ready, Release, Setup, StopItems, Timer, encode, row_of
 from ...runtime.rules import attempt
@@ -189,6 +190,10 @@ class Kernel:
     def _fill(self) -> None:
         while self.waiting and len(self.running) < self._slots:
             key, frame, index = self.waiting.popleft()
+            extra = frame.extras.get(index)
+            if extra is not None and 0 < extra[3] <= self.host.clock.wall():
+                self._done([], [row_of(key, LATE)])
+                continue
             n = json.loads(frame.payloads[index])["n"]
             id_ = frame.ids[index]
             story = self.journal.stories.get(id_)

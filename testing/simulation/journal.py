@@ -38,7 +38,8 @@ class Story:
 
 
 class Journal:
-    """The world's record. `begins` is told of each run, before it is known. `violations` are what must not be; `jumped`
+    """The world's record. `begins` is told of each run, before it is known. `deadlines` are true times by item, after
+    which it may not start, if all wall clocks agree. `violations` are what must not be; `jumped`
     sums the jumps of wall clocks: so much may a due time mean another moment to one host than to the other."""
 
     def __init__(self, world: World) -> None:
@@ -46,6 +47,7 @@ class Journal:
         self.stories: dict[str, Story] = {}
         self.violations: list[str] = []
         self.jumped = 0.0
+        self.deadlines: dict[int, float] = {}
         self.live: dict[str, Execution] = {}
         self.begins: Callable[[Execution], None] = lambda run: None
         self.broken_until = 0.0  # true time until which every function fails
@@ -72,6 +74,8 @@ class Journal:
         allowed = story.not_before - self.jumped
         if now < allowed - ROUNDING:
             self.wrong(f"early: {id} starts {allowed - now:.3f} s before its time")
+        if now > self.deadlines.get(n, now) + self.jumped + ROUNDING:
+            self.wrong(f"late: {id} starts {now - self.deadlines[n]:.3f} s after its deadline")
         self.begins(run)
         story.fence = max(story.fence, fence)
         story.executions.append(run)

@@ -44,6 +44,8 @@ DELAYS = (2.0, 7.0)
 ATTEMPTS = 5
 #: The one function, and the stream that the log's tailer reads. The queue's tailer is named as assembly/node names it.
 FUNCTION, STREAM, QUEUE = "work", "orders", "queue"
+#: How far the stream's tailer looks for what is urgent, items: less than a story has.
+LOOK_AHEAD = 8
 #: Seconds that a process gets to drain.
 GRACE = 10.0
 
@@ -138,7 +140,7 @@ def _store_server(stores: EmbeddedStores) -> Part:
 
 
 def _tailers(plan: Plan, stores: EmbeddedStores | RemoteStores, scheduler: str, parking: Parking) -> Tailers:
-    tailers = here().tailers = Tailers(tailer_configs(plan.order), _environment(stores), scheduler, parking, SIZES)
+    tailers = here().tailers = Tailers(tailer_configs(plan), _environment(stores), scheduler, parking, SIZES)
     return tailers
 
 
@@ -176,10 +178,15 @@ class SeparateTailers(Group):
         await self._client.close()
 
 
-def tailer_configs(order: str) -> list[TailerConfig]:
+def tailer_configs(plan: Plan) -> list[TailerConfig]:
     """A tailer of the queue and one of the stream."""
     log = {"kind": "log", "stream": STREAM}
-    stream = {"name": STREAM, "source": log, "function": FUNCTION, "key": {"record": True}, "order": order}
+    stream: dict[str, Any] = {"name": STREAM, "source": log, "function": FUNCTION, "key": {"record": True}}
+    stream["order"] = plan.order
+    if plan.urgent:
+        urgency = {"header": "priority", "default": "eventual"}
+        stream |= {"priority": urgency, "look_ahead": LOOK_AHEAD}
+        stream |= {"expires": {"header": "expires"}, "on_expiry": "dead_letter"}
     return [
         TailerConfig.model_validate({"name": QUEUE, "source": {"kind": "queue"}, "results": True}),
         TailerConfig.model_validate(stream),

@@ -27,7 +27,8 @@ OK = Deed("ok")
 @dataclass(frozen=True, slots=True)
 class Item:
     """A workload: submitted `at` true seconds to `source` (`queue`, or a stream by name). Execution i does
-    `deeds[i]`, those after the last one succeed. `delay`: a queue's item is due so much after it was submitted."""
+    `deeds[i]`, those after the last one succeed. `delay`: a queue's item is due so much after it was submitted. A
+    stream's item may have a priority, and may not start `expires` seconds after it was appended (0: it always may)."""
 
     n: int
     source: str
@@ -35,6 +36,8 @@ class Item:
     deeds: tuple[Deed, ...] = ()
     delay: float = 0.0
     key: str = ""
+    priority: str = ""
+    expires: float = 0.0
 
     def deed(self, execution: int) -> Deed:
         """What its execution number `execution` (from 0) does."""
@@ -86,6 +89,7 @@ class Plan:
     apart   the stores, the delay service and so many `tailers`, each with all sources, are processes of their own, and
             tailer number i pushes to scheduler number i; else they are one node
     order   of the stream's tailer: none, key or partition
+    urgent  the stream's items have their own priorities and deadlines; what expired becomes a dead letter
     rates   seconds that a machine's clock counts in a true one
     """
 
@@ -99,6 +103,7 @@ class Plan:
     executors: int = 1
     slots: int = 4
     order: str = "none"
+    urgent: bool = False
     rates: dict[str, float] = field(default_factory=dict)
     calm: float = 60.0
     patience: float = 300.0

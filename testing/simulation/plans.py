@@ -19,6 +19,8 @@ PATIENCE = 300.0
 #: The shares of worlds whose stream is in order, and in which an operator pauses the function; of the stream's items
 #: that wait for several rungs of the ladder.
 ORDERED, PAUSED, LONG_WAIT = 0.25, 0.15, 0.03
+#: The share of worlds whose stream's items have priorities of their own, and of those items which expire.
+URGENT, EXPIRING = 0.25, 0.3
 #: How much a clock may drift.
 RHO = 0.01
 #: How far the wall clock of the stores may jump ahead, seconds: beyond every lease; and back, and that of any other
@@ -45,11 +47,15 @@ def plan_of(seed: int) -> Plan:
     order = more.choice(("key", "key", "partition")) if more.random() < ORDERED else "none"
     if more.random() < PAUSED:
         faults.append(Fault(more.uniform(1.0, STRIKE), "pause", seconds=_log_uniform(more, 1.0, 40.0)))
+    with_more = [_with_more(more, item, order) for item in items]
+    urgency = Random(f"urgency of {seed}")
+    urgent = order != "partition" and urgency.random() < URGENT
     return Plan(
         seed=seed,
-        items=tuple(_with_more(more, item, order) for item in items),
+        items=tuple(_urgent(urgency, item) if urgent else item for item in with_more),
         faults=tuple(_seen(faults, names[0])),
         order=order,
+        urgent=urgent,
         patience=PATIENCE if order == "none" else 3 * PATIENCE,
         apart=apart,
         schedulers=schedulers,
@@ -70,6 +76,15 @@ def _with_more(random: Random, item: Item, order: str) -> Item:
     if order == "none" and random.random() < LONG_WAIT:
         item = replace(item, deeds=(Deed("later", 0.1, random.uniform(35.0, 130.0)), *item.deeds))
     return item
+
+
+def _urgent(random: Random, item: Item) -> Item:
+    """The same item of the stream with a priority, and perhaps a deadline."""
+    if item.source != STREAM:
+        return item
+    priority = random.choice(("interactive", "user_visible", "eventual", "reporting"))
+    expires = round(_log_uniform(random, 1.0, 60.0), 3) if random.random() < EXPIRING else 0.0
+    return replace(item, priority=priority, expires=expires)
 
 
 def _seen(faults: list[Fault], stores: str) -> list[Fault]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .plan import Deed, Fault, Item, Plan
 from .scenarios import both, ordered, plan_of_faults
 
@@ -22,6 +24,27 @@ KEYED = plan_of_faults(
     [],
     order="key",
     slots=16,
+)
+
+#: A backlog of three keys, and then something urgent of each while one item runs at a time.
+URGENT = plan_of_faults(
+    [_keyed(n, 1.0, "abc"[n % 3], (Deed("ok", 0.3),)) for n in range(90)]
+    + [replace(_keyed(90 + n, 3.0, "cba"[n], ()), priority="interactive") for n in range(3)],
+    [],
+    order="key",
+    urgent=True,
+    slots=1,
+)
+
+#: Items that expire while an operator pauses the function, and while they wait to be tried again.
+EXPIRING = plan_of_faults(
+    [
+        *(replace(ordered(n, 1.0 + n / 5, (Deed("ok", 0.1),)), expires=4.0) for n in range(10)),
+        *(replace(ordered(n, 14.0, (Deed("raise", 0.1), Deed("ok", 0.1))), expires=1.5) for n in range(10, 13)),
+    ],
+    [Fault(2.0, "pause", seconds=10.0)],
+    urgent=True,
+    patience=60.0,
 )
 
 #: An item of a key is adopted, and fails.
@@ -102,6 +125,9 @@ SCENARIOS: dict[str, list[Plan]] = {
     "two items of a key are out at once": [KEYED],
     "in order what failed is parked": [KEYED],
     "a line loses its second item": [ADOPTED_FAILS],
+    "an item that was lifted stays in its old place too": [URGENT],
+    "what expired is passed without its letter": [EXPIRING],
+    "a parked item forgets its deadline": [EXPIRING],
     "what was adopted is in no order": [ADOPTED_FAILS],
     "heads do not wait until what was adopted is read": [ADOPTED_BEHIND],
     "what was adopted behind another goes on": [ADOPTED_BEHIND],
