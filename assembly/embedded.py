@@ -1,6 +1,7 @@
 """The embedded stores: four SQLite files in one data directory, opened together by the one process that owns them.
 
-The delay service's streams may be on a server instead of in a file (`delay_log` in stores.yaml).
+The delay service's streams may be on a server instead of in a file (`delay_log` in stores.yaml), and its items may wait
+in a queue of its own (`delay_queue`).
 """
 
 from __future__ import annotations
@@ -36,6 +37,11 @@ from ..stores.sqlite import SqliteFile
 SWEEP_PERIOD = 5.0
 #: The files that know what was handed out.
 STAMPED = ("queue.db", "state.db")
+
+#: The queue in which the delay service's items wait. The delay service bounds it (delay.yaml); what has moved on is
+#: forgotten at once.
+WAITING_FILE = "waiting.db"
+WAITING_BOUNDS = {"max_waiting": 1 << 40, "max_payload": 12 << 20, "retention": 0.0, "keep_ended": 0}
 
 _LOG = logging.getLogger("tailrace.stores")
 
@@ -84,6 +90,12 @@ class EmbeddedStores:
             self._delay_file = file(path / "delay.db", log.SCHEMA, name="delay", synchronous=sync)
             delay_log = log.SqliteLog(self._delay_file, clock)
         self.delay_log: OpenLog = delay_log
+        self.delay_queue: queue.SqliteQueue | None = None
+        self._waiting_file: SqliteFile | None = None
+        # A queue that is not configured any more is emptied all the same.
+        if config.delay_queue != "none" or (path / WAITING_FILE).exists():
+            self._waiting_file = file(path / WAITING_FILE, queue.SCHEMA, name="waiting", synchronous=sync)
+            self.delay_queue = queue.SqliteQueue(self._waiting_file, config.model_copy(update=WAITING_BOUNDS), clock)
         self.checkpoints = checkpoints.SqliteCheckpoints(self._state_file)
         self.control = control.SqliteControl(self._state_file, clock)
         self.dead_letters = dead_letters.SqliteDeadLetters(self._state_file)
@@ -110,8 +122,9 @@ class EmbeddedStores:
         self._quiet_until = self._stay_quiet(moved) if moved else -math.inf
         self._opened = True
         self._stamp_opened()
-        for store in (self.queue, self.log, self.delay_log):
-            await store.open()
+        for store in (self.queue, self.log, self.delay_log, self.delay_queue):
+            if store is not None:
+                await store.open()
         self._sweeper = asyncio.create_task(self._sweep(), name="sweep-stores")
 
     def _stay_quiet(self, moved: list[str]) -> float:
@@ -132,7 +145,8 @@ class EmbeddedStores:
 
     def engines(self) -> dict[str, object]:
         """The stores that other processes may use, by name."""
-        return {
+        waiting = {} if self.delay_queue is None else {"delay_queue": self.delay_queue}
+        return waiting | {
             "queue": self.queue,
             "log": self.log,
             "delay_log": self.delay_log,
@@ -148,15 +162,16 @@ class EmbeddedStores:
         }
 
     def _files(self) -> list[SqliteFile]:
-        files = (self._queue_file, self._log_file, self._delay_file, self._state_file)
+        files = (self._queue_file, self._log_file, self._delay_file, self._waiting_file, self._state_file)
         return [file for file in files if file is not None]
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_PERIOD)
             self._stamp_opened()
-            while await self.queue.sweep():  # noqa: ASYNC110 - a pause between bounded steps, no event
-                await asyncio.sleep(0.05)
+            for each in (self.queue, self.delay_queue):
+                while each is not None and await each.sweep():  # noqa: ASYNC110 - a pause between steps, no event
+                    await asyncio.sleep(0.05)
             await self.log.sweep()
 
     async def drain(self, timeout: float) -> None:

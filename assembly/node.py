@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..delay_service.config import DelayConfig
-from ..delay_service.mover import Mover
 from ..delay_service.service import DelayServer, DelayService
 from ..gateway.config import GatewayConfig
 from ..gateway.quotas import QuotasConfig
@@ -21,6 +20,7 @@ from ..stores.server import StoreServer
 from ..tailers.config import TailerConfig
 from ..tailers.registry import Environment
 from ..tailers.supervisor import Tailers
+from .delaying import movers
 from .embedded import EmbeddedStores
 from .settings import ConfigDirectory, merged
 
@@ -54,7 +54,8 @@ class Node:
         quota_file = directory.quotas()
         quotas = [] if quota_file is None else load(quota_file, QuotasConfig).quotas()
         stores = self._stores = EmbeddedStores(data, stores_config, sizes=directory.lease_sizes(heartbeat))
-        self._delay = DelayService(stores.delay_log, delay_config)
+        waits_in = None if stores_config.delay_queue == "none" else stores.delay_queue
+        self._delay = DelayService(stores.delay_log, delay_config, queue=waits_in)
         self._tailers = Tailers(
             configs,
             Environment(
@@ -94,7 +95,7 @@ class Node:
         self._parts = Group(
             [
                 stores,
-                Mover(stores.delay_log, stores.checkpoints, stores.ownership, delay_config),
+                *movers(stores, stores.delay_queue, delay_config),
                 self._delay_server,
                 self._store_server,
                 self._gateway,

@@ -10,7 +10,6 @@ from pathlib import Path
 import grpc
 
 from ..delay_service.config import DelayConfig
-from ..delay_service.mover import Mover
 from ..delay_service.service import DelayServer, DelayService
 from ..gateway.config import GatewayConfig
 from ..gateway.quotas import QuotasConfig
@@ -39,19 +38,22 @@ from ..stores.server import StoreServer
 from ..tailers.config import TailerConfig
 from ..tailers.registry import Environment
 from ..tailers.supervisor import Tailers
+from .delaying import movers
 from .embedded import EmbeddedStores
 from .settings import ConfigDirectory, merged
 
 
 class RemoteStores:
     """Clients of every store served at an address; the delay service's streams may be on a server of their own
-    (`delay_log` in stores.yaml). A Part."""
+    (`delay_log` in stores.yaml), and it may have a queue (`delay_queue`). A Part."""
 
     def __init__(self, address: str, config: StoresConfig | None = None) -> None:
         self.queue = RemoteQueue(address)
         self.log = RemoteLog(address)
         self._apart = None if config is None else chosen_log(config.delay_log)
         self.delay_log = self._apart or RemoteLog(address, "delay_log")
+        has_queue = config is not None and config.delay_queue != "none"
+        self.delay_queue = RemoteQueue(address, "delay_queue") if has_queue else None
         self.checkpoints = RemoteCheckpoints(address)
         self.dead_letters = RemoteDeadLetters(address)
         self.drops = RemoteDrops(address)
@@ -122,8 +124,8 @@ class SeparateDelay(Group):
     def __init__(self, store: str, directory: ConfigDirectory, listen: str | None) -> None:
         config = merged(directory.read("delay.yaml", DelayConfig), listen=listen)
         stores = RemoteStores(store, directory.read("stores.yaml", StoresConfig))
-        self._server = DelayServer(DelayService(stores.delay_log, config), config)
-        super().__init__([stores, Mover(stores.delay_log, stores.checkpoints, stores.ownership, config), self._server])
+        self._server = DelayServer(DelayService(stores.delay_log, config, queue=stores.delay_queue), config)
+        super().__init__([stores, *movers(stores, stores.delay_queue, config), self._server])
 
     @property
     def address(self) -> str:

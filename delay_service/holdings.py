@@ -1,16 +1,22 @@
-"""How much the delay service holds: items by stream exactly, payload bytes about.
+"""How much the delay service holds: items by stream, payload bytes about.
 
-Items are counted by the bounds of the streams, which whoever consumes them moves. Bytes are items times the mean
-payload of the stream: of what was appended here since the start, or of the first batch found in it.
+Records are counted by the bounds of the streams, which whoever consumes them moves. Where a record is an item that is
+exact; where it may be a parcel of items, items are records times their mean. Bytes are items times the mean payload of
+the stream: of what was appended here since the start, or of the first batch found in it. A queue counts its own items.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..sdk.clock import Clock
 from ..sdk.model.parked import due_function
 from ..stores.log.log import Log, Record
+from ..stores.queue.lifecycle import LEASED, WAITING
+from ..stores.queue.queue import Queue
+from .parcels import items_in
+from .queue_mover import QUEUE
 from .records import rung_wait
 
 #: For so many seconds the counts are taken as they are, and only what is parked here is added.
@@ -20,14 +26,23 @@ SAMPLE_ITEMS = 256
 SAMPLE_BYTES = 1 << 20
 
 
-class Holdings:
-    """The depth of every rung and due stream in `log`."""
+class Seen(NamedTuple):
+    """What a stream's means are of."""
 
-    def __init__(self, log: Log, clock: Clock) -> None:
+    records: int = 0
+    items: int = 0
+    bytes: int = 0
+
+
+class Holdings:
+    """The depth of every rung and due stream in `log`, and of `queue`."""
+
+    def __init__(self, log: Log, clock: Clock, queue: Queue | None = None) -> None:
         self._log = log
+        self._queue = queue
         self._clock = clock
         self._items: dict[str, int] = {}
-        self._seen: dict[str, tuple[int, int]] = {}  # stream: items and payload bytes that the mean is of
+        self._seen: dict[str, Seen] = {}
         self._looked = float("-inf")
 
     async def look(self) -> None:
@@ -39,6 +54,9 @@ class Holdings:
         for stream in await self._log.streams():
             if due_function(stream) is not None or rung_wait(stream) is not None:
                 items[stream] = await self._depth(stream)
+        if self._queue is not None:
+            counts = await self._queue.counts()
+            items[QUEUE] = sum(counts.get(state.label, 0) for state in LEASED | WAITING)
         self._items = items
 
     async def _depth(self, stream: str) -> int:
@@ -47,14 +65,17 @@ class Holdings:
         if depth and stream not in self._seen:
             partition = max(bounds, key=lambda number: bounds[number].end - bounds[number].start)
             found = await self._log.read(stream, partition, bounds[partition].start, SAMPLE_ITEMS, SAMPLE_BYTES)
-            self._seen[stream] = (len(found.payloads), sum(map(len, found.payloads)))
-        return depth
+            size = sum(map(len, found.payloads))
+            self._seen[stream] = Seen(len(found.payloads), sum(map(items_in, found.headers)), size)
+        seen = self._seen.get(stream, Seen())
+        return depth if seen.items == seen.records else round(depth * seen.items / seen.records)
 
-    def added(self, stream: str, records: Sequence[Record]) -> None:
-        """Notes an append."""
-        items, size = self._seen.get(stream, (0, 0))
-        self._seen[stream] = (items + len(records), size + sum(len(record.payload) for record in records))
-        self._items[stream] = self._items.get(stream, 0) + len(records)
+    def added(self, stream: str, items: Sequence[Record], records: int) -> None:
+        """Notes an append of these items, in so many records."""
+        seen = self._seen.get(stream, Seen())
+        size = sum(len(item.payload) for item in items)
+        self._seen[stream] = Seen(seen.records + records, seen.items + len(items), seen.bytes + size)
+        self._items[stream] = self._items.get(stream, 0) + len(items)
 
     def by_stream(self) -> dict[str, int]:
         """Items by stream, as last counted."""
@@ -70,6 +91,6 @@ class Holdings:
         """Payload bytes in all, about."""
         total = 0.0
         for stream, depth in self._items.items():
-            items, size = self._seen.get(stream, (0, 0))
-            total += depth * size / items if items else 0.0
+            seen = self._seen.get(stream, Seen())
+            total += depth * seen.bytes / seen.items if seen.items else 0.0
         return int(total)

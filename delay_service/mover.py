@@ -2,7 +2,8 @@
 
 The order of a move is append, commit, trim: an item is durable where it goes before its rung's checkpoint passes it. A
 crash between append and commit repeats the move, so a copy is possible then (never a loss); the commit follows at once,
-for each batch, to keep that window small. The ledger of failed items removes copies.
+for each batch, to keep that window small. The ledger of failed items removes copies. A trim says nothing that the
+checkpoint does not say, so it comes seldom: while much moves, after many batches; else when nothing is left to move.
 
 A rung costs nothing while nothing happens: it sleeps until its head's time, or until something is appended to it.
 """
@@ -14,12 +15,13 @@ import logging
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.errors import StaleFence, Unavailable
-from ..sdk.model.parked import due_stream
+from ..sdk.model.parked import Ticket, due_stream, ticket_of
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark
 from ..stores.log.log import Log, Record, Records
 from ..stores.ownership.ownership import Ownership
 from .config import DelayConfig
-from .records import UNREADABLE, Ticket, rung_stream, rung_wait, ticket_of
+from .parcels import packed, unpacked
+from .records import UNREADABLE, rung_stream, rung_wait
 from .rules.head import Head
 from .rules.ladder import Ladder
 
@@ -32,6 +34,10 @@ LEASE = 1.0
 #: a commit here and one in each stream that gets something.
 TOGETHER = 0.25
 LONGEST_TOGETHER = 0.25
+#: A trim while more moves: after so many items, or a share of what may be held at once, since what is not trimmed is
+#: still counted as held.
+TRIM_ITEMS = 16_384
+TRIM_SHARE = 1 / 16
 #: Longest wait for an append to an empty rung, seconds (it is woken by the append itself).
 LONGEST_WAIT = 3600.0
 #: Pauses after a failure of the log, seconds: the first, and the cap it doubles to.
@@ -42,7 +48,8 @@ _LOG = logging.getLogger("tailrace.delay")
 
 
 class Rung:
-    """One rung's position and head. Invariant: everything below `position` is durable further on."""
+    """One rung's position and head. Invariant: everything below `position` is durable further on, and nothing above it
+    is trimmed: `trimmed` ≤ `position`."""
 
     def __init__(
         self, stream: str, wait: float, position: int, log: Log, config: DelayConfig, ladder: Ladder, clock: Clock
@@ -50,6 +57,9 @@ class Rung:
         self.stream = stream
         self.wait = wait
         self.position = position
+        self.trimmed = position
+        self._trim_items = max(1, min(TRIM_ITEMS, int(config.max_items * TRIM_SHARE)))
+        self._ahead: tuple[int, Records] | None = None  # read while a batch was appended: from where, and what
         self._log = log
         self._config = config
         self._ladder = ladder
@@ -62,24 +72,47 @@ class Rung:
     async def move(self) -> tuple[int, float | None]:
         """Appends what has waited its time to where it goes next. Returns the position to commit, and how long until
         the next head may move (0: look again at once; None: the rung is empty)."""
-        found = await self._log.read(self.stream, 0, self.position, self._config.batch_items, self._config.batch_bytes)
+        ahead, self._ahead = self._ahead, None
+        found = ahead[1] if ahead is not None and ahead[0] == self.position else await self._read(self.position)
         if not found.positions:
             return self.position, None
-        tickets = [ticket_of(headers) for headers in found.headers]
-        releases = [
-            entered if ticket is None else self._release(entered, 0, ticket.due)
-            for entered, ticket in zip(found.times, tickets, strict=True)
-        ]
+        inside = [unpacked(Record(*each)) for each in zip(found.payloads, found.keys, found.headers, strict=True)]
+        tickets = [[ticket_of(item.headers) for item in items] for items in inside]
+        releases = list(map(self._released, found.times, tickets))
         wall = self._clock.wall()
         count, sleep = self._head.ready(found.positions, found.times, releases, wall, self._clock.monotonic())
         if not count:
             return self.position, sleep
         grouped: dict[str, list[Record]] = {}
-        for index in range(count):
-            stream = self._next(tickets[index], wall)
-            grouped.setdefault(stream, []).append(_record(found, index))
-        await asyncio.gather(*[self._log.append(stream, 0, records) for stream, records in grouped.items()])
-        return found.positions[count - 1] + 1, sleep
+        for items, their in zip(inside[:count], tickets, strict=False):
+            for item, ticket in zip(items, their, strict=True):
+                grouped.setdefault(self._next(ticket, wall), []).append(item)
+        position = found.positions[count - 1] + 1
+        if count == len(found.positions):
+            _, more = await asyncio.gather(self._append_all(grouped), self._read(position))
+            self._ahead = (position, more) if more.positions else None
+        else:
+            await self._append_all(grouped)
+        return position, sleep
+
+    def _released(self, entered: float, tickets: list[Ticket | None]) -> float:
+        """When a record may leave: what travels together waits for its last, which is a GRAIN at most."""
+        return max(entered if each is None else self._release(entered, 0, each.due) for each in tickets)
+
+    async def _append_all(self, grouped: dict[str, list[Record]]) -> None:
+        await asyncio.gather(*(self._append(stream, items) for stream, items in grouped.items()))
+
+    async def _append(self, stream: str, items: list[Record]) -> None:
+        parcels = not self._log.batches and rung_wait(stream) is not None
+        await self._log.append(stream, 0, packed(stream, items) if parcels else items)
+
+    async def _read(self, position: int) -> Records:
+        return await self._log.read(self.stream, 0, position, self._config.batch_items, self._config.batch_bytes)
+
+    def to_trim(self, sleep: float | None) -> bool:
+        """Whether it is time to, when `move` said `sleep`."""
+        behind = self.position - self.trimmed
+        return behind > 0 and (sleep != 0.0 or behind >= self._trim_items)
 
     def _next(self, ticket: Ticket | None, wall: float) -> str:
         if ticket is None:
@@ -87,10 +120,6 @@ class Rung:
             return UNREADABLE
         rung = self._ladder.next_rung(ticket.due, ticket.latest, wall)
         return due_stream(ticket.function) if rung is None else self._streams[rung]
-
-
-def _record(found: Records, index: int) -> Record:
-    return Record(found.payloads[index], found.keys[index], found.headers[index])
 
 
 class Mover:
@@ -184,7 +213,9 @@ class Mover:
         if position > rung.position:
             await self._checkpoints.commit(SOURCE, self._epoch, {rung.stream: Mark(position)})
             rung.position = position
-            await self._log.trim(rung.stream, 0, position)
+        if rung.to_trim(sleep):
+            await self._log.trim(rung.stream, 0, rung.position)
+            rung.trimmed = rung.position
         return sleep
 
     async def _run(self, rung: Rung) -> None:

@@ -20,8 +20,11 @@ from ..sdk.wire.channel import serve
 from ..sdk.wire.delay import Depth
 from ..sdk.wire.health import Health
 from ..stores.log.log import Log, Record
+from ..stores.queue.queue import Queue
 from .config import DelayConfig
 from .holdings import Holdings
+from .parcels import packed
+from .queue_mover import QUEUE, waiting
 from .records import record_of, rung_stream, rung_wait
 
 #: How far the clock of whoever parks may be ahead of ours before a delay of exactly `max_delay` is refused, seconds.
@@ -33,15 +36,17 @@ GRACE = 0.5
 
 
 class DelayService:
-    """Parks items in the streams of `log`. Needs no start; the Mover carries the items on."""
+    """Parks items in the rungs of `log`; with a `queue`, in that, each with its due time. What is due already goes to
+    its due stream in `log`. Needs no start; the Mover, or the QueueMover, carries the items on."""
 
-    def __init__(self, log: Log, config: DelayConfig, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, log: Log, config: DelayConfig, clock: Clock = SYSTEM_CLOCK, queue: Queue | None = None) -> None:
         self._log = log
+        self._queue = queue
         self._config = config
         self._clock = clock
         self._ladder = config.ladder()
         self._streams = [rung_stream(wait) for wait in config.rungs]
-        self._holdings = Holdings(log, clock)
+        self._holdings = Holdings(log, clock, queue)
         self._parking_items = 0  # being appended: counted so that parks at once cannot pass the bound together
         self._parking_bytes = 0
 
@@ -95,26 +100,37 @@ class DelayService:
         for item in items:
             latest = self._ladder.latest(item.due, now)
             rung = self._ladder.next_rung(item.due, latest, now)
-            stream = due_stream(item.kind.function) if rung is None else self._streams[rung]
+            if rung is None:
+                stream = due_stream(item.kind.function)
+            else:
+                stream = QUEUE if self._queue is not None else self._streams[rung]
             grouped.setdefault(stream, []).append(record_of(item, latest))
         return grouped
 
     async def _append(self, grouped: dict[str, list[Record]]) -> None:
         # At once, so that they share a commit. All are awaited before any failure is told.
-        streams = list(grouped)
-        appends = [self._log.append(stream, 0, grouped[stream]) for stream in streams]
-        answers = await asyncio.gather(*appends, return_exceptions=True)
-        for stream, answer in zip(streams, answers, strict=True):
-            if not isinstance(answer, BaseException):
-                self._holdings.added(stream, grouped[stream])
+        answers = await asyncio.gather(
+            *(self._put(stream, items) for stream, items in grouped.items()), return_exceptions=True
+        )
         for answer in answers:
             if isinstance(answer, BaseException):
                 raise answer
 
+    async def _put(self, stream: str, items: list[Record]) -> None:
+        records = items
+        if stream == QUEUE:
+            assert self._queue is not None
+            await self._queue.submit([waiting(item) for item in items])
+        else:
+            if not self._log.batches and rung_wait(stream) is not None:
+                records = packed(stream, items)
+            await self._log.append(stream, 0, records)
+        self._holdings.added(stream, items, len(records))
+
     async def depth(self) -> list[Depth]:
         """The depth of every rung and due stream."""
         await self._holdings.look()
-        found = dict.fromkeys(self._streams, 0) | self._holdings.by_stream()
+        found = dict.fromkeys(self._streams if self._queue is None else (), 0) | self._holdings.by_stream()
         depths = [Depth(stream, rung_wait(stream) or 0.0, items) for stream, items in found.items()]
         # Rungs by their wait, then the due streams.
         return sorted(depths, key=lambda depth: (depth.wait == 0, depth.wait, depth.stream))

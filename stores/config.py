@@ -28,7 +28,12 @@ class StoresConfig(BaseModel):
     log_retention: Seconds = Field(7 * 86_400.0, description="how long records of a log are kept")
     delay_log: dict[str, Any] = Field(
         {"engine": EMBEDDED},
-        description="where the delay service's items rest: `engine` (sqlite, redis) and that engine's own options",
+        description="where the delay service's items rest: `engine` (sqlite, redis, kafka) and its own options",
+    )
+    delay_queue: Literal["none", "sqlite"] = Field(
+        "none",
+        description="a queue for the delay service's items to wait in, each with its due time, instead of the ladder's "
+        "streams: none, or sqlite (a file of the node); what is due goes through `delay_log` all the same",
     )
     low_share: float = Field(0.05, ge=0, le=0.5, description="share of each lease that lower priorities are sure of")
 

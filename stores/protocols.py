@@ -20,6 +20,7 @@ PROTOCOLS: dict[str, type[Any]] = {
     "queue": Queue,
     "log": Log,
     "delay_log": Log,
+    "delay_queue": Queue,
     "checkpoints": Checkpoints,
     "dead_letters": DeadLetters,
     "drops": Drops,

@@ -22,7 +22,7 @@ from .segments.segments import Segments
 
 
 class RemoteQueue(StoreClient):
-    """A Queue behind a store server at `address` (host:port)."""
+    """A Queue behind a store server at `address` (host:port); `store` is `queue` or `delay_queue`."""
 
     def __init__(self, address: str, store: str = "queue") -> None:
         super().__init__(address, store)
@@ -40,7 +40,9 @@ class RemoteQueue(StoreClient):
 
 
 class RemoteLog(StoreClient):
-    """A Log likewise; `store` is `log` or `delay_log`."""
+    """A Log likewise; `store` is `log` or `delay_log`. Those that are served are the embedded ones, which batch."""
+
+    batches = True
 
     def __init__(self, address: str, store: str = "log") -> None:
         super().__init__(address, store)

@@ -38,6 +38,8 @@ class KafkaLog:
     `open` does nothing but check that the client library is there; the cluster is reached when it is needed first.
     """
 
+    batches = False
+
     def __init__(
         self,
         options: KafkaOptions,
@@ -94,8 +96,7 @@ class KafkaLog:
             await self.create(stream, partition + 1)
         if not records:
             return (await self.bounds(stream))[partition].end
-        for record in records:
-            _check(stream, record)
+        _check(stream, records)
         now = round(self._clock.wall() * 1000)
         first = await self._appends.ask(Append((topic, partition), records, now))
         self._watch.saw(stream, partition, first + len(records))
@@ -147,7 +148,7 @@ class KafkaLog:
         if 0 <= partition < await self._count(stream, partition + 1):
             place = (topic_of(self._prefix, stream), partition)
             await self._looking.call(lambda looker: looker.trim(place, before))
-            await self._reading.call(lambda reader: reader.forget(place))
+            await self._reading.call(lambda reader: reader.trimmed(place, before))
 
     async def streams(self) -> list[str]:
         topics = await self._looking.call(lambda looker: looker.topics())
@@ -177,9 +178,12 @@ class KafkaLog:
         return unavailable(self._where + (f" ({more})" if more else ""), error)
 
 
-def _check(stream: str, record: Record) -> None:
-    size = len(record.payload) + len(record.key) + sum(len(name) + len(value) for name, value in record.headers)
-    if size > MAX_RECORD:
+def _check(stream: str, records: Sequence[Record]) -> None:
+    sizes = (
+        len(payload) + len(key) + sum([len(name) + len(value) for name, value in headers])
+        for payload, key, headers in records
+    )
+    if (size := max(sizes)) > MAX_RECORD:
         raise InvalidPayload(
             f"stream {stream!r}: a record has {size} bytes, at most {MAX_RECORD} are allowed; store it elsewhere and "
             "append a reference"

@@ -53,8 +53,8 @@ class Reader(Protocol):
     def read(self, fetches: Sequence[Fetch]) -> list[Records | BaseException]:
         """What each asked for; empty where there is nothing yet. One of a partition at a time."""
 
-    def forget(self, place: Place) -> None:
-        """What was fetched ahead of a partition, and what is known of it: it was trimmed."""
+    def trimmed(self, place: Place, before: int) -> None:
+        """A partition was trimmed: what was fetched ahead from below `before` is not to be told any more."""
 
     def close(self) -> None: ...
 

@@ -227,9 +227,10 @@ class ConfluentReader:
         self._consumer.assign([TopicPartition(*place, at) for place, at in positions.items()])
         self._next = dict(positions)
 
-    def forget(self, place: Place) -> None:
-        self._ends.pop(place, None)
-        self._next = {}  # whatever is assigned is assigned anew
+    def trimmed(self, place: Place, before: int) -> None:
+        if self._next.get(place, before) < before:
+            self._ends.pop(place, None)
+            self._next = {}  # whatever is assigned is assigned anew
 
     def close(self) -> None:
         self._looker.close()

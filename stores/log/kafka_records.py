@@ -22,6 +22,9 @@ def headers_of(headers: Iterable[tuple[str, bytes | None]] | None, cache: dict[t
     if not headers:
         return ()
     key = tuple(headers)
+    if len(key) == 1:  # the item's own, and of its own: see sdk.model.parked
+        ((name, value),) = key
+        return ((_plain(name), text_of(value)),)
     found = cache.get(key)
     if found is None:
         found = cache[key] = tuple((_plain(name), text_of(value)) for name, value in key)

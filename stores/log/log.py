@@ -36,7 +36,13 @@ class Bounds(NamedTuple):
 
 
 class Log(Protocol):
-    """Streams of records. A stream is made by its first append or by `create`."""
+    """Streams of records. A stream is made by its first append or by `create`.
+
+    `batches` says that the records of one append are stored as one entry, so that small ones cost next to nothing; else
+    each costs an entry of its own, and whoever has many that travel together had better pack them.
+    """
+
+    batches: bool
 
     async def create(self, stream: str, partitions: int) -> None:
         """Makes a stream, or raises its number of partitions; harmless when it has as many."""

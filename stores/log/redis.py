@@ -44,6 +44,8 @@ class RedisLog:
     profile  what the server promises of a write that it answered; empty until it was asked
     """
 
+    batches = True
+
     def __init__(
         self,
         options: RedisLogOptions,

@@ -65,6 +65,8 @@ class SqliteLog:
     `retention` (seconds) is how long records are kept; None: until they are trimmed.
     """
 
+    batches = True
+
     def __init__(self, file: SqliteFile, clock: Clock = SYSTEM_CLOCK, *, retention: float | None = None) -> None:
         self._file = file
         self._retention = retention

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ...sdk.model.audit import HELD, IN_FLIGHT
 from ...sdk.model.claim import State
-from ...sdk.model.parked import due_function
+from ...sdk.model.parked import due_function, parked_from
 from ...stores.log.batch import decode as decode_batch
 from ...tailers.rules.frontier import decode as decode_ahead
 from ...tailers.supervisor import DUE
@@ -19,7 +19,6 @@ from .sqlite_disk import Disk
 
 #: Streams of the delay service and what is due, by the beginning of their names.
 _RUNGS = "delay."
-_ID = "tailrace-id"
 #: First attempts that fail before a function that was well is frozen, at most (docs/architecture.md, law 7).
 COPIES = 45
 
@@ -64,13 +63,7 @@ class Audit:
     def _parked(self) -> set[str]:
         """Ids of everything in the delay service's streams, moved on or not."""
         rows = self._disk.rows("delay", "SELECT columns FROM batches")
-        return {
-            value
-            for (columns,) in rows
-            for headers in decode_batch(columns).header_sets
-            for name, value in headers
-            if name == _ID
-        }
+        return {parked_from(headers, b"").id for (columns,) in rows for headers in decode_batch(columns).header_sets}
 
     def _dead(self) -> set[str]:
         return {id_ for (id_,) in self._disk.rows("state", "SELECT id FROM dead_letters")}

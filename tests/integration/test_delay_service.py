@@ -85,15 +85,23 @@ def parked(id: str, delay: float, payload: bytes = b"x", function: str = "f") ->
     return Parked("orders", id, Kind(function), payload, NOW + delay, NOW - 10)
 
 
+class DearLog(SqliteLog):
+    """One on which each record is dear, as on Kafka: rungs get parcels."""
+
+    batches = False
+
+
 @asynccontextmanager
-async def opened(folder: Path, clock: FakeClock, config: DelayConfig) -> AsyncIterator[Bench]:
+async def opened(
+    folder: Path, clock: FakeClock, config: DelayConfig, log_of: type[SqliteLog] = SqliteLog
+) -> AsyncIterator[Bench]:
     log_file = SqliteFile(folder / "log.sqlite", log_sqlite.SCHEMA, name="log")
     schema = checkpoints_sqlite.SCHEMA + ownership_sqlite.SCHEMA
     state = SqliteFile(folder / "state.sqlite", schema, name="state")
     await log_file.open()
     await state.open()
     try:
-        log = SqliteLog(log_file, clock)
+        log = log_of(log_file, clock)
         await log.open()
         bench = Bench(log, state, clock, config)
         await bench.mover.open()
@@ -114,87 +122,48 @@ async def bench(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Bench]:
         yield running
 
 
-async def test_every_item_comes_out_once_never_early_and_within_its_bound(bench: Bench) -> None:
-    delays = [0.0, 0.2, 1.0, 4.0, 5.0, 6.1, 28.5, 60.0, 61.0, 333.3, 4000.0, 100_000.0, 30 * 86_400.0]
-    await bench.service.park([parked(str(index), delay) for index, delay in enumerate(delays)])
-    await bench.run()
-    left = dict(bench.arrived)
-    assert len(bench.arrived) == len(left) == len(delays)
-    for index, delay in enumerate(delays):
-        late = left[str(index)] - (NOW + delay)
-        assert 0 <= late <= max(1.0, 0.05 * delay) + 0.01
-    assert [depth.items for depth in await bench.service.depth() if depth.wait] == [0] * 7
+@pytest.fixture
+async def dear(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Bench]:
+    async with opened(tmp_path, clock, DelayConfig(max_items=600), DearLog) as running:
+        yield running
 
 
-async def test_what_was_parked_comes_back_whole(bench: Bench) -> None:
-    item = Parked(
-        tailer="orders",
-        id="orders/0/7",
-        kind=Kind("f", 1, "vip", "acme"),
-        payload=b"\x00\xff not text",
-        due=NOW + 7.5,
-        first_seen=NOW - 3,
-        attempt=4,
-        crashes=1,
-        throttles=2,
-        reason="503 from the shop: é",
-        key="customer-1",
-        headers=(("trace", "abc"), ("due", "mine")),
-        expires_at=NOW + 99,
-        progress="half",
-        partition="3",
-        position=7,
-        n=2,
+async def test_items_travel_in_parcels_where_records_are_dear(dear: Bench) -> None:
+    # Given three parks, of which the last is in part for other rungs
+    for first in range(0, 300, 100):
+        await dear.service.park([parked(str(n), 300.0 if n % 3 else 6.0 + n % 2) for n in range(first, first + 100)])
+    # Then a rung has a record for each park, and its items are counted all the same
+    assert (await dear.log.bounds("delay.5m"))[0].end == 3
+    assert sum(depth.items for depth in await dear.service.depth()) == 300
+    with pytest.raises(Overloaded, match="max_items"):
+        await dear.service.park([parked(str(n), 6.0) for n in range(301)])
+    # And each comes out once, in its time, as a record of its own
+    await dear.run()
+    left = dict(dear.arrived)
+    assert len(left) == len(dear.arrived) == (await dear.log.bounds("due.f"))[0].end == 300
+    for n in range(300):
+        delay = 300.0 if n % 3 else 6.0 + n % 2
+        assert 0 <= left[str(n)] - NOW - delay <= max(1.0, 0.05 * delay) + 0.01
+    assert [depth.items for depth in await dear.service.depth() if depth.wait] == [0] * 7
+
+
+async def test_a_rung_is_trimmed_when_it_rests_and_after_much(bench: Bench) -> None:
+    # Given a rung with five batches that may all move
+    config = bench.config.model_copy(update={"batch_items": 10, "max_items": 480})
+    service, mover = (
+        DelayService(bench.log, config, bench.clock),
+        Mover(bench.log, bench.checkpoints, bench.ownership, config, bench.clock),
     )
-    await bench.service.park([item])
-    await bench.run()
-    found = await bench.log.read(due_stream("f"), 0, 0, 10, 1 << 20)
-    assert [parked_from(*pair) for pair in zip(found.headers, found.payloads, strict=True)] == [item]
-    assert found.keys == ["customer-1"]
-
-
-async def test_items_of_one_delay_keep_their_order(bench: Bench) -> None:
-    for index in range(300):
-        await bench.service.park([parked(f"{index:03}", 5.0 + index * 0.01)])
-        bench.clock.pass_(0.01)
-    await bench.run()
-    assert [id for id, _ in bench.arrived] == [f"{index:03}" for index in range(300)]
-
-
-async def test_a_crash_between_append_and_commit_copies_but_loses_nothing(tmp_path: Path, clock: FakeClock) -> None:
-    async with opened(tmp_path, clock, DelayConfig()) as before:
-        await before.service.park([parked(str(index), 1.0) for index in range(10)])
-        clock.pass_(1.5)
-        rung = before.mover._rungs[0]
-        position, _ = await rung.move()  # appended, and then the process is gone
-        assert position == 10
-    async with opened(tmp_path, clock, DelayConfig()) as after:
-        await after.run()
-        ids = [id for id, _ in after.arrived]
-        assert sorted(ids) == sorted([str(index) for index in range(10)] * 2)
-
-
-async def test_a_restart_goes_on_where_it_was(tmp_path: Path, clock: FakeClock) -> None:
-    async with opened(tmp_path, clock, DelayConfig()) as before:
-        await before.service.park([parked(str(index), 1.0 + index) for index in range(8)])
-        clock.pass_(3.2)
-        await before.settle()
-        early = [id for id, _ in before.arrived]
-    clock.pass_(86_400.0)  # down for a day
-    async with opened(tmp_path, clock, DelayConfig()) as after:
-        await after.settle()
-        assert sorted(id for id, _ in after.arrived) == [str(index) for index in range(8)]
-        assert set(early) < {str(index) for index in range(8)}
-
-
-async def test_a_clock_set_back_never_makes_an_item_early_by_the_wall(bench: Bench) -> None:
-    await bench.service.park([parked("a", 40.0), parked("b", 3.0)])
-    bench.clock.pass_(2.0)
-    bench.clock.set_wall(NOW - 500.0)
-    await bench.run()
-    left = dict(bench.arrived)
-    assert 0 <= left["a"] - (NOW + 40.0) <= 2.01
-    assert 0 <= left["b"] - (NOW + 3.0) <= 1.01
+    rung = (await mover.open())[0]
+    await service.park([parked(str(n), 1.0) for n in range(50)])
+    bench.clock.pass_(1.5)
+    # When it moves on, batch by batch
+    starts = []
+    while await mover.step(rung) is not None:
+        starts.append((await bench.log.bounds("delay.1s"))[0].start)
+    # Then it was trimmed after a sixteenth of what may be held, and when nothing was left
+    assert starts == [0, 0, 30, 30, 30]
+    assert (await bench.log.bounds("delay.1s"))[0].start == 50
 
 
 async def test_a_rung_that_is_no_longer_configured_is_emptied(tmp_path: Path, clock: FakeClock) -> None:
@@ -205,27 +174,6 @@ async def test_a_rung_that_is_no_longer_configured_is_emptied(tmp_path: Path, cl
         await after.run()
         assert [id for id, _ in after.arrived] == ["a"]
         assert after.arrived[0][1] >= NOW + 45.0
-
-
-async def test_due_items_wait_by_function(bench: Bench) -> None:
-    await bench.service.park([parked("a", -1.0), parked("b", 0.0, function="g")])
-    depths = {depth.stream: depth.items for depth in await bench.service.depth() if depth.wait == 0}
-    assert depths == {"due.f": 1, "due.g": 1}
-
-
-async def test_parks_are_refused_when_full_and_moves_are_not(tmp_path: Path, clock: FakeClock) -> None:
-    async with opened(tmp_path, clock, DelayConfig(max_items=10, max_bytes=1000)) as bench:
-        await bench.service.park([parked(str(index), 5.0) for index in range(10)])
-        with pytest.raises(Overloaded, match="max_items") as refused:
-            await bench.service.park([parked("one more", 5.0)])
-        assert refused.value.retry_after > 0
-        await bench.run()
-        assert len(bench.arrived) == 10
-        await bench.log.trim(due_stream("f"), 0, 10)  # its tailer has settled them
-        bench.clock.pass_(1.0)
-        await bench.service.park([parked("a", 5.0, b"x" * 900)])
-        with pytest.raises(Overloaded, match="max_bytes"):
-            await bench.service.park([parked("b", 5.0, b"x" * 200)])
 
 
 async def test_parks_at_once_cannot_pass_the_bound_together(tmp_path: Path, clock: FakeClock) -> None:

@@ -369,6 +369,7 @@ async def test_a_call_that_fits_into_no_message_is_refused_before_it_is_sent(add
         ("queue", RemoteQueue),
         ("log", RemoteLog),
         ("delay_log", RemoteLog),
+        ("delay_queue", RemoteQueue),
         ("checkpoints", RemoteCheckpoints),
         ("dead_letters", RemoteDeadLetters),
         ("drops", RemoteDrops),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.parked import Parked, parked_from, parked_headers
+from tailrace.sdk.model.parked import Parked, Ticket, parked_from, parked_headers, ticket_of
 from tailrace.sdk.model.workload import Kind
 
 times = st.floats(0, 1e11, allow_nan=False)
@@ -29,7 +29,7 @@ items = st.builds(
     reason=st.text(max_size=20),
     key=st.text(max_size=5),
     headers=st.lists(
-        st.tuples(st.text(max_size=12).filter(lambda name: not name.startswith("tailrace-")), st.text(max_size=5)),
+        st.tuples(st.text(max_size=12), st.text(max_size=5)),
         max_size=4,
     ).map(tuple),
     expires_at=times,
@@ -51,14 +51,43 @@ def test_the_workloads_own_headers_follow_untouched() -> None:
     assert parked_headers(item)[-3:] == own
 
 
-def test_what_is_empty_is_left_out() -> None:
-    headers = dict(parked_headers(Parked("t", "t/0/1", Kind("f"), b"", 5.0, 1.0)))
-    assert not {"tailrace-reason", "tailrace-key", "tailrace-progress", "tailrace-tenant"} & set(headers)
+def test_a_record_costs_one_header_that_people_can_read() -> None:
+    ((name, value),) = parked_headers(Parked("orders", "orders/0/1", Kind("f"), b"", 5.0, 1.0, reason="503", key="k"))
+    assert name == "tailrace-item"
+    assert value.startswith('["f",5.0,') and '"503"' in value
+
+
+def test_the_ticket_is_the_beginning_of_the_header() -> None:
+    item = Parked("t", "t/0/1", Kind("f"), b"", 5.0, 1.0, key="k", headers=(("tailrace-due", "mine"),))
+    assert ticket_of(parked_headers(item, latest=7.5)) == Ticket("f", 5.0, 7.5, "k")
+    assert ticket_of((("trace", "1"),)) is None
+    assert ticket_of((("tailrace-item", '["f","soon"]'),)) is None
+
+
+def test_what_0_1_parked_is_still_understood() -> None:
+    headers = (
+        ("tailrace-latest", "9.5"),
+        ("tailrace-tailer", "orders"),
+        ("tailrace-id", "orders/0/7"),
+        ("tailrace-function", "f"),
+        ("tailrace-priority", "1"),
+        ("tailrace-due", "5.25"),
+        ("tailrace-first-seen", "1.0"),
+        ("tailrace-attempt", "4"),
+        ("tailrace-key", "k"),
+        ("tailrace-n", "2"),
+        ("trace", "abc"),
+    )
+    item = Parked("orders", "orders/0/7", Kind("f", 1), b"x", 5.25, 1.0, 4, key="k", headers=(("trace", "abc"),), n=2)
+    assert parked_from(headers, b"x") == item
+    assert ticket_of(headers) == Ticket("f", 5.25, 9.5, "k")
 
 
 def test_a_record_that_is_no_parked_item_is_an_error() -> None:
     with pytest.raises(KeyError):
         parked_from((("trace", "1"),), b"")
+    with pytest.raises(ValueError, match="Expected"):
+        parked_from((("tailrace-item", "[1]"),), b"")
 
 
 def test_a_time_keeps_its_microseconds() -> None:

@@ -1,0 +1,36 @@
+"""Which movers a delay service has: the ladder's always, since a rung not used any more is emptied too, and that
+of the queue where there is one.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..delay_service.config import DelayConfig
+from ..delay_service.mover import Mover
+from ..delay_service.queue_mover import QueueMover
+from ..sdk.lifecycle import Part
+from ..stores.checkpoints.checkpoints import Checkpoints
+from ..stores.log.log import Log
+from ..stores.ownership.ownership import Ownership
+from ..stores.queue.queue import Queue
+
+
+class Stores(Protocol):
+    """What the ladder's mover needs of a node's stores, embedded or served."""
+
+    @property
+    def delay_log(self) -> Log: ...
+
+    @property
+    def checkpoints(self) -> Checkpoints: ...
+
+    @property
+    def ownership(self) -> Ownership: ...
+
+
+def movers(stores: Stores, queue: Queue | None, config: DelayConfig) -> list[Part]:
+    """The movers over these stores, to be started after them."""
+    log = stores.delay_log
+    ladder: list[Part] = [Mover(log, stores.checkpoints, stores.ownership, config)]
+    return ladder if queue is None else [*ladder, QueueMover(queue, log, config)]

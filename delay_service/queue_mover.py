@@ -1,0 +1,127 @@
+"""The queue as the place to wait (R101): each parked item is a row with its due time, instead of a chain of rungs.
+
+What is due is leased, appended to the stream of what is due, and acknowledged: so a rung's order, durable where it goes
+before it is gone here. Due streams are the same as the ladder's: tailers, gates, quotas and ledger notice nothing. A
+crash between append and acknowledgement repeats the move when the lease is over: a copy, never a loss, and the ledger
+starts one of them. Several movers share a queue by its leases; none waits for another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.model.claim import Leased, Settle, State
+from ..sdk.model.demand import Cell, Demand
+from ..sdk.model.errors import Unavailable
+from ..sdk.model.parked import due_stream, ticket_of
+from ..sdk.model.workload import Extra, Kind
+from ..stores.log.log import Log, Record
+from ..stores.queue.queue import NewItem, Queue
+from .config import DelayConfig
+from .records import UNREADABLE
+
+#: What the depths call the queue: beside `delay.30s`, of the same kind.
+QUEUE = "delay.queue"
+#: All that waits is of one kind, so that it is one lane by due time; whose it is stands in its header.
+KIND = Kind(QUEUE)
+#: Seconds for which a move has its items, and for which a look that finds nothing due waits.
+LEASE = 30.0
+LOOK = 1.0
+#: Pause after a move that was not a full batch: what becomes due within it moves together, in one commit of each store.
+TOGETHER = 0.05
+#: Pauses after a failure, seconds: the first, and the cap it doubles to; items go back for that long.
+FIRST_PAUSE = 0.1
+LAST_PAUSE = 5.0
+#: A queue counts microseconds and cuts: so much later is never earlier.
+NEVER_EARLY = 2e-6
+
+_LOG = logging.getLogger("tailrace.delay")
+_NOTHING = Extra()
+
+
+def waiting(record: Record) -> NewItem:
+    """A parked item's record as a row that waits for its due time."""
+    ticket = ticket_of(record.headers)
+    assert ticket is not None  # it was made a moment ago
+    return NewItem(KIND, record.payload, due=ticket.due + NEVER_EARLY, headers=record.headers)
+
+
+class QueueMover:
+    """Carries what is due from `queue` to the due streams in `log`. A Part. `why` says why nothing moves; empty: it
+    does."""
+
+    def __init__(self, queue: Queue, log: Log, config: DelayConfig, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._queue = queue
+        self._log = log
+        self._clock = clock
+        self._items = config.batch_items
+        self._demand = Demand({Cell(QUEUE, KIND.priority): self._items}, frozenset(), self._items, config.batch_bytes)
+        self._draining = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.why = ""
+
+    async def start(self) -> None:
+        """Moves from now on."""
+        self._draining.clear()
+        self._task = asyncio.create_task(self._run(), name="move-from-queue")
+
+    async def step(self, look: float = LOOK) -> int:
+        """One move: lease, append, acknowledge. Returns how many items moved, after at most `look` seconds without
+        any."""
+        leased = await self._queue.lease(self._demand, LEASE, look)
+        if leased is None:
+            return 0
+        try:
+            await asyncio.gather(*(self._log.append(stream, 0, of) for stream, of in _by_stream(leased).items()))
+        except Exception:
+            back = [Settle(id, leased.fence, State.NEW, FIRST_PAUSE) for id in leased.ids]
+            await self._queue.settle(leased.fence, [], back)
+            raise
+        await self._queue.settle(leased.fence, leased.ids, [])
+        return len(leased.ids)
+
+    async def _run(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._draining.is_set():
+            try:
+                moved = await self.step()
+                sleep = TOGETHER if 0 < moved < self._items else 0.0
+                pause, self.why = FIRST_PAUSE, ""
+            except Exception as error:
+                if not isinstance(error, Unavailable):
+                    _LOG.exception("%s: a move failed; it is tried again", QUEUE)
+                elif not self.why:
+                    _LOG.warning("%s: nothing that is due moves: %s", QUEUE, error)
+                self.why = str(error) or type(error).__name__
+                sleep, pause = pause, min(LAST_PAUSE, pause * 2)
+            if sleep:
+                await asyncio.sleep(sleep)
+
+    async def drain(self, timeout: float) -> None:
+        """Finishes the move that is under way; the rest stays where it is."""
+        self._draining.set()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=timeout)
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Ends now. A move that was under way is repeated when its lease is over."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _by_stream(leased: Leased) -> dict[str, list[Record]]:
+    grouped: dict[str, list[Record]] = {}
+    for index, payload in enumerate(leased.payloads):
+        headers = leased.extras.get(index, _NOTHING).headers
+        ticket = ticket_of(headers)
+        if ticket is None:
+            _LOG.error("an item in %s is not a parked item; it is kept in the stream %s", QUEUE, UNREADABLE)
+        stream = UNREADABLE if ticket is None else due_stream(ticket.function)
+        key = "" if ticket is None else ticket.key
+        grouped.setdefault(stream, []).append(Record(payload, key, headers))
+    return grouped
