@@ -24,12 +24,8 @@ from .parcels import packed, unpacked
 from .records import UNREADABLE, rung_stream, rung_wait
 from .rules.head import Head
 from .rules.ladder import Ladder
+from .turn import SOURCE, Turn
 
-#: The mover's name in the checkpoints; not a name that a tailer can have.
-SOURCE = "@delay"
-#: What its ownership row says; nobody waits for its lease.
-HOLDER = "mover"
-LEASE = 1.0
 #: What becomes due within so much of a rung's wait, and at most within so many seconds, moves together: a move costs
 #: a commit here and one in each stream that gets something.
 TOGETHER = 0.25
@@ -123,7 +119,8 @@ class Rung:
 
 
 class Mover:
-    """Moves the items of every rung in `log`. A Part. One at a time: a later one's start ends the earlier one's moves.
+    """Moves the items of every rung in `log`. A Part. One at a time: a later one's start ends the earlier one's moves,
+    and that one stands by until the later one ends, dies or is cut off.
 
     `why` says why a rung cannot move now; empty: all can.
     """
@@ -138,15 +135,20 @@ class Mover:
     ) -> None:
         self._log = log
         self._checkpoints = checkpoints
-        self._ownership = ownership
+        self._turn = Turn(ownership, clock)
+        self._stands_by = False
         self._config = config
         self._clock = clock
-        self._epoch = 0
         self._rungs: list[Rung] = []
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._moving: set[str] = set()
         self._draining = asyncio.Event()
         self._failing: dict[str, str] = {}
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether another one has its turn."""
+        return self._stands_by
 
     @property
     def why(self) -> str:
@@ -155,8 +157,28 @@ class Mover:
 
     async def start(self) -> None:
         """Takes over the rungs and moves from then on: at once, or when its stores answer."""
-        if not await self._begin():
-            self._tasks[SOURCE] = asyncio.create_task(self._begin_later(), name="move-when-the-stores-answer")
+        began = await self._begin()
+        self._tasks[SOURCE] = asyncio.create_task(self._stay(began), name="move-in-turn")
+
+    async def _stay(self, began: bool) -> None:
+        while True:
+            if not began:
+                await self._begin_later()
+            await self._turn.keep()
+            await self._stand_down()
+            await self._turn.free()
+            self._stands_by = False
+            _LOG.info("the other mover is gone: this one moves")
+            began = await self._begin()
+
+    async def _stand_down(self) -> None:
+        _LOG.info("another mover has taken over; this one stands by")
+        rungs = [self._tasks.pop(stream) for stream in list(self._tasks) if stream != SOURCE]
+        for task in rungs:
+            task.cancel()
+        await asyncio.gather(*rungs, return_exceptions=True)
+        self._failing.clear()
+        self._stands_by = True
 
     async def _begin(self) -> bool:
         try:
@@ -184,8 +206,7 @@ class Mover:
     async def open(self) -> list[Rung]:
         """Takes over the rungs, those of the configuration and any others that hold items. Moves nothing yet."""
         self._draining.clear()
-        self._epoch = await self._take()
-        marks = await self._checkpoints.open(SOURCE, self._epoch)
+        marks = await self._checkpoints.open(SOURCE, await self._turn.take())
         waits = {rung_stream(wait): wait for wait in self._config.rungs}
         for stream in await self._log.streams():
             wait = rung_wait(stream)
@@ -199,19 +220,11 @@ class Mover:
             self._rungs.append(Rung(stream, wait, position, self._log, self._config, ladder, self._clock))
         return self._rungs
 
-    async def _take(self) -> int:
-        """Takes the ownership at once, whoever has it: a move may be repeated, so nobody waits for a former mover."""
-        while True:
-            row = await self._ownership.read(SOURCE, "")
-            taken = await self._ownership.take(SOURCE, "", HOLDER, LEASE, row.version if row else 0)
-            if taken is not None:
-                return taken.epoch
-
     async def step(self, rung: Rung) -> float | None:
         """One move of one rung: append, commit, trim. Returns as `Rung.move` does."""
         position, sleep = await rung.move()
         if position > rung.position:
-            await self._checkpoints.commit(SOURCE, self._epoch, {rung.stream: Mark(position)})
+            await self._checkpoints.commit(SOURCE, self._turn.epoch, {rung.stream: Mark(position)})
             rung.position = position
         if rung.to_trim(sleep):
             await self._log.trim(rung.stream, 0, rung.position)
@@ -231,8 +244,7 @@ class Mover:
                     await self._log.wait(rung.stream, {0: rung.position}, LONGEST_WAIT)
                     sleep = 0.0
             except StaleFence:
-                self._failing[rung.stream] = "another mover has taken over"
-                _LOG.error("%s: another mover has taken over; this one stops", rung.stream)
+                self._turn.over()
                 return
             except Exception as error:
                 if not isinstance(error, Unavailable):
@@ -255,6 +267,7 @@ class Mover:
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=timeout)
         await self.stop()
+        await self._turn.release()
 
     async def stop(self) -> None:
         """Ends now. A move that was under way is repeated by the next start."""
