@@ -48,7 +48,8 @@ def bench(
         str, typer.Option("--client", metavar="NAME", help="What reads it: kafka-python or confluent.")
     ] = "kafka-python",
     engine: Annotated[
-        str, typer.Option("--engine", metavar="NAME", help="Where the items of delay rest: sqlite, redis, kafka.")
+        str,
+        typer.Option("--engine", metavar="NAME", help="Where the items of delay rest: sqlite, queue, redis, kafka."),
     ] = "",
     as_json: Json = False,
 ) -> None:

@@ -28,7 +28,7 @@ BATCH = 256
 AT_ONCE = 8
 #: Seconds that the items wait, on one rung.
 WAIT = 15
-ENGINES = ("sqlite", "redis", "kafka")
+ENGINES = ("sqlite", "queue", "redis", "kafka")
 
 
 @contextlib.contextmanager
@@ -36,6 +36,8 @@ def _stores(engine: str, folder: Path) -> Iterator[str]:
     """What stores.yaml says for an engine, while its server runs."""
     if engine == "sqlite":
         yield "delay_log: {engine: sqlite}\n"
+    elif engine == "queue":
+        yield "delay_queue: sqlite\n"
     elif engine == "redis":
         with redis_server(folder / "redis") as url:
             yield f'delay_log: {{engine: redis, url: "{url}", prefix: bench-{uuid.uuid4()}}}\n'

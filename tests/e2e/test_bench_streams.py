@@ -20,7 +20,7 @@ async def test_entries_of_a_redis_stream(redis_server: str, tmp_path: Path, monk
     assert figures["items"] == 3000 and figures["items_per_s"] > 0
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "redis"])
+@pytest.mark.parametrize("engine", ["queue", "redis"])
 async def test_what_is_parked_comes_due(
     engine: str, redis_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
