@@ -20,8 +20,8 @@ WHOLE = 71
 
 _WORK = (
     # share, function
-    (0.83, "work"),
-    (0.05, "long"),
+    (0.73, "work"),
+    (0.15, "long"),
     (0.05, "threaded"),
     (0.05, "flaky"),
     (0.015, "throttled"),

@@ -80,6 +80,7 @@ class KafkaWorld(World):
     tailer_parts = TAILERS
     partitions = PARTITIONS
     group_time = SESSION
+    build_up = 1.5
     #: What the tailers may have had out at any moment: so much a fault may repeat.
     in_flight = WINDOW * len(TAILERS)
 

@@ -149,6 +149,7 @@ async def _under_load(
             await asyncio.sleep(step.pause)
             result.steps += 1
             watch.look()
+            await asyncio.sleep(world.build_up)
         progress("waiting for the rest", 1.0)
         await pacing
         while feed.pending:

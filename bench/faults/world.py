@@ -116,12 +116,14 @@ class World:
     tailer_parts  the processes that run the tailers' files, each all of them
     partitions    how many the stream has
     group_time    seconds that a dead tailer's share takes to be given to another, before leases count
+    build_up      seconds that a step's items are put in before its fault
     in_flight     how many items of streams the tailers may have had out at any moment; 0: that is not judged
     """
 
     tailer_parts: tuple[str, ...] = ("tailers",)
     partitions = PARTITIONS
     group_time = 0.0
+    build_up = 0.0
     in_flight = 0
 
     def __init__(self, folder: Path, heartbeat: float, tailers: Mapping[str, str] = _TAILERS) -> None:
