@@ -12,6 +12,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from tailrace.sdk.model.dead_letter import EVERY
+from tailrace.tailers.sources.kafka_partition import BUFFER_ITEMS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from kafka_topic import Topic, numbered, ran
@@ -135,3 +136,24 @@ async def test_a_static_member_that_is_back_in_time_moves_nobody(topic, start, s
     assert set(again._pump.pumps) == names
     assert dict(first._pump.pumps) == pumps
     assert ran(scheduler) == list(range(20))
+
+
+async def test_retention_that_passes_a_running_tailer_is_counted(topic, start, scheduler, stores, eventually):
+    # Given a tailer that may not run anything, and has fetched as much ahead as it does
+    count = 2 * BUFFER_ITEMS
+    for first in range(0, count, 1024):  # large enough that no client has all of it in a buffer of its own
+        await topic.put(0, [payload.ljust(600) for payload in numbered(1024, first)])
+    tailer = await start(0.5, source=topic.source(), function="f", allow_loss=["retention"])
+    await eventually(lambda: f"{topic.name}-0" in tailer._pump.pumps, 60)
+    (part,) = tailer._pump.source._parts.values()
+    await eventually(lambda: part.full, 60)
+    # When retention takes all that was there then
+    await topic.log.trim(topic.name, 0, count)
+    await topic.put(0, numbered(10, count))
+    scheduler.allow("f")
+    # Then what was fetched runs, what was not is noted as lost, and the rest goes on
+    await eventually(lambda: tailer.overview().settled + tailer.overview().lost == count + 10, 90)
+    (drop,) = await stores.drops.within("t", f"{topic.name}-0", 0, 10 * count)
+    assert drop.last == count - 1 and drop.last + 1 - drop.first == tailer.overview().lost > 0
+    assert ran(scheduler)[-10:] == list(range(count, count + 10))
+    await topic.knows(0, count + 10)
