@@ -53,7 +53,8 @@ class Listener(Protocol):
 
 class KafkaSession:
     """Invariants: `_at` has the partitions that are fetched, each with the position that comes next, `_generations` the
-    same ones; `full` is replaced by the event loop and read by the thread, which pauses what is in it."""
+    same ones; `_told` is what the group knows of partitions of which nobody else can have told it since; `full` is
+    replaced by the event loop and read by the thread, which pauses what is in it."""
 
     def __init__(self, options: MemberOptions, listener: Listener) -> None:
         self.full: frozenset[Place] = frozenset()
@@ -170,6 +171,8 @@ class KafkaSession:
         places, fresh = member.assigned()
         for place in [place for place in self._at if place not in places]:
             self._forget(place)
+        for place in [place for place in self._told if place not in places or place in fresh]:
+            del self._told[place]  # somebody else may have told the group more since
         for place in fresh:
             if place in self._at:
                 member.seek(place, self._at[place])
@@ -193,7 +196,8 @@ class KafkaSession:
         if news:
             self._commit_at = time.monotonic() + COMMIT_EVERY
             try:
-                member.commit(news)
+                if ahead := self._ahead_of_the_group(member, news):
+                    member.commit(ahead)
             except Exception as error:
                 # A rebalance, or the coordinator moves: it is said again. Our own checkpoint is what counts.
                 log.debug("the group did not take a commit", group=self._options.group, reason=str(error))
@@ -201,11 +205,20 @@ class KafkaSession:
             self._told.update(news)
         return True
 
+    def _ahead_of_the_group(self, member: Member, news: dict[Place, int]) -> dict[Place, int]:
+        """What the group does not know yet. A member that froze, or lost a partition while it ended, comes late with
+        what it has to tell: then the group knows more, from the next owner, and must not be set back."""
+        mine = self._share or frozenset()
+        unsure = [place for place in news if place not in self._told or place not in mine]
+        known = {place: member.committed(place) for place in unsure}
+        return {place: at for place, at in news.items() if at > (known.get(place) or -1)}
+
     def _leave(self, member: Member) -> None:
         limit = time.monotonic() + LAST_COMMIT
         try:
             while not self._commit(member, now=True) and time.monotonic() < limit:
                 member.poll(POLL_WAIT)  # so that a rebalance under way comes to its end
+                self._look_at_share(member)
             member.close()
         except Exception as error:
             self._over = explained(self._options.where, error)
