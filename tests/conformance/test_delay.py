@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,6 @@ from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded
 from tailrace.sdk.model.parked import Parked, due_stream, parked_from
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.log.log import Record
 from tailrace.stores.queue.queue import NewItem
 from tailrace.testing.clock import ManualClock
 
@@ -105,7 +104,7 @@ class Queue(Ladder):
 
 
 async def gone(*arguments: object) -> None:
-    raise NotConnected("the process is gone")
+    raise NotConnected("gone")
 
 
 def parked(id: str, delay: float, payload: bytes = b"x", function: str = "f") -> Parked:
@@ -228,22 +227,15 @@ class DelayLaws:
             await bench.service.park([parked("fine", 5.0), parked("far", 31 * 86_400.0)])
         assert sum(depth.items for depth in await bench.service.depth()) == 0
 
-    async def test_a_due_stream_that_is_full_holds_items_back_and_loses_none(
+    async def test_a_log_that_is_away_holds_items_back_and_loses_none(
         self, bench: Ladder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        append = bench.stores.delay_log.append
-
-        async def full(stream: str, partition: int, records: Sequence[Record]) -> int:
-            if stream == "due.f":
-                raise NotConnected("away")
-            return await append(stream, partition, records)
-
         await bench.service.park([parked("a", 1.0)])
         bench.clock.advance(2.0)
-        monkeypatch.setattr(bench.stores.delay_log, "append", full)
-        with pytest.raises(NotConnected):
-            await bench.move()
-        monkeypatch.setattr(bench.stores.delay_log, "append", append)
+        with monkeypatch.context() as away:
+            away.setattr(bench.stores._delay_file, "write", gone)
+            with pytest.raises(NotConnected):
+                await bench.move()
         await bench.run()
         assert [item.id for item, _ in bench.arrived] == ["a"]
 
