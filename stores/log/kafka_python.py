@@ -161,8 +161,12 @@ class PythonWriter:
         return int(found.offset)
 
     def close(self) -> None:
-        with contextlib.suppress(Exception):
+        try:
             self._producer.close(timeout=0.1)
+        except Exception:
+            # It gave up waiting for what is unsent, and would go on sending that, long after it was called unknown.
+            self._producer._sender.force_close()
+            self._producer._closed = True
 
 
 class PythonReader:

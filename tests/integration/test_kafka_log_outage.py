@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -22,10 +24,15 @@ async def eventually(call, tries=20):
     return await call()
 
 
+def senders():
+    return {thread for thread in threading.enumerate() if type(thread).__name__ == "Sender"}
+
+
 @pytest.mark.parametrize("client", ["kafka-python", "confluent"])
 async def test_what_was_acknowledged_outlives_a_killed_broker(own_kafka: KafkaCluster, client: str) -> None:
     # Given a log with ten records
     (node,) = own_kafka.nodes
+    before = senders()
     options = KafkaOptions(bootstrap_servers=node.plain, client=client, request_timeout=2)
     log = KafkaLog(options)
     assert await log.append("s", 0, [Record(b"%d" % n) for n in range(10)]) == 0
@@ -35,6 +42,10 @@ async def test_what_was_acknowledged_outlives_a_killed_broker(own_kafka: KafkaCl
         await log.append("s", 0, [Record(b"unknown")])
     with pytest.raises(NotConnected):
         await log.bounds("s")
+    # And nobody goes on sending what was called unknown
+    async with asyncio.timeout(20):
+        while senders() - before:
+            await asyncio.sleep(0.05)
     # And when it is back, they go on by themselves
     node.start()
     node.wait()
