@@ -1,13 +1,15 @@
 """Evidence for the clog rule: how the first attempts of each function ended, gathered while outcomes pass by.
 
-On a healthy path it costs nothing: successes are counted only for functions that something of failed lately, and in
-the very batch in which a failure comes.
+On a healthy path it costs nothing: successes are counted only when something failed lately, and in the very batch in
+which a failure comes. Counting takes a step at C speed for an item; what the rule makes of the counts takes far longer,
+so it is asked only for functions of which something failed, or that are frozen, and for the others now and then: a
+thousand successes at once tell it what they would have told one after the other.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,9 +23,10 @@ LONGEST = 200
 
 @dataclass(slots=True)
 class Counts:
-    """First attempts of one function since the last review: how many ended well, the ordering keys of the others
-    (empty: none), and why the last of them failed."""
+    """First attempts of one function: how many ended well before the batch that is looked at, how many in it, the
+    ordering keys of the others in it (empty: none), and why the last of them failed."""
 
+    earlier: int = 0
     passed: int = 0
     failed: list[str] = field(default_factory=list)
     why: str = ""
@@ -40,24 +43,45 @@ class Probed(NamedTuple):
 
 class Evidence:
     """`watched`: functions whose successes are counted. `probes`: the items that run although their function is frozen,
-    by session and ref."""
+    by session and ref.
+
+    Invariant: a first attempt that ended is counted once: in `_well` or `_failed` until `take`, then in what that gave
+    or in `_earlier`. Bounded: a number for each function.
+    """
 
     def __init__(self) -> None:
         self.watched: set[str] = set()
         self.probes: dict[tuple[Any, int], str] = {}
-        self.counts: defaultdict[str, Counts] = defaultdict(Counts)
-        self.probed: list[Probed] = []
+        self._well: Counter[str] = Counter()
+        self._failed: defaultdict[str, Counts] = defaultdict(Counts)
+        self._earlier: Counter[str] = Counter()
+        self._probed: list[Probed] = []
 
-    @property
-    def any(self) -> bool:
-        """Whether a review has something to look at."""
-        return bool(self.counts or self.probed)
+    def take(self, frozen: Iterable[str]) -> tuple[dict[str, Counts], list[Probed]]:
+        """What is to be looked at now: functions of which something failed since the last time, those of the `frozen`
+        ones of which something ended, and ends of probes. Successes of others stay here for later."""
+        if not (self._well or self._failed or self._probed):
+            return {}, []
+        well, self._well = self._well, Counter()
+        found, self._failed = dict(self._failed), defaultdict(Counts)
+        probed, self._probed = self._probed, []
+        for name in frozen:
+            if name in well:
+                found.setdefault(name, Counts())
+        for name, counts in found.items():
+            counts.passed = well.pop(name, 0)
+            counts.earlier = self._earlier.pop(name, 0)
+        self._earlier.update(well)
+        return found, probed
+
+    def take_earlier(self) -> dict[str, int]:
+        """How many first attempts ended well, by function, of which `take` said nothing."""
+        earlier, self._earlier = self._earlier, Counter()
+        return earlier
 
     def passed(self, items: Sequence[Item]) -> None:
         """Items ended well."""
-        fresh = [item[KIND].function for item in items if item[ATTEMPT] == 1]
-        for function, count in Counter(fresh).items():
-            self.counts[function].passed += count
+        self._well.update([item[KIND].function for item in items if item[ATTEMPT] == 1])
         if self.probes:
             self._probes_over(items, True)
 
@@ -78,10 +102,10 @@ class Evidence:
             else:
                 new = crashes == 0 or (end.crashed and crashes == 1)
             if new:
-                counts = self.counts[function]
                 if well:
-                    counts.passed += 1
+                    self._well[function] += 1
                 else:
+                    counts = self._failed[function]
                     counts.failed.append(extra.key if extra is not None else "")
                     counts.why = _first_line(end.reason)
         if self.probes:
@@ -97,7 +121,7 @@ class Evidence:
         for item in items:
             function = self.probes.pop((item[SESSION], item[REF]), None)
             if function is not None:
-                self.probed.append(Probed(function, item[ID], well, why))
+                self._probed.append(Probed(function, item[ID], well, why))
 
 
 def verdict(end: Ended) -> bool | None:

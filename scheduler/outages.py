@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from ..sdk.model.demand import Closed
 from .dispatch import wake
-from .evidence import Counts, Evidence
+from .evidence import Evidence
 from .intake import Intake
 from .recall import Recall
 from .returns import HELD, Returns
@@ -51,18 +51,19 @@ class Outages:
 
     def review(self, now: float, wall: float) -> bool:
         """Looks at what ended since the last time; whether a function froze or thawed."""
-        evidence = self._evidence
-        if not evidence.any:
+        counts, probed = self._evidence.take(self.closed)
+        if not (counts or probed):
             return False
-        counts, probed = dict(evidence.counts), list(evidence.probed)
-        evidence.counts.clear()
-        evidence.probed.clear()
         whys: dict[str, str] = {}
         for name, each in counts.items():
-            clog = self._clog(name, each, now)
-            if clog is not None:
-                clog.note(each.passed, each.failed, now)
-                whys[name] = each.why
+            clog = self.clogs.get(name)
+            if clog is None:
+                clog = self.clogs[name] = Clog(self._limits, now)
+                self._evidence.watched.add(name)
+            else:
+                clog.note(each.earlier, (), now)
+            clog.note(each.passed, each.failed, now)
+            whys[name] = each.why
         for probe in probed:
             if probe.function in self.clogs:
                 self.clogs[probe.function].probed(probe.id, probe.well, now)
@@ -98,17 +99,13 @@ class Outages:
         )
 
     def tick(self, now: float) -> None:
-        """Forgets what is long over."""
+        """Forgets what is long over, and notes what ended well meanwhile of the rest."""
         for name in [name for name, clog in self.clogs.items() if clog.forgettable(now)]:
             del self.clogs[name]
             self._evidence.watched.discard(name)
-
-    def _clog(self, name: str, counts: Counts, now: float) -> Clog | None:
-        clog = self.clogs.get(name)
-        if clog is None and counts.failed:
-            clog = self.clogs[name] = Clog(self._limits, now)
-            self._evidence.watched.add(name)
-        return clog
+        for name, passed in self._evidence.take_earlier().items():
+            if name in self.clogs:
+                self.clogs[name].note(passed, (), now)
 
     def _freeze(self, name: str, why: str, wall: float) -> None:
         """What is pushed and not yet started goes back and costs nothing."""

@@ -62,12 +62,13 @@ class Accounts:
 
     def classes(self, in_flight: int) -> dict[str, int]:
         """How many positions are in which class since the audits began; quick likewise. `in_flight` are out."""
-        counts: Counter[str] = Counter()
-        for part in self._partitions.values():
-            counts.update({fate.label: part.book.tally[fate] for fate in Fate})
-            counts.update({fate.label: count for fate, count in part.book.ahead().items()})
-        counts.update({HELD: len(self._holding), IN_FLIGHT: in_flight + sum(1 for _ in self._leaving())})
-        return dict(+counts)
+        parts = self._partitions.values()
+        ended = Counter(dict(enumerate(map(sum, zip(*[part.book.tally for part in parts], strict=True)))))
+        for part in parts:
+            ended.update(part.book.ahead())
+        counts = {fate.label: count for fate in Fate if (count := ended[fate])}
+        out = {HELD: len(self._holding), IN_FLIGHT: in_flight + sum(1 for _ in self._leaving())}
+        return counts | {name: count for name, count in out.items() if count}
 
     def _in_flight(self, part: Partition, flights: Mapping[int, Out]) -> list[int]:
         """The positions of what is out, or on its way into a store."""

@@ -23,7 +23,7 @@ from ..sdk.model.parked import Parked
 from ..sdk.model.tries import Try, added
 from ..sdk.model.workload import DroppedBy, Ended, Extra
 from ..sdk.source import StreamBatch
-from .durable import DurableWriter
+from .durable import GATHER, DurableWriter
 from .letters import unparkable
 from .mapping import Mapped
 from .parking import Parking, as_row_says
@@ -134,9 +134,9 @@ class Departures:
         self._counts = counts
         self._departed = departed
         self._tell_counted = counted
-        self._parks: DurableWriter[Leaving, Tag] = DurableWriter(self._write_parks, self._parked)
+        self._parks: DurableWriter[Leaving, Tag] = DurableWriter(self._write_parks, self._parked, GATHER)
         self._dead: DurableWriter[tuple[DeadLetter, RowChange | None], Tag] = DurableWriter(
-            self._write_dead, self._died
+            self._write_dead, self._died, GATHER
         )
         self._drops: DurableWriter[tuple[Partition, Drop, RowChange | None], Tag] = DurableWriter(
             self._write_drops, self._dropped
@@ -144,7 +144,7 @@ class Departures:
         self._results: DurableWriter[tuple[str, bytes, RowChange | None], Tag] = DurableWriter(
             self._write_results, self._stored
         )
-        self._over: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._stored)
+        self._over: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._stored, GATHER)
         self._counting: dict[tuple[str, int], tuple[Departing, float]] = {}
         self._counted: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._were_counted)
         self._writers = (self._parks, self._dead, self._results, self._drops, self._over, self._counted)

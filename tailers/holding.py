@@ -90,7 +90,7 @@ class Holding:
         self._kept_bytes = 0
 
     def __len__(self) -> int:
-        return sum(part.waiting for part in self._partitions.values()) + self.reading_again
+        return sum([part.waiting for part in self._partitions.values()]) + self.reading_again
 
     def hold(
         self,
@@ -234,7 +234,8 @@ class Holding:
 
     def _offer(self) -> None:
         now, credit = self._clock.monotonic(), self._session.credit
-        for part in self._partitions.values():
+        parts = [part for part in self._partitions.values() if part.held]
+        for part in parts:
             part.held.ripen(now)
         if not self._owner.active:
             return

@@ -250,7 +250,8 @@ class Partition:
     @property
     def waiting(self) -> int:
         """How many items are held, and how many wait behind those of their key."""
-        return len(self.held) + (0 if self.order is None else self.order.waiting)
+        held = len(self.held)
+        return held if self.order is None else held + self.order.waiting
 
     def held_positions(self) -> list[int]:
         """The positions of what is held, and of what waits behind others of its key."""

@@ -182,14 +182,16 @@ def _compare_and_set(
             " GROUP BY over ON CONFLICT DO UPDATE SET items = items + excluded.items",
             (source, partition, text),
         )
-    connection.execute(
+    written = connection.execute(
         "INSERT OR REPLACE INTO ledger SELECT ?1, ?2, j.value ->> 0, j.value ->> 2, j.value ->> 3"
         " FROM json_each(?3) AS j"
         " LEFT JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value ->> 0"
         " WHERE l.entry IS j.value ->> 1 AND (l.entry IS NOT NULL OR j.value ->> 0 >= ?4)",
         (source, partition, text, passed),
-    )
+    ).rowcount
     answers: builtins.list[Entry | None] = [after for _, after in changes]
+    if written == len(changes):
+        return answers
     (others,) = connection.execute(
         "SELECT json_group_array(json_array(j.key, json(l.entry))) FROM json_each(?3) AS j"
         " LEFT JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value ->> 0"

@@ -168,6 +168,8 @@ class Book:
 
     def ahead(self) -> dict[Fate, int]:
         """The same for everything above `position`."""
+        if not self._fates:
+            return {}
         return self.ended(self.position, self.position + len(self._fates))
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.core import Core
+from tailrace.scheduler.rules.clog import Clog, Limits
 from tailrace.scheduler.rules.placement import PoolLimits
 from tailrace.scheduler.sessions import Tailer, Worker
 from tailrace.scheduler.view import explain, inspect
@@ -223,3 +224,35 @@ def test_evidence_is_forgotten_when_a_function_has_been_well_for_long() -> None:
     assert world.core.outages.clogs and world.core.returns.evidence.watched
     world.core.outages.tick(1e6)
     assert not world.core.outages.clogs and not world.core.returns.evidence.watched
+
+
+def test_successes_that_are_looked_at_later_weigh_what_they_weighed() -> None:
+    # Given a function of which something failed, so that its successes count
+    world = World()
+    tailer = world.tailer("t")
+    world.push(tailer, *[F] * 50)
+    refs = world.started()
+    # When batches end well, with none of another kind among them, and then one in which some fail
+    world.fail(refs[:1])
+    for first in (1, 11, 21):
+        world.succeed(refs[first : first + 10])
+    world.core.report(world.worker, Outcomes(refs[31:36], dict.fromkeys(refs[36:50], BROKEN)), 0.0, WALL)
+    # Then the rule knows what it would have known, had it looked at each batch by itself
+    each = Clog(Limits(), 0.0)
+    for passed, failed in ((0, 1), (10, 0), (10, 0), (10, 0), (5, 14)):
+        each.note(passed, [""] * failed, 0.0)
+    clog = world.core.outages.clogs["f"]
+    assert abs(clog.passing - each.passing) < 1e-9 and abs(clog.usual - each.usual) < 1e-9
+    assert clog.seen == each.seen == 50
+
+
+def test_successes_alone_are_looked_at_now_and_then() -> None:
+    world = World()
+    tailer = world.tailer("t")
+    world.push(tailer, *[F] * 40)
+    refs = world.started()
+    world.fail(refs[:1])
+    world.succeed(refs[1:])
+    assert world.core.outages.clogs["f"].seen == 1
+    world.core.tick(0.0, WALL)
+    assert world.core.outages.clogs["f"].seen == 40

@@ -1,0 +1,32 @@
+"""A durable writer: a lone item goes at once, what comes behind a write is written together."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tailrace.tailers.durable import DurableWriter
+
+
+async def test_a_lone_item_goes_at_once_and_those_behind_it_gather() -> None:
+    # Given a writer that lets items gather behind each write
+    written: list[list[str]] = []
+    over: asyncio.Queue[list[str]] = asyncio.Queue()
+
+    async def write(batch: list[str]) -> None:
+        written.append(batch)
+
+    writer: DurableWriter[str, str] = DurableWriter(write, over.put_nowait, gather=0.2)
+    running = asyncio.create_task(writer.run())
+    # When one item comes, and others one by one as soon as it is durable
+    writer.add("first", 1, "first")
+    assert await over.get() == ["first"]
+    for name in ("second", "third"):
+        writer.add(name, 1, name)
+        for _ in range(10):
+            await asyncio.sleep(0)
+    # Then the first was written alone, and the others wait for each other
+    assert await over.get() == ["second", "third"]
+    assert written == [["first"], ["second", "third"]]
+    assert not len(writer)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
