@@ -15,7 +15,7 @@ Moving is not starting: whether an item is *due* is the ladder's question, and i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .ladder import GRAIN
@@ -37,19 +37,20 @@ class Head:
         self,
         positions: Sequence[int],
         entered: Sequence[float],
-        releases: Sequence[float],
+        releases: Iterable[float],
         wall: float,
         monotonic: float,
     ) -> tuple[int, float]:
         """How many of these items, from the first on, may move now, and how long to sleep for the next one (0 when all
-        may). `entered` and `releases` are wall times, `releases` as `Ladder.release_at` gives them."""
-        for index, position in enumerate(positions):
-            left = releases[index] - wall - (self.lead if entered[index] > wall else 0.0)
+        may). `entered` and `releases` are wall times, `releases` as `Ladder.release_at` gives them, which need not be
+        known beyond the first that may not move."""
+        for index, (position, came, release) in enumerate(zip(positions, entered, releases, strict=True)):
+            left = release - wall - (self.lead if came > wall else 0.0)
             if left > 0:
                 if position != self.waiting_for:
                     self.waiting_for, self.waiting_since = position, monotonic
                 left = min(left, self.wait + GRAIN - (monotonic - self.waiting_since))
                 if left > 0:
                     return index, min(left, LONGEST_SLEEP)
-                self.lead = max(0.0, releases[index] - wall)
+                self.lead = max(0.0, release - wall)
         return len(positions), 0.0

@@ -58,6 +58,8 @@ class SqliteCheckpoints:
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
+        self._endings: dict[tuple[str, str], int] = {}  # how many there are at most, where they were counted
+        file.on_rollback(lambda connection: self._endings.clear())
 
     async def open(self, source: str, epoch: int) -> dict[str, Mark]:
         def note(connection: sqlite3.Connection) -> dict[str, Mark]:
@@ -88,7 +90,7 @@ class SqliteCheckpoints:
                     (mark.book, source, partition, mark.position),
                 )
                 if mark.endings:
-                    _keep(connection, (source, partition), mark.endings)
+                    self._keep(connection, (source, partition), mark.endings)
                 if mark.handed_out:
                     connection.execute(
                         "INSERT INTO checkpoint_handed_out VALUES (?, ?, ?)"
@@ -98,6 +100,16 @@ class SqliteCheckpoints:
                     )
 
         await self._file.write(move)
+
+    def _keep(self, connection: sqlite3.Connection, place: tuple[str, str], endings: Sequence[Ending]) -> None:
+        """Adds ranges; makes fewer of them when they are too many, which is not counted at every write."""
+        most = self._endings.get(place, 2 * MOST) + _add(connection, place, endings)
+        if most > 2 * MOST:
+            most = _count(connection, place)
+            if most > 2 * MOST:
+                _thin(connection, place)
+                most = _count(connection, place)
+        self._endings[place] = most
 
     async def load(self, source: str) -> dict[str, Mark]:
         return await self._file.read(lambda connection: _marks(connection, source))
@@ -114,9 +126,9 @@ class SqliteCheckpoints:
         return [_ending(row) for row in await self._file.read(look)]
 
 
-def _keep(connection: sqlite3.Connection, place: tuple[str, str], endings: Sequence[Ending]) -> None:
-    """Adds ranges behind those that are there. What is written again was cut differently at most: it is as it was up to
-    the last position there, and one range may have grown."""
+def _add(connection: sqlite3.Connection, place: tuple[str, str], endings: Sequence[Ending]) -> int:
+    """Adds ranges behind those that are there; returns how many it wrote. What is written again was cut differently at
+    most: it is as it was up to the last position there, and one range may have grown."""
     newest = connection.execute(
         "SELECT first, last, counts FROM checkpoint_endings WHERE source = ? AND partition = ? ORDER BY first DESC",
         place,
@@ -137,11 +149,14 @@ def _keep(connection: sqlite3.Connection, place: tuple[str, str], endings: Seque
     connection.executemany(
         "INSERT OR REPLACE INTO checkpoint_endings VALUES (?, ?, ?, ?, ?)", [(*place, *_row(ending)) for ending in rows]
     )
+    return len(rows)
+
+
+def _count(connection: sqlite3.Connection, place: tuple[str, str]) -> int:
     (count,) = connection.execute(
         "SELECT count(*) FROM checkpoint_endings WHERE source = ? AND partition = ?", place
     ).fetchone()
-    if count > 2 * MOST:
-        _thin(connection, place)
+    return int(count)
 
 
 def _thin(connection: sqlite3.Connection, place: tuple[str, str]) -> None:

@@ -10,6 +10,7 @@ import builtins
 import json
 import sqlite3
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
@@ -45,6 +46,8 @@ CREATE TABLE IF NOT EXISTS ledger_ended ( -- of what was parked
 ) STRICT, WITHOUT ROWID;
 """
 
+#: Rows whose text is remembered: one that was written is what the next write of it compares with.
+REMEMBERED = 2048
 #: Fields of a row behind its place, without the tries.
 _PLAIN = len(Entry._fields) - 3
 _WAITING = f"place IN ({Place.PARKING:d}, {Place.PARKED:d}, {Place.RUNNING:d})"
@@ -245,6 +248,7 @@ def _stale(source: str, epoch: int, newest: int) -> StaleFence:
     )
 
 
+@lru_cache(REMEMBERED)
 def _text(entry: Entry) -> str:
     """The one form of a row: its fields as JSON, floats as Python writes them. Without tries there is no word of them:
     so it was before they were kept."""
