@@ -17,7 +17,7 @@ from .partition import Partition
 #: Checkpoint writes begin at least this far apart, seconds.
 COMMIT_EVERY = 0.02
 #: Those of what is due: a restart skips by their rows the copies that it reads again, so they may wait for each other.
-DUE_COMMIT_EVERY = 0.5
+DUE_COMMIT_EVERY = 1.0
 #: A stream behind the checkpoint is trimmed at most this often, seconds.
 TRIM_EVERY = 1.0
 

@@ -172,17 +172,19 @@ class Departures:
         due = self._clock.wall() + settlement.delay
         facts = (settlement, due, item.fence, first_seen, item.tries(settlement.reason, self._clock.wall()))
         wanted = None if home is None else parking(before, home.position, *facts)
-        parked = self._to_park(item, settlement, due, first_seen)
+        parked = self._to_park(item, settlement, due, first_seen, wanted)
         self._parks.add(Leaving(parked, home, before, wanted), len(parked.payload), item.tag(Fate.DELAYED))
 
     def append_again(self, item: Departing, row: Entry) -> None:
         """To the delay service, as its row says, which somebody wrote who may have died before that (L15, L18)."""
         settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
-        parked = self._to_park(item, settlement, row.due, row.first_seen)
+        parked = self._to_park(item, settlement, row.due, row.first_seen, row)
         leaving = Leaving(parked, self._home(item), None, row, written=True)
         self._parks.add(leaving, len(parked.payload), item.tag(Fate.DELAYED))
 
-    def _to_park(self, item: Departing, settlement: Settlement, due: float, first_seen: float) -> Parked:
+    def _to_park(
+        self, item: Departing, settlement: Settlement, due: float, first_seen: float, row: Entry | None
+    ) -> Parked:
         _, batch, mapped, index, _, fence, ended = item
         former, home = mapped.parked.get(index), self._home(item)
         extra = mapped.extras.get(index) or Extra()
@@ -196,7 +198,7 @@ class Departures:
             attempt=settlement.failed + 1,
             crashes=settlement.crashes,
             throttles=settlement.throttles,
-            fence=fence,
+            fence=fence if row is None else max(fence, row.fence),
             reason=settlement.reason,
             key=extra.key,
             headers=mapped.headers[index],
@@ -204,6 +206,7 @@ class Departures:
             progress=ended.progress or extra.progress,
             partition="" if home is None else home.partition,
             position=0 if home is None else home.position,
+            n=0 if row is None else row.n,
         )
 
     def bury(self, item: Departing, settlement: Settlement, fate: Fate = Fate.DEAD) -> None:
@@ -368,10 +371,13 @@ class Departures:
                 assert leaving.wanted is not None
                 step = after_parking(leaving.wanted, row)
                 if step is Next.APPEND:
-                    going.append(leaving._replace(wanted=row))
+                    parked = leaving.parked if row == leaving.wanted else as_row_says(leaving.parked, row)
+                    going.append(leaving._replace(wanted=row, parked=parked))
                 elif step is Next.AGAIN and row is not None:
-                    pending.append(leaving._replace(before=row, wanted=leaving.wanted._replace(n=row.n + 1)))
-        return [leaving._replace(parked=as_row_says(leaving.parked, leaving.wanted)) for leaving in going]
+                    wanted = leaving.wanted._replace(n=row.n + 1)
+                    parked = as_row_says(leaving.parked, wanted)
+                    pending.append(leaving._replace(before=row, wanted=wanted, parked=parked))
+        return going
 
     async def _write_dead(self, items: list[tuple[DeadLetter, RowChange | None]]) -> None:
         await self._environment.dead_letters.add([letter for letter, _ in items])

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...sdk.model.errors import StaleFence
 from ..sqlite import SqliteFile
+from ..sqlite_insert import insert
 from .checkpoints import MOST, Ending, Mark
 from .merge import fewer
 
@@ -77,27 +78,26 @@ class SqliteCheckpoints:
             newest = _epoch(connection, source)
             if newest != epoch:
                 raise _stale(source, epoch, newest)
+            insert(
+                connection,
+                "checkpoint_marks",
+                [(source, partition, mark.position, mark.ahead) for partition, mark in marks.items()],
+                behind="ON CONFLICT (source, partition) DO UPDATE SET position = excluded.position,"
+                " ahead = excluded.ahead WHERE excluded.position >= position",
+            )
+            going = _going(connection, source, marks)
+            books = [(source, partition, mark.book) for partition, mark in marks.items() if partition in going]
+            insert(connection, "checkpoint_books", books, replace=True)
             for partition, mark in marks.items():
-                connection.execute(
-                    "INSERT INTO checkpoint_marks VALUES (?, ?, ?, ?)"
-                    " ON CONFLICT (source, partition) DO UPDATE SET position = excluded.position,"
-                    " ahead = excluded.ahead WHERE excluded.position >= position",
-                    (source, partition, mark.position, mark.ahead),
-                )
-                connection.execute(
-                    "INSERT OR REPLACE INTO checkpoint_books SELECT source, partition, ? FROM checkpoint_marks"
-                    " WHERE source = ? AND partition = ? AND position = ?",
-                    (mark.book, source, partition, mark.position),
-                )
                 if mark.endings:
                     self._keep(connection, (source, partition), mark.endings)
-                if mark.handed_out:
-                    connection.execute(
-                        "INSERT INTO checkpoint_handed_out VALUES (?, ?, ?)"
-                        " ON CONFLICT (source, partition) DO UPDATE SET handed_out = excluded.handed_out"
-                        " WHERE excluded.handed_out > handed_out",
-                        (source, partition, mark.handed_out),
-                    )
+            insert(
+                connection,
+                "checkpoint_handed_out",
+                [(source, partition, mark.handed_out) for partition, mark in marks.items() if mark.handed_out],
+                behind="ON CONFLICT (source, partition) DO UPDATE SET handed_out = excluded.handed_out"
+                " WHERE excluded.handed_out > handed_out",
+            )
 
         await self._file.write(move)
 
@@ -126,6 +126,16 @@ class SqliteCheckpoints:
         return [_ending(row) for row in await self._file.read(look)]
 
 
+def _going(connection: sqlite3.Connection, source: str, marks: Mapping[str, Mark]) -> set[str]:
+    """The partitions whose mark is the one that stands."""
+    (text,) = connection.execute(
+        "SELECT json_group_array(m.partition) FROM json_each(?2) AS j CROSS JOIN checkpoint_marks AS m"
+        " ON m.source = ?1 AND m.partition = j.value ->> 0 WHERE m.position = j.value ->> 1",
+        (source, json.dumps([(partition, mark.position) for partition, mark in marks.items()])),
+    ).fetchone()
+    return set(json.loads(text))
+
+
 def _add(connection: sqlite3.Connection, place: tuple[str, str], endings: Sequence[Ending]) -> int:
     """Adds ranges behind those that are there; returns how many it wrote. What is written again was cut differently at
     most: it is as it was up to the last position there, and one range may have grown."""
@@ -146,9 +156,7 @@ def _add(connection: sqlite3.Connection, place: tuple[str, str], endings: Sequen
         else:
             last = ending
         rows.append(last)
-    connection.executemany(
-        "INSERT OR REPLACE INTO checkpoint_endings VALUES (?, ?, ?, ?, ?)", [(*place, *_row(ending)) for ending in rows]
-    )
+    insert(connection, "checkpoint_endings", [(*place, *_row(ending)) for ending in rows], replace=True)
     return len(rows)
 
 

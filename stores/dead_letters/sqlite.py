@@ -17,6 +17,7 @@ from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Pas
 from ...sdk.model.tries import Try
 from ...sdk.model.workload import Kind
 from ..sqlite import SqliteFile
+from ..sqlite_insert import insert
 from .dead_letters import KEPT_PAST
 
 SCHEMA = """
@@ -106,17 +107,15 @@ class SqliteDeadLetters:
         tries = [(letter.id, json.dumps(letter.tries)) for letter in letters if letter.tries]
 
         def put(connection: sqlite3.Connection) -> None:
-            connection.executemany(
-                f"INSERT OR REPLACE INTO dead_letters ({_COLUMNS}, payload)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                rows,
-            )
-            connection.executemany("INSERT OR REPLACE INTO dead_letter_positions VALUES (?, ?, ?)", placed)
+            insert(connection, f"dead_letters ({_COLUMNS}, payload)", rows, replace=True)
+            insert(connection, "dead_letter_positions", placed, replace=True)
             ids = json.dumps([letter.id for letter in letters])
             connection.execute(f"DELETE FROM dead_letter_tries WHERE id IN {_NUMBERS}", (ids,))
-            connection.executemany("INSERT OR REPLACE INTO dead_letter_tries VALUES (?, ?)", tries)
-            connection.executemany(
-                "DELETE FROM dead_letters_gone WHERE tailer = ? AND partition = ? AND position = ?", again
+            insert(connection, "dead_letter_tries", tries, replace=True)
+            connection.execute(
+                "DELETE FROM dead_letters_gone WHERE (tailer, partition, position) IN"
+                " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))",
+                (json.dumps(again),),
             )
 
         if rows:

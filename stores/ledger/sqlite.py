@@ -186,10 +186,11 @@ def _compare_and_set(
             (source, partition, text),
         )
     written = connection.execute(
-        "INSERT OR REPLACE INTO ledger SELECT ?1, ?2, j.value ->> 0, j.value ->> 2, j.value ->> 3"
+        "INSERT INTO ledger SELECT ?1, ?2, j.value ->> 0, j.value ->> 2, j.value ->> 3"
         " FROM json_each(?3) AS j"
         " LEFT JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value ->> 0"
-        " WHERE l.entry IS j.value ->> 1 AND (l.entry IS NOT NULL OR j.value ->> 0 >= ?4)",
+        " WHERE l.entry IS j.value ->> 1 AND (l.entry IS NOT NULL OR j.value ->> 0 >= ?4)"
+        " ON CONFLICT DO UPDATE SET place = excluded.place, entry = excluded.entry",
         (source, partition, text, passed),
     ).rowcount
     answers: builtins.list[Entry | None] = [after for _, after in changes]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ...sdk.model.workload import Headers
 
@@ -65,3 +66,34 @@ class Log(Protocol):
 
     async def streams(self) -> list[str]:
         """The names of all streams, sorted."""
+
+
+async def append_to_each(log: Log, grouped: Mapping[str, Sequence[Record]]) -> list[BaseException | None]:
+    """Appends to partition 0 of each of these streams, all in one write where the log can. What went wrong with each,
+    in their order; a log that writes all at once takes all or none."""
+    if isinstance(log, Together):
+        try:
+            await log.append_together(grouped)
+        except Exception as error:
+            return [error] * len(grouped)
+        return [None] * len(grouped)
+    appends = [log.append(stream, 0, records) for stream, records in grouped.items()]
+    answers = await asyncio.gather(*appends, return_exceptions=True)
+    return [answer if isinstance(answer, BaseException) else None for answer in answers]
+
+
+@runtime_checkable
+class Together(Protocol):
+    """A log that writes into many streams at once."""
+
+    async def append_together(self, grouped: Mapping[str, Sequence[Record]]) -> None:
+        """Stores the records in partition 0 of each of these streams: all of them or none. Durable when it returns."""
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A log that says when something comes: who reads many streams need not wait for each of them in a task."""
+
+    def tell(self, stream: str, ends: Mapping[int, int], call: Callable[[], None]) -> Callable[[], None]:
+        """Calls `call` once in the event loop, later than this returns: when there may be something at or past the
+        ends given. What it returns takes that back, and is harmless afterwards."""

@@ -6,13 +6,16 @@ The ends of all partitions are kept in memory, since one process writes the file
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidRequest
 from ..sqlite import SqliteFile
+from ..sqlite_insert import insert
 from .batch import Batch, decode, rows, take
 from .log import Bounds, Record, Records
 from .recent import Recent
@@ -59,6 +62,41 @@ class _Partition:
         self.end = end
 
 
+class _Append(NamedTuple):
+    """Records on their way into a partition, as rows."""
+
+    stream: str
+    number: int
+    partition: int
+    state: _Partition
+    batches: list[tuple[int, int, bytes]]
+    time: float
+
+    def rows(self, first: int) -> list[tuple[int, int, int, int, float, int, bytes]]:
+        """The rows, from position `first` on."""
+        found = []
+        for count, size, columns in self.batches:
+            found.append((self.number, self.partition, first, count, self.time, size, columns))
+            first += count
+        return found
+
+
+def _ends(connection: sqlite3.Connection, appends: Sequence[_Append]) -> list[int]:
+    """Where each partition ends now, 0 for an empty one. Asked in the writer thread, which alone appends."""
+    if len(appends) == 1:
+        row = connection.execute(
+            "SELECT first + count FROM batches WHERE stream = ? AND partition = ? ORDER BY first DESC LIMIT 1",
+            (appends[0].number, appends[0].partition),
+        ).fetchone()
+        return [row[0] if row else 0]
+    (text,) = connection.execute(
+        "SELECT json_group_array(coalesce((SELECT first + count FROM batches WHERE stream = j.value ->> 0"
+        " AND partition = j.value ->> 1 ORDER BY first DESC LIMIT 1), 0)) FROM json_each(?) AS j",
+        (json.dumps([(each.number, each.partition) for each in appends]),),
+    ).fetchone()
+    return list(json.loads(text))
+
+
 class SqliteLog:
     """A Log in one SQLite file. The owner opens and closes the file; `open` must be called after that.
 
@@ -76,6 +114,7 @@ class SqliteLog:
         self._cached: OrderedDict[_Partition, Batch] = OrderedDict()
         self._recent = Recent()
         self._appended: dict[str, asyncio.Event] = {}  # of streams that somebody waits for
+        self._told: dict[str, list[Callable[[], None]]] = {}  # of streams of which somebody is told
 
     async def open(self) -> None:
         """Reads the bounds of everything there is."""
@@ -126,37 +165,46 @@ class SqliteLog:
     async def append(self, stream: str, partition: int, records: Sequence[Record]) -> int:
         if partition not in self._partitions.get(stream, {}):
             await self.create(stream, partition + 1)
-        state = self._partitions[stream][partition]
         if not records:
-            return state.end
-        batches = rows(stream, records)
-        number, now = self._ids[stream], self._clock.wall()
+            return self._partitions[stream][partition].end
+        (first,) = await self._append([self._appending(stream, partition, records)])
+        return first
 
-        def insert(connection: sqlite3.Connection) -> int:
-            # Only the writer thread runs this, one append after the other: the end cannot move meanwhile.
-            row = connection.execute(
-                "SELECT first + count FROM batches WHERE stream = ? AND partition = ? ORDER BY first DESC LIMIT 1",
-                (number, partition),
-            ).fetchone()
-            first = begin = max(row[0] if row else 0, state.start)
-            for count, size, columns in batches:
-                connection.execute(
-                    "INSERT INTO batches (stream, partition, first, count, time, bytes, columns)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (number, partition, begin, count, now, size, columns),
-                )
-                begin += count
-            return int(first)
+    async def append_together(self, grouped: Mapping[str, Sequence[Record]]) -> None:
+        await asyncio.gather(*[self.create(each, 1) for each in grouped if 0 not in self._partitions.get(each, {})])
+        await self._append([self._appending(stream, 0, records) for stream, records in grouped.items() if records])
 
-        def committed(first: int) -> None:
-            state.end = max(state.end, first + len(records))
-            for count, _, columns in batches:
-                self._recent.add(state, first, now, columns)
-                first += count
-            if (appended := self._appended.pop(stream, None)) is not None:
-                appended.set()
+    async def _append(self, all_of_it: Sequence[_Append]) -> list[int]:
+        """One write; the first position of each."""
 
-        return await self._file.write(insert, committed)
+        def write(connection: sqlite3.Connection) -> list[int]:
+            firsts = [
+                max(end, each.state.start) for each, end in zip(all_of_it, _ends(connection, all_of_it), strict=True)
+            ]
+            lines = [row for each, first in zip(all_of_it, firsts, strict=True) for row in each.rows(first)]
+            insert(connection, "batches", lines)
+            return firsts
+
+        def committed(firsts: list[int]) -> None:
+            for each, first in zip(all_of_it, firsts, strict=True):
+                self._committed(each, first)
+
+        return await self._file.write(write, committed) if all_of_it else []
+
+    def _appending(self, stream: str, partition: int, records: Sequence[Record]) -> _Append:
+        batches, state = rows(stream, records), self._partitions[stream][partition]
+        return _Append(stream, self._ids[stream], partition, state, batches, self._clock.wall())
+
+    def _committed(self, appended: _Append, first: int) -> None:
+        state = appended.state
+        for count, _, columns in appended.batches:
+            self._recent.add(state, first, appended.time, columns)
+            first += count
+        state.end = max(state.end, first)
+        if (event := self._appended.pop(appended.stream, None)) is not None:
+            event.set()
+        for call in self._told.pop(appended.stream, ()):
+            call()
 
     async def read(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records:
         found = Records([], [], [], [], [])
@@ -225,6 +273,18 @@ class SqliteLog:
                     await self._appended.setdefault(stream, asyncio.Event()).wait()
         except TimeoutError:
             return
+
+    def tell(self, stream: str, ends: Mapping[int, int], call: Callable[[], None]) -> Callable[[], None]:
+        if self._past(stream, ends):
+            return asyncio.get_running_loop().call_soon(call).cancel
+        told = self._told.setdefault(stream, [])
+        told.append(call)
+
+        def take_back() -> None:
+            if call in told:
+                told.remove(call)
+
+        return take_back
 
     def _past(self, stream: str, ends: Mapping[int, int]) -> bool:
         return any(state.end > ends.get(partition, 0) for partition, state in self._partitions.get(stream, {}).items())

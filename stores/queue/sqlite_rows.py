@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -99,8 +98,6 @@ BLOCKED = (1 << 62) - 1
 
 _encode = msgspec.json.Encoder().encode
 _EPOCH_2020_MS = 1_577_836_800_000
-#: Rows in one INSERT: cached statements of these sizes.
-_CHUNKS = (256, 64, 16, 4, 1)
 
 
 class Ids:
@@ -202,14 +199,3 @@ class Kinds:
         self.lane_of[number] = lane
         self.of_lane.setdefault(lane, []).append(number)
         self._numbers[kind] = number
-
-
-def insert(connection: sqlite3.Connection, into: str, columns: int, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Inserts rows with few statements: one step each, whatever their number of rows."""
-    begin = 0
-    one = f"({', '.join('?' * columns)})"
-    for chunk in _CHUNKS:
-        while len(rows) - begin >= chunk:
-            flat = [value for row in rows[begin : begin + chunk] for value in row]
-            connection.execute(f"INSERT INTO {into} VALUES {', '.join([one] * chunk)}", flat)
-            begin += chunk

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from ...sdk.model.claim import State
 from ...sdk.model.errors import InvalidPayload, InvalidRequest, Overloaded
+from ..sqlite_insert import insert
 from .lifecycle import LEASED, WAITING
 from .queue import NewItem, Submitted
 from .sqlite_memory import Memory
-from .sqlite_rows import BLOCKED, DEDUPED, HAS_EXTRA, KEYED, id_text, insert, json_text
+from .sqlite_rows import BLOCKED, DEDUPED, HAS_EXTRA, KEYED, id_text, json_text
 
 #: The latest moment that is a moment: the year 9999.
 _LATEST = 253_402_300_800.0
@@ -73,10 +74,10 @@ def submit(
         entities.append((number, item.payload, item.key, headers, item.expires_at))
         memory.sooner(lane, trigger)
         answers.append(Submitted(id_text(number), False))
-    insert(connection, "tasks (id, lane, kind, state, next_trigger, flags, size)", 7, tasks)
-    insert(connection, "entities (id, payload, key, headers, expires_at)", 5, entities)
-    insert(connection, "keyed (key, id, due)", 3, keyed)
-    insert(connection, "dedupe (function, key, id)", 3, dedupe)
+    insert(connection, "tasks (id, lane, kind, state, next_trigger, flags, size)", tasks)
+    insert(connection, "entities (id, payload, key, headers, expires_at)", entities)
+    insert(connection, "keyed (key, id, due)", keyed)
+    insert(connection, "dedupe (function, key, id)", dedupe)
     memory.counts[State.NEW] += len(tasks)
     memory.taken += len(answers) - sum(answer.duplicate for answer in answers)
     memory.keyed += len(keyed)

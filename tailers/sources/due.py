@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from pydantic import BaseModel, ConfigDict
 
 from ...sdk.model.errors import TailraceError
 from ...sdk.model.parked import due_function, due_stream
 from ...sdk.source import SourceKind, StreamBatch
-from ...stores.log.log import Log
+from ...stores.log.log import Log, Telling
 from ..registry import Environment
 from .log import LogSource
 
@@ -39,7 +40,15 @@ class DueStream(LogSource):
     async def more(self) -> None:
         """Waits until there may be more to read."""
         await self._log.wait(self._stream, dict(self._next), LONGEST_WAIT)
-        await self._discover()
+
+    def tell(self, log: Telling, call: Callable[[], None]) -> Callable[[], None]:
+        """Has `call` called when there may be more to read; returns what takes that back."""
+        return log.tell(self._stream, self._next, call)
+
+    async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
+        if not self._next:
+            await self._discover()  # nothing had ever been due when it was opened
+        return await super().read(limit, max_bytes, timeout)
 
     async def settled_below(self, position: int) -> None:
         """Forgets the records below `position`."""
@@ -51,7 +60,7 @@ class DueSource:
     """Implements `sdk.source.StreamSource`. A reader who keeps each function in its own bounds asks `ready` and `take`;
     `on_ready` is called when `ready` has another one.
 
-    Invariant: of an open source each stream is in `_ready` or has a task in `_waits`.
+    Invariant: of an open source each stream is in `_ready` or has an entry in `_waits`, which gives up waiting.
     """
 
     capabilities = LogSource.capabilities
@@ -59,10 +68,12 @@ class DueSource:
     def __init__(self, log: Log) -> None:
         self.on_ready: Callable[[], None] = lambda: None
         self._log = log
+        self._telling = log if isinstance(log, Telling) else None
         self._open = False
         self._streams: dict[str, DueStream] = {}
         self._ready: dict[str, None] = {}
-        self._waits: dict[str, asyncio.Task[None]] = {}
+        self._waits: dict[str, Callable[[], object]] = {}
+        self._waiting: set[asyncio.Task[None]] = set()
         self._some = asyncio.Event()
 
     async def open(self, positions: Mapping[str, int]) -> None:
@@ -97,7 +108,7 @@ class DueSource:
         batches = await self._streams[function].read(limit, max_bytes, 0.0)
         if sum(len(batch.positions) for batch in batches) < limit and self._open and function in self._ready:
             del self._ready[function]
-            self._waits[function] = asyncio.create_task(self._wait_for(function), name=f"due-{function}")
+            self._waits[function] = self._wait_for(function)
         if not batches:
             return None
         (batch,) = batches  # a due stream has one partition
@@ -135,20 +146,29 @@ class DueSource:
         self._open = False
         self._some.set()
         waits, self._waits = self._waits, {}
-        for wait in waits.values():
-            wait.cancel()
-        await asyncio.gather(*waits.values(), return_exceptions=True)
+        for give_up in waits.values():
+            give_up()
+        await asyncio.gather(*self._waiting, return_exceptions=True)
         for stream in self._streams.values():
             await stream.close()
         self._ready.clear()
 
-    async def _wait_for(self, function: str) -> None:
+    def _wait_for(self, function: str) -> Callable[[], object]:
+        """Waits for more of one function; returns what gives it up."""
+        if self._telling is not None:
+            return self._streams[function].tell(self._telling, partial(self._has_more, function))
+        task = asyncio.create_task(self._more(function), name=f"due-{function}")
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
+        return task.cancel
+
+    async def _more(self, function: str) -> None:
         with contextlib.suppress(TailraceError):  # whoever reads meets it again
             await self._streams[function].more()
-        self._waits.pop(function, None)
         self._has_more(function)
 
     def _has_more(self, function: str) -> None:
+        self._waits.pop(function, None)
         self._ready[function] = None
         self._some.set()
         self.on_ready()

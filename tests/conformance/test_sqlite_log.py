@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.stores.log.log import Log, Record
+from tailrace.stores.log.batch import MAX_RECORD
+from tailrace.stores.log.log import Log, Record, Telling, append_to_each
 from tailrace.stores.log.sqlite import SCHEMA, SqliteLog
 from tailrace.stores.sqlite import SqliteFile
 from tailrace.testing.conformance.bench import StoreBench
@@ -42,6 +44,46 @@ asyncio.run(main())
 class TestSqliteLog(LogLaws):
     def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Log]]:
         return SqliteBench[SqliteLog](folder, SCHEMA, SqliteLog, SqliteLog.open)
+
+
+async def test_who_is_told_hears_once_of_what_comes_and_not_when_it_took_that_back(tmp_path: Path) -> None:
+    async with SqliteBench(tmp_path, SCHEMA, SqliteLog, SqliteLog.open) as bench:
+        # Given a stream that somebody has read to its end, and others that have gone away
+        log, heard = bench.engine, list[str]()
+        assert isinstance(log, Telling)
+        await log.append("s", 0, [Record(b"read")])
+        log.tell("s", {0: 1}, lambda: heard.append("reader"))
+        take_back = log.tell("s", {0: 1}, lambda: heard.append("gone"))
+        take_back()
+        # When records come, to that stream and to another
+        await log.append("other", 0, [Record(b"x")])
+        assert heard == []
+        await log.append("s", 0, [Record(b"new")])
+        await log.append("s", 0, [Record(b"newer")])
+        # Then the reader heard once, and hears soon when there is something already
+        assert heard == ["reader"]
+        log.tell("s", {0: 2}, lambda: heard.append("late"))
+        take_back = log.tell("s", {0: 2}, lambda: heard.append("gone"))
+        take_back()
+        assert heard == ["reader"]
+        await log.bounds("s")
+        await asyncio.sleep(0)
+        assert heard == ["reader", "late"]
+
+
+async def test_records_for_many_streams_are_one_write(tmp_path: Path) -> None:
+    async with SqliteBench(tmp_path, SCHEMA, SqliteLog, SqliteLog.open) as bench:
+        log, heard = bench.engine, list[str]()
+        await log.append("a", 0, [Record(b"0")])
+        log.tell("a", {0: 1}, lambda: heard.append("a"))
+        assert await append_to_each(log, {"a": [Record(b"1"), Record(b"2")], "b": [Record(b"3")]}) == [None, None]
+        assert heard == ["a"]
+        assert (await log.read("a", 0, 0, 10, 1000)).payloads == [b"0", b"1", b"2"]
+        assert (await log.read("b", 0, 0, 10, 1000)).payloads == [b"3"]
+        # None of it is there when one record is refused
+        [first, second] = await append_to_each(log, {"a": [Record(b"4")], "b": [Record(bytes(MAX_RECORD + 1))]})
+        assert first is second is not None
+        assert (await log.bounds("a"))[0].end == 3
 
 
 async def test_records_past_the_retention_are_swept_and_younger_ones_stay(tmp_path: Path) -> None:
