@@ -26,7 +26,7 @@ FIRST_PAUSE = 0.1
 LAST_PAUSE = 5.0
 #: Seconds behind a write in which more gather, for what leaves its stream: nobody waits for it, and what is parked is
 #: seldom due sooner.
-GATHER = 0.1
+GATHER = 0.05
 
 
 async def until_available(call: Callable[[], Awaitable[T]], failing: Callable[[str], None]) -> T:

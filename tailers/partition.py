@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -146,10 +146,11 @@ class Partition:
 
     def is_troubled(self, positions: Sequence[int]) -> bool:
         """Whether any of these has a history or a row. Few ever have, so most batches are only looked at."""
-        return not (
-            (not self.troubles or self.troubles.keys().isdisjoint(positions))
-            and (not self.rows or self.rows.keys().isdisjoint(positions))
-        )
+        return _any_of(self.troubles, positions) or self.has_rows(positions)
+
+    def has_rows(self, positions: Sequence[int]) -> bool:
+        """Whether the ledger has a row of any of these, which rise."""
+        return _any_of(self.rows, positions)
 
     def hand_out(self, positions: Sequence[int]) -> None:
         """These are handed out."""
@@ -294,6 +295,18 @@ class Partition:
             batch.headers.append(kept.headers)
             batch.payloads.append(kept.payload)
         return batch, missing
+
+
+def _any_of(known: Mapping[int, object], positions: Sequence[int]) -> bool:
+    """Whether any of these positions, which rise, is among what is known. That is few, and mostly elsewhere: what fails
+    lies behind what is read."""
+    if not known or not positions:
+        return False
+    if len(known) < len(positions):
+        first, last = positions[0], positions[-1]
+        if not any(first <= position <= last for position in known):
+            return False
+    return not known.keys().isdisjoint(positions)
 
 
 class Place(NamedTuple):

@@ -38,7 +38,7 @@ async def mark_suspects(rows: Rows, source: str, part: Partition, epoch: int) ->
 
 def wait_out(part: Partition, batch: StreamBatch, mapped: Mapped) -> None:
     """What failed or was throttled here, perhaps under a former owner, does not start before its time."""
-    if part.rows.keys().isdisjoint(batch.positions):
+    if not part.has_rows(batch.positions):
         return
     for index, position in enumerate(batch.positions):
         row = part.rows.get(position)

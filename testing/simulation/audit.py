@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ...sdk.model.audit import HELD, IN_FLIGHT
 from ...sdk.model.claim import State
+from ...sdk.model.ledger import Place
 from ...sdk.model.parked import due_function, parked_from
 from ...stores.log.batch import decode as decode_batch
 from ...tailers.rules.frontier import decode as decode_ahead
@@ -21,6 +22,8 @@ from .sqlite_disk import Disk
 _RUNGS = "delay."
 #: First attempts that fail before a function that was well is frozen, at most (docs/architecture.md, law 7).
 COPIES = 45
+_EVER_PARKED = "SELECT items FROM ledger_ended UNION ALL SELECT count(*) FROM ledger WHERE place IN (?, ?, ?)"
+_WAITING = (int(Place.PARKING), int(Place.PARKED), int(Place.RUNNING))
 
 
 class Audit:
@@ -159,7 +162,7 @@ class Audit:
         if not any(fault.kind == "outage" for fault in self._plan.faults):
             return
         troubled = sum(1 for item in self._plan.items if any(deed.kind != "ok" for deed in item.deeds))
-        copied = sum(1 for id_ in self._parked() if id_.startswith(f"{STREAM}/"))
+        copied = sum(items for (items,) in self._disk.rows("state", _EVER_PARKED, _WAITING))  # streams are trimmed
         if copied > COPIES * self._plan.schedulers + troubled:
             self._journal.wrong(f"an outage copied {copied} items into the delay service")
         if len(dead) > troubled:

@@ -214,3 +214,7 @@ class _Forgetful:
     async def append(self, stream: str, partition: int, records: Any) -> int:
         asyncio.get_running_loop().call_later(0.5, lambda: asyncio.ensure_future(self._log.append(stream, 0, records)))
         return 0
+
+    async def append_together(self, grouped: Any) -> None:
+        for stream, records in grouped.items():
+            await self.append(stream, 0, records)
