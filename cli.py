@@ -21,6 +21,7 @@ from .sdk import terminal
 from .sdk.model.errors import TailraceError
 from .tailers.audit_command import audit
 from .tailers.commands import tailer
+from .tailers.replay_commands import replay
 from .testing.simulation.commands import simulate
 
 TRY = """Five things to try:
@@ -228,6 +229,7 @@ for name, group in (
     ("gate", gate),
     ("quota", quota),
     ("dead", dead),
+    ("replay", replay),
     ("store", store),
 ):
     app.add_typer(group, name=name, rich_help_panel=OPERATE)

@@ -28,6 +28,7 @@ from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
 from ..stores.ownership import sqlite as ownership
 from ..stores.queue import sqlite as queue
+from ..stores.replays import sqlite as replays
 from ..stores.restored import Stamp
 from ..stores.results import sqlite as results
 from ..stores.segments import sqlite as segments
@@ -78,6 +79,7 @@ class EmbeddedStores:
             + ledger.SCHEMA
             + ownership.SCHEMA
             + drops.SCHEMA
+            + replays.SCHEMA
             + results.SCHEMA
             + segments.SCHEMA,
             name="state",
@@ -107,6 +109,7 @@ class EmbeddedStores:
             self._state_file, clock, retention=config.result_retention, max_bytes=config.result_bytes
         )
         self.segments = segments.SqliteSegments(self._state_file)
+        self.replays = replays.SqliteReplays(self._state_file)
         self._sweeper: asyncio.Task[None] | None = None
         self._clock, self._quiet = clock, wait_for_source(sizes or LeaseSizes())
         self._stamp = Stamp(path, STAMPED)
@@ -159,6 +162,7 @@ class EmbeddedStores:
             "ownership": self.ownership,
             "ledger": self.ledger,
             "segments": self.segments,
+            "replays": self.replays,
         }
 
     def _files(self) -> list[SqliteFile]:

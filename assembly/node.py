@@ -77,6 +77,8 @@ class Node:
             self._delay,
             directory.lease_sizes(heartbeat),
             on_health=self._tell_health,
+            replays=stores.replays,
+            replays_at_once=gateway_config.replays,
         )
         self._gateway = GatewayServer(
             gateway_config,
@@ -89,6 +91,7 @@ class Node:
             audits=self._tailers.audits,
             drops=stores.drops,
             tailers=self._tailers,
+            replays=self._tailers.replays,
         )
         self._delay_server = DelayServer(self._delay, delay_config)
         self._store_server = StoreServer(stores_config.listen, stores.engines())

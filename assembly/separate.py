@@ -31,6 +31,7 @@ from ..stores.remote import (
     RemoteLog,
     RemoteOwnership,
     RemoteQueue,
+    RemoteReplays,
     RemoteResults,
     RemoteSegments,
 )
@@ -62,6 +63,7 @@ class RemoteStores:
         self.inventory = RemoteInventory(address)
         self.segments = RemoteSegments(address)
         self.ownership = RemoteOwnership(address)
+        self.replays = RemoteReplays(address)
         self.ledger = RemoteLedger(address)
 
     async def start(self) -> None:

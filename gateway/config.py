@@ -22,6 +22,8 @@ class GatewayConfig(BaseModel):
     waiting_results      Result calls that wait at once; beyond it Overloaded (10,000)
     longest_wait         seconds that one Result call may wait (60 s); clients ask again
     watchers             Watch calls at once; beyond it Overloaded (256)
+    replays              replays that read at once (4: each is a tailer beside the live ones, with a session at the
+                         scheduler and a window of payloads, 16 MiB unless its file says otherwise)
     max_redrives         how often a dead letter may be redriven and die again (10: by then the cause is not chance)
     """
 
@@ -37,4 +39,5 @@ class GatewayConfig(BaseModel):
     waiting_results: int = Field(default=10_000, ge=1)
     longest_wait: Seconds = Field(default=60.0, gt=0)
     watchers: int = Field(default=256, ge=1)
+    replays: int = Field(default=4, ge=1, le=100)
     max_redrives: int = Field(default=10, ge=0)

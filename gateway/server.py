@@ -24,6 +24,7 @@ from .dead_letters import DeadLetterDesk
 from .drops import DropsDesk
 from .known_functions import KnownFunctions
 from .overview import Audits, OverviewDesk, no_audits, no_parts
+from .replay_desk import ReplayControl, ReplayDesk
 from .status import StatusDesk
 from .submitter import Submitter
 from .tailer_desk import TailerControl, TailerDesk
@@ -46,6 +47,7 @@ class _Front:
         overview: OverviewDesk,
         drops: DropsDesk,
         tailers: TailerDesk,
+        replays: ReplayDesk,
     ) -> None:
         self.submit = submitter.submit
         self.status = desk.status
@@ -65,6 +67,9 @@ class _Front:
         self.audit = overview.audit
         self.pause_tailer = tailers.pause
         self.seek_tailer = tailers.seek
+        self.start_replay = replays.start
+        self.list_replays = replays.list
+        self.change_replay = replays.change
 
 
 class GatewayServer:
@@ -74,6 +79,7 @@ class GatewayServer:
     audits    what became of everything that a tailer's source had
     drops     what was passed without being run; None: this gateway cannot tell
     tailers   those beside it, to be paused and moved; None: there are none
+    replays   likewise
     quotas    limits to set at start (`quotas.yaml`)
 
     The stores are the caller's: open before `start`, closed after `stop`.
@@ -92,6 +98,7 @@ class GatewayServer:
         audits: Audits = no_audits,
         drops: Drops | None = None,
         tailers: TailerControl | None = None,
+        replays: ReplayControl | None = None,
     ) -> None:
         self._config = config
         self._quotas = quotas
@@ -102,6 +109,7 @@ class GatewayServer:
         self._letters = DeadLetterDesk(config, queue, dead_letters, functions, clock)
         self._drops = DropsDesk(drops)
         self._tailers = TailerDesk(tailers)
+        self._replays = ReplayDesk(replays)
         self._overview = OverviewDesk(queue, dead_letters, overview, audits)
         self._health = Health(wire.SERVICE)
         self._server: grpc.aio.Server | None = None
@@ -113,7 +121,7 @@ class GatewayServer:
         self._status.start()
         self._letters.start()
         desks = (self._status, self._control, self._letters, self._overview, self._drops, self._tailers)
-        front = _Front(self._submitter, *desks)
+        front = _Front(self._submitter, *desks, self._replays)
         self._server, self.address = await serve(self._config.listen, [wire.register(front), self._health.register])
         await self._health.set(True)
 

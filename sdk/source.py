@@ -25,9 +25,11 @@ class Capabilities:
     renews           a lease can be prolonged (functions may run longer than one lease)
     stable_identity  an item keeps its id across redelivery
     delays           an item can be returned with a delay
-    timed            items come into being in the order of their positions, so a time can be searched for
+    timed            items come into being in the order of their positions, so a time can be searched for, or the source
+                     finds it (`Dated`)
     holes            a position may never have held anything (compaction, markers); else it was lost to retention
     sparse           positions are far apart (they hold a time, say), so that what lies between them is never counted
+    replays          `reread` and `ends` need no `open`, and find what was settled long ago too: see `Rereader`
     """
 
     rereads: bool = True
@@ -37,6 +39,7 @@ class Capabilities:
     holes: bool = False
     timed: bool = False
     sparse: bool = False
+    replays: bool = False
 
 
 @dataclass(slots=True)
@@ -123,6 +126,41 @@ class SharedSource(Protocol):
         """Gives the share back. Ends what is pending. Harmless when closed."""
 
 
+class Rereader(Protocol):
+    """What a replay reads by: a stream source that nobody opens, so that it disturbs no other reader. All raise
+    NotConnected, and may be called again."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """With `replays` and `rereads`."""
+
+    async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
+        """As a StreamSource's."""
+
+    async def ends(self) -> dict[str, int]:
+        """As a StreamSource's."""
+
+    async def close(self) -> None:
+        """Lets go of connections. Harmless when closed."""
+
+
+@runtime_checkable
+class Dated(Protocol):
+    """A source that finds the position of a time by itself."""
+
+    async def position_at(self, partition: str, time: float) -> int:
+        """The first position whose item came into being at `time` (wall clock seconds) or later; the end if none
+        did."""
+
+
+@runtime_checkable
+class Ranged(Protocol):
+    """A source whose positions are far apart, so that nobody can name those of a range."""
+
+    async def between(self, partition: str, first: int, last: int, limit: int) -> StreamBatch:
+        """The first items from `first` to `last`, both included: `limit` at most; none: there are no more."""
+
+
 @runtime_checkable
 class Counted(Protocol):
     """A stream source whose positions are far apart and that can say all the same how many items are left."""
@@ -172,6 +210,7 @@ class SourceKind:
     extra     the pip extra that brings its client library; empty: none
     retention whether it forgets items after a time, done or not
     shared    whether `build` gives a SharedSource
+    reader    (options, environment) → what a replay reads by; None: what `build` gives, where it `replays`
     """
 
     name: str
@@ -183,17 +222,19 @@ class SourceKind:
     description: str = ""
     retention: bool = False
     shared: bool = False
+    reader: Callable[[Any, Any], Rereader] | None = None
 
 
 __all__ = [
     "Capabilities",
+    "Counted",
+    "Dated",
     "PartitionSource",
     "QueueSource",
+    "Ranged",
+    "Rereader",
     "SharedSource",
     "SourceKind",
     "StreamBatch",
     "StreamSource",
 ]
-
-
-__all__ = ["Capabilities", "Counted", "QueueSource", "SourceKind", "StreamBatch", "StreamSource"]

@@ -13,6 +13,7 @@ from .ledger.ledger import Ledger
 from .log.log import Log
 from .ownership.ownership import Ownership
 from .queue.queue import Queue
+from .replays.replays import Replays
 from .results.results import Results
 from .segments.segments import Segments
 
@@ -30,4 +31,5 @@ PROTOCOLS: dict[str, type[Any]] = {
     "ownership": Ownership,
     "ledger": Ledger,
     "segments": Segments,
+    "replays": Replays,
 }

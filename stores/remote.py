@@ -17,6 +17,7 @@ from .ledger.ledger import Ledger
 from .log.log import Log
 from .ownership.ownership import Ownership
 from .queue.queue import Queue
+from .replays.replays import Replays
 from .results.results import Results
 from .segments.segments import Segments
 
@@ -66,6 +67,7 @@ class RemoteCheckpoints(StoreClient):
     commit = remote(Checkpoints.commit)
     load = remote(Checkpoints.load)
     endings = remote(Checkpoints.endings)
+    forget = remote(Checkpoints.forget)
 
 
 class RemoteDeadLetters(StoreClient):
@@ -82,6 +84,7 @@ class RemoteDeadLetters(StoreClient):
     remove = remote(DeadLetters.remove)
     positions = remote(DeadLetters.positions)
     died = remote(DeadLetters.died)
+    died_at = remote(DeadLetters.died_at)
     counts = remote(DeadLetters.counts)
     count = remote(DeadLetters.count)
 
@@ -144,6 +147,18 @@ class RemoteSegments(StoreClient):
     read = remote(Segments.read)
     last = remote(Segments.last)
     trim = remote(Segments.trim)
+
+
+class RemoteReplays(StoreClient):
+    """Replays likewise."""
+
+    def __init__(self, address: str, store: str = "replays") -> None:
+        super().__init__(address, store)
+
+    add = remote(Replays.add)
+    get = remote(Replays.get)
+    list = remote(Replays.list)
+    move = remote(Replays.move)
 
 
 class RemoteOwnership(StoreClient):

@@ -97,7 +97,7 @@ class Partition:
         """Takes note of what was just read; positions that did not come are `gap`. Returns the indexes that are to be
         run, None for all."""
         self._changes += 1
-        if gap == Fate.ABSENT and batch.positions and self._hole(batch.positions[0]) > LARGE_HOLE:
+        if gap != Fate.LOST and batch.positions and self._hole(batch.positions[0]) > LARGE_HOLE:
             self.skip(batch.positions[0] - 1, gap)
         run = self.frontier.read(batch.positions, batch.absent)
         self.book.read(batch.positions, batch.absent, gap)

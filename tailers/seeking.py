@@ -15,19 +15,18 @@ from ..sdk.model.drop import Cause, Drop
 from ..sdk.model.errors import InvalidRequest, TailraceError
 from ..sdk.model.ledger import Entry
 from ..sdk.model.seek import END, START, Move, Seek
-from ..sdk.source import Capabilities, StreamBatch, StreamSource
+from ..sdk.source import Capabilities, StreamSource
 from ..stores.checkpoints.checkpoints import Mark
 from .departures import fate_of
 from .durable import until_available
 from .epoch import Epoch
 from .partition import Partition
+from .places import first_from, first_kept
 from .pump import Counts, Setup
 from .rows import Rows
 from .rules.seek import Passing, passing
 from .suspicion import mark_suspects
 
-#: Positions looked at behind one that holds nothing, when a time is searched for.
-NEAR = 64
 #: Rows of the ledger in one look.
 ROWS = 1000
 
@@ -141,31 +140,11 @@ class Seeking:
         if seek.edge == END:
             return end
         if seek.edge == START:
-            return await self._first(part, end, None)
+            return await first_kept(self._source, part.name, part.checkpoint, end)
         powers: Capabilities = self._source.capabilities
         if not (powers.rereads and powers.timed):
             raise InvalidRequest(
                 f"the source of the tailer {self._name!r} (kind {self._setup.kind.name}) has no times that rise with "
                 "its positions: name a position, start or end"
             )
-        return await self._first(part, end, seek.time)
-
-    async def _first(self, part: Partition, end: int, time: float | None) -> int:
-        """The first position from the checkpoint on that the source has, and that is not from before `time`."""
-        low, high = part.checkpoint, end
-        while low < high:
-            middle = (low + high) // 2
-            if await self._before(part.name, middle, min(high, middle + NEAR), time):
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
-    async def _before(self, partition: str, position: int, stop: int, time: float | None) -> bool:
-        if time is None:
-            batch: StreamBatch = await self._source.reread(partition, [position])
-            return bool(batch.lost)
-        batch = await self._source.reread(partition, list(range(position, stop)))
-        if batch.positions:
-            return batch.times[0] < time
-        return bool(batch.lost)
+        return await first_from(self._source, part.name, part.checkpoint, end, seek.time)

@@ -55,6 +55,7 @@ class StreamPump(Pump):
         super().__init__(setup, counts)
         self.source = source
         self._partitions: dict[str, Partition] = {}
+        self._gap = Fate.ABSENT if source.capabilities.holes else Fate.LOST
         self._aim = Aim(setup.config, parked=setup.kind.name == "due")
         self._reading = Reading(self._aim, self.session, self.window, self._partitions)
         name, stores, clock = setup.config.name, setup.environment, setup.clock
@@ -89,8 +90,7 @@ class StreamPump(Pump):
 
     async def _add(self, name: str) -> Partition:
         """A partition that came into being, or that the checkpoint knows."""
-        sparse = self.source.capabilities.sparse
-        part = Partition(name, self._marks.get(name, Mark(0)), self.window, sparse)
+        part = Partition(name, self._marks.get(name, Mark(0)), self.window, self.source.capabilities.sparse)
         await self._rows.open(part)
         self._partitions[name] = part
         if self._epoch.left_behind:
@@ -146,7 +146,7 @@ class StreamPump(Pump):
 
     def _took(self, part: Partition, batch: StreamBatch) -> None:
         """Items read for the first time in this epoch. Those whose row says that they are elsewhere are not run."""
-        run = part.read(batch, Fate.ABSENT if self.source.capabilities.holes else Fate.LOST)
+        run = part.read(batch, self._gap)
         if run is not None or batch.absent or batch.lost or not batch.positions:
             batch = chosen(batch, run) if run is not None else batch
             self._commit_wake.set()

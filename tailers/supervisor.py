@@ -1,4 +1,4 @@
-"""All tailers of one process: those that are configured, and one for each function that has due items."""
+"""All tailers of one process: those that are configured, one for what is due, and those of replays."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
 from ..sdk.model.parked import Parked, due_function
 from ..sdk.model.seek import Move, Seek
+from ..stores.replays.replays import Replays
 from .config import TailerConfig
 from .parking import Parking
 from .registry import Environment
+from .replaying import AT_ONCE, Replaying
 from .rules.stock import tell_apart
 from .rules.witnesses import Facts, after_delay, confront
 from .tailer import Tailer
@@ -52,6 +54,8 @@ class Tailers:
         *,
         due: bool = True,
         on_health: OnHealth | None = None,
+        replays: Replays | None = None,
+        replays_at_once: int = AT_ONCE,
     ) -> None:
         names = [config.name for config in configs]
         if len(set(names)) != len(names):
@@ -66,6 +70,10 @@ class Tailers:
         self._sizes = sizes
         self._due = due
         self._tailers: dict[str, Tailer] = {}
+        self._replaying: Replaying | None = None
+        if replays is not None:
+            made_of = (environment, scheduler, self, sizes, self._origin)
+            self._replaying = Replaying(replays, self._configs, *made_of, at_once=replays_at_once)
         self._on_health = on_health
         self._health: dict[str, bool] = {}
         self._watch: asyncio.Task[None] | None = None
@@ -82,11 +90,14 @@ class Tailers:
         self._watch = asyncio.create_task(self._keep_watch(), name="tailers-watch")
         if self._due:
             self._look = asyncio.create_task(self._find_due(), name="due-tailers")
+        if self._replaying is not None:
+            await self._replaying.start()
 
     async def drain(self, timeout: float) -> None:
         """Drains all of them at once."""
         await self._stop_looking()
-        await asyncio.gather(*(tailer.drain(timeout) for tailer in self._tailers.values()))
+        replays = [] if self._replaying is None else [self._replaying.drain(timeout)]
+        await asyncio.gather(*replays, *(tailer.drain(timeout) for tailer in self._tailers.values()))
 
     async def stop(self) -> None:
         """Ends all of them."""
@@ -94,6 +105,8 @@ class Tailers:
         watch, self._watch = self._watch, None
         if watch is not None:
             await cancel(watch)
+        if self._replaying is not None:
+            await self._replaying.stop()
         tailers, self._tailers = self._tailers, {}
         await asyncio.gather(*(tailer.stop() for tailer in tailers.values()))
 
@@ -114,15 +127,36 @@ class Tailers:
         """One of them, for pausing and resuming."""
         return self._tailers.get(name)
 
+    def _origin(self, name: str) -> TailerConfig | None:
+        """The configuration of the tailer, or the replay, that a parked item first came from."""
+        known = self._configs.get(name)
+        return known if known is not None or self._replaying is None else self._replaying.config(name)
+
+    @property
+    def replays(self) -> Replaying:
+        """Runs over what was settled. Raises InvalidRequest where this process has none."""
+        if self._replaying is None:
+            raise InvalidRequest("the tailers here keep no replays: only those beside a gateway do (tailrace up)")
+        return self._replaying
+
     def _named(self, name: str) -> Tailer:
         tailer = self._tailers.get(name)
+        if tailer is None and self._replaying is not None:
+            tailer = self._replaying.tailer(name)
         if tailer is None:
             raise InvalidRequest(f"no tailer {name!r} runs here; there are: {', '.join(sorted(self._tailers))}")
         return tailer
 
+    def _configured(self, name: str) -> Tailer:
+        """A replay has commands of its own."""
+        tailer = self._named(name)
+        if name not in self._tailers:
+            raise InvalidRequest(f"{name!r} is a replay: pause, resume or cancel it with `tailrace replay`")
+        return tailer
+
     def set_paused(self, name: str, paused: bool) -> None:
         """Pauses or resumes a tailer, until this process ends. Raises InvalidRequest for an unknown one."""
-        tailer = self._named(name)
+        tailer = self._configured(name)
         if paused:
             tailer.pause()
         else:
@@ -130,7 +164,7 @@ class Tailers:
 
     async def seek(self, seek: Seek) -> list[Move]:
         """Moves a checkpoint by hand; see Tailer.seek. Raises InvalidRequest for an unknown tailer too."""
-        return await self._named(seek.tailer).seek(seek)
+        return await self._configured(seek.tailer).seek(seek)
 
     async def audits(self, name: str, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
         """What became of everything that a tailer's source had. Raises InvalidRequest for an unknown tailer, partition
@@ -181,7 +215,7 @@ class Tailers:
         return [self._tailers[name].overview() for name in sorted(self._tailers)]
 
     async def _add(self, config: TailerConfig) -> None:
-        tailer = Tailer(config, self._environment, self._scheduler, self, self._sizes, origin=self._configs.get)
+        tailer = Tailer(config, self._environment, self._scheduler, self, self._sizes, origin=self._origin)
         self._tailers[config.name] = tailer
         await tailer.start()
 

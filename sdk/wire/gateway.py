@@ -23,6 +23,7 @@ from ..model.errors import InvalidRequest, TailraceError
 from ..model.function_spec import FunctionSpec
 from ..model.limits import Gate, Quota, Snapshot
 from ..model.overview import Overview
+from ..model.replay import ReplayOrder
 from ..model.seek import Move, Seek
 from ..model.status import WorkloadStatus
 from .audit_messages import audit_from_wire
@@ -37,6 +38,7 @@ from .gateway_messages import (
     status_from_wire,
 )
 from .letter_messages import filter_to_wire, letter_from_wire
+from .replay_messages import ReplayView, order_to_wire, view_from_wire
 from .seek_messages import moves_from_wire, seek_to_wire
 from .v1 import gateway_pb2 as pb
 from .v1.gateway_pb2_grpc import GatewayStub, add_GatewayServicer_to_server
@@ -69,6 +71,9 @@ _UNARY = {
     "Audit": "audit",
     "PauseTailer": "pause_tailer",
     "SeekTailer": "seek_tailer",
+    "StartReplay": "start_replay",
+    "ListReplays": "list_replays",
+    "ChangeReplay": "change_replay",
 }
 
 
@@ -104,6 +109,12 @@ class Gateway(Protocol):
     async def pause_tailer(self, request: pb.PauseTailerRequest) -> pb.PauseTailerReply: ...
 
     async def seek_tailer(self, request: pb.SeekTailerRequest) -> pb.SeekTailerReply: ...
+
+    async def start_replay(self, request: pb.StartReplayRequest) -> pb.Replay: ...
+
+    async def list_replays(self, request: pb.ListReplaysRequest) -> pb.ListReplaysReply: ...
+
+    async def change_replay(self, request: pb.ChangeReplayRequest) -> pb.Replay: ...
 
     async def list_drops(self, request: pb.ListDropsRequest) -> pb.ListDropsReply: ...
 
@@ -262,6 +273,20 @@ class GatewayClient:
         """Moves the checkpoint of a paused or stopped tailer; without `who` it is user@host."""
         seek = seek if seek.who else seek._replace(who=whoami())
         return moves_from_wire(await self.call("SeekTailer", seek_to_wire(seek), SEEK_TIMEOUT))
+
+    async def start_replay(self, order: ReplayOrder) -> ReplayView:
+        """Runs a part of a stream's past again, or says what that would be; without `who` it is user@host."""
+        order = order if order.who else order._replace(who=whoami())
+        return view_from_wire(await self.call("StartReplay", order_to_wire(order), SEEK_TIMEOUT))
+
+    async def replays(self, number: int = 0, limit: int = 100) -> list[ReplayView]:
+        """The newest replays first, or the one of a number."""
+        request = pb.ListReplaysRequest(number=number, limit=limit)
+        return [view_from_wire(each) for each in (await self.call("ListReplays", request)).replays]
+
+    async def change_replay(self, number: int, what: str) -> ReplayView:
+        """Pauses, resumes or cancels one."""
+        return view_from_wire(await self.call("ChangeReplay", pb.ChangeReplayRequest(number=number, what=what)))
 
     async def drops(self, tailer: str = "", limit: int = 100, skip: int = 0) -> list[DropRow]:
         """What of a tailer's stream (or of all) was passed without being run, by tailer, partition and position."""

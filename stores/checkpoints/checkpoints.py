@@ -47,5 +47,9 @@ class Checkpoints(Protocol):
         """What was kept that has positions from `first` to before `end`, whole, rising. Beyond MOST ranges of a
         partition neighbours of the older half are one, the nearest first; counts stay exact."""
 
+    async def forget(self, source: str) -> None:
+        """Forgets the marks and endings of a source that nobody will read on. Its epoch stays, so that late writes of
+        older ones are refused as before."""
+
 
 __all__ = ["MOST", "Checkpoints", "Ending", "Mark"]

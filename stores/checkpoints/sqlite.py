@@ -125,6 +125,13 @@ class SqliteCheckpoints:
 
         return [_ending(row) for row in await self._file.read(look)]
 
+    async def forget(self, source: str) -> None:
+        def drop(connection: sqlite3.Connection) -> None:
+            for table in ("marks", "handed_out", "books", "endings"):
+                connection.execute(f"DELETE FROM checkpoint_{table} WHERE source = ?", (source,))
+
+        await self._file.write(drop)
+
 
 def _going(connection: sqlite3.Connection, source: str, marks: Mapping[str, Mark]) -> set[str]:
     """The partitions whose mark is the one that stands."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -40,6 +41,9 @@ class DeadLetters(Protocol):
     async def died(self, tailer: str, partition: str, first: int, end: int) -> int | None:
         """How many of the positions from `first` to before `end` ever had a letter; None: so long ago that it is not
         known any more. For audits of a range."""
+
+    async def died_at(self, tailer: str, partition: str, first: int, end: int, limit: int) -> builtins.list[int] | None:
+        """Which those are, rising, the lowest `limit` of them; None likewise."""
 
     async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
         """How many there are of each function."""

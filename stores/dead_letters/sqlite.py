@@ -6,6 +6,7 @@ version needs no change.
 
 from __future__ import annotations
 
+import builtins
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -199,12 +200,7 @@ class SqliteDeadLetters:
         place = (tailer, partition)
 
         def count(connection: sqlite3.Connection) -> int | None:
-            folded, lowest = connection.execute(
-                "SELECT (SELECT items FROM dead_letters_folded WHERE tailer = ?1 AND partition = ?2),"
-                " (SELECT min(position) FROM dead_letters_gone WHERE tailer = ?1 AND partition = ?2)",
-                place,
-            ).fetchone()
-            if folded and (lowest is None or first < lowest):
+            if _is_forgotten(connection, place, first):
                 return None
             (letters, gone) = connection.execute(
                 "SELECT (SELECT count(*) FROM dead_letter_positions JOIN dead_letters USING (id)"
@@ -216,6 +212,23 @@ class SqliteDeadLetters:
             return int(letters + gone)
 
         return await self._file.read(count)
+
+    async def died_at(self, tailer: str, partition: str, first: int, end: int, limit: int) -> builtins.list[int] | None:
+        place = (tailer, partition)
+
+        def load(connection: sqlite3.Connection) -> builtins.list[int] | None:
+            if _is_forgotten(connection, place, first):
+                return None
+            rows = connection.execute(
+                "SELECT position FROM dead_letter_positions JOIN dead_letters USING (id)"
+                " WHERE tailer = ?1 AND partition = ?2 AND position >= ?3 AND position < ?4"
+                " UNION SELECT position FROM dead_letters_gone"
+                " WHERE tailer = ?1 AND partition = ?2 AND position >= ?3 AND position < ?4 ORDER BY position LIMIT ?5",
+                (*place, first, end, limit),
+            )
+            return [position for (position,) in rows]
+
+        return await self._file.read(load)
 
     async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
         condition, values = _condition(which)
@@ -254,6 +267,16 @@ def _condition(which: LetterFilter) -> tuple[str, list[Any]]:
     ]
     chosen = [(text, values) for is_wanted, text, values in wanted if is_wanted]
     return "".join(f" AND {text}" for text, _ in chosen), [value for _, values in chosen for value in values]
+
+
+def _is_forgotten(connection: sqlite3.Connection, place: tuple[str, str], first: int) -> bool:
+    """Whether the positions from `first` on that had a letter are not all known any more."""
+    folded, lowest = connection.execute(
+        "SELECT (SELECT items FROM dead_letters_folded WHERE tailer = ?1 AND partition = ?2),"
+        " (SELECT min(position) FROM dead_letters_gone WHERE tailer = ?1 AND partition = ?2)",
+        place,
+    ).fetchone()
+    return bool(folded) and (lowest is None or first < lowest)
 
 
 def _forget(connection: sqlite3.Connection, numbers: str) -> int:

@@ -15,7 +15,7 @@ from confluent_kafka import admin as _admin
 
 from .kafka_client import MAX_MESSAGE, Append, Fetch, Place
 from .kafka_options import KafkaOptions
-from .kafka_records import headers_of, text_of, to_kafka
+from .kafka_records import headers_of, text_of, to_kafka, told
 from .log import Bounds, Records
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ def columns_of(messages: Sequence[Any]) -> Records:
         [message.offset() for message in messages],
         [message.timestamp()[1] / 1000 for message in messages],
         [text_of(message.key()) for message in messages],
-        [headers_of(message.headers(), cache) for message in messages],
+        [told(headers_of(message.headers(), cache), message.value()) for message in messages],
         [message.value() or b"" for message in messages],
     )
 

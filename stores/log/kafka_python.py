@@ -18,7 +18,7 @@ with warnings.catch_warnings():
 
 from .kafka_client import MAX_MESSAGE, Append, Fetch, Place
 from .kafka_options import KafkaOptions
-from .kafka_records import headers_of, text_of, to_kafka
+from .kafka_records import headers_of, text_of, to_kafka, told
 from .kafka_words import listen, telling
 from .log import Bounds, Records
 
@@ -99,7 +99,7 @@ def columns_of(records: Sequence[Any]) -> Records:
         [record.offset for record in records],
         [record.timestamp / 1000 for record in records],
         [text_of(record.key) for record in records],
-        [headers_of(record.headers, cache) for record in records],
+        [told(headers_of(record.headers, cache), record.value) for record in records],
         [record.value if record.value is not None else b"" for record in records],
     )
 

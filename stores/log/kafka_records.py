@@ -31,6 +31,11 @@ def headers_of(headers: Iterable[tuple[str, bytes | None]] | None, cache: dict[t
     return found
 
 
+def told(headers: Headers, value: bytes | None) -> Headers:
+    """The headers of a record, with the one that says that it had no value."""
+    return headers if value is not None else (*headers, (TOMBSTONE, "1"))
+
+
 def _plain(name: str) -> str:
     return bytes.fromhex(name.removeprefix(HEX)).decode() if name.startswith(HEX) else name
 

@@ -67,7 +67,7 @@ class DirectorySource:
     skipped    what the last listing did not enter or read, and why
     """
 
-    capabilities = Capabilities(delays=False)
+    capabilities = Capabilities(delays=False, replays=True)
 
     def __init__(self, options: DirectoryOptions, inventory: Inventory, name: str, partition: str = "0") -> None:
         self.partition = partition

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 from ...sdk.config import Seconds
 from ...sdk.source import SourceKind
 from ..registry import Environment
+from .kafka_again import KafkaReader
 from .kafka_group import KafkaGroup
 from .kafka_member import MemberOptions
 from .kafka_partition import CAPABILITIES, Tombstones
@@ -54,6 +55,11 @@ def build(options: KafkaSourceOptions, environment: Environment) -> KafkaGroup:
     return KafkaGroup(options)
 
 
+def reader(options: KafkaSourceOptions, environment: Environment) -> KafkaReader:
+    """What reads the topics again, outside of the group."""
+    return KafkaReader(options, CAPABILITIES)
+
+
 KIND = SourceKind(
     "kafka",
     "stream",
@@ -64,4 +70,5 @@ KIND = SourceKind(
     description="topics of a Kafka cluster, as a member of a consumer group",
     retention=True,
     shared=True,
+    reader=reader,
 )

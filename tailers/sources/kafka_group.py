@@ -25,6 +25,7 @@ from ...stores.log.kafka_clients import client_of
 from ...stores.log.kafka_errors import unavailable
 from ...stores.log.kafka_gather import Gather, KafkaThread
 from ...stores.log.log import Bounds, Records
+from .kafka_again import AGAIN_BYTES, name_of, place_of
 from .kafka_member import Member, Polled
 from .kafka_partition import BUFFER_ITEMS, CAPABILITIES, KafkaPartition
 from .kafka_session import KafkaSession
@@ -35,7 +36,6 @@ LOOK_EVERY = 5.0
 ASSIGNED_WITHIN = 5.0
 #: Seconds that an end below the checkpoint may be a new leader that does not know yet what was acknowledged.
 BEHIND_FOR = 15.0
-AGAIN_BYTES = 8 << 20
 #: A partition that was full goes on when it has no more than so many items.
 SLACK = BUFFER_ITEMS // 2
 
@@ -261,14 +261,3 @@ class KafkaGroup:
 
 def _ends_of(places: list[Place], looker: Looker) -> dict[Place, int]:
     return looker.ends(places)
-
-
-def name_of(place: Place) -> str:
-    """A partition's name, as Kafka's own tools write it: orders-3."""
-    return f"{place[0]}-{place[1]}"
-
-
-def place_of(name: str) -> Place:
-    """The reverse."""
-    topic, _, number = name.rpartition("-")
-    return topic, int(number)

@@ -14,30 +14,26 @@ from typing import Literal, Protocol
 
 from ...sdk.model.errors import NotConnected
 from ...sdk.source import Capabilities, StreamBatch
-from ...stores.log.kafka_client import MAX_RECORD, Place
-from ...stores.log.kafka_records import TOMBSTONE
-from ...stores.log.log import Bounds, Records
+from ...stores.log.kafka_client import Place
+from .kafka_again import Rereads, reread, without_the_oversized
 from .kafka_member import Polled
 
-CAPABILITIES = Capabilities(delays=False, holes=True)
+CAPABILITIES = Capabilities(delays=False, holes=True, timed=True, replays=True)
 #: What is fetched ahead of a partition's reader, before it is paused: a few reads of a busy tailer.
 BUFFER_ITEMS = 8192
 BUFFER_BYTES = 4 << 20
-#: Positions so near to each other are read again together.
-NEAR = 256
 
 Tombstones = Literal["deliver", "skip"]
 
 
-class Feed(Protocol):
-    """The group behind a partition.
+class Feed(Rereads, Protocol):
+    """The group behind a partition. It reads again by position outside of the group.
 
     begin     where reading begins without a checkpoint
     seek      has the member fetch from a position, or from the start where that is gone; returns from where. What is
               fetched from then on bears this generation
     flow      a partition has room again, or none
     settled   the group is to know that everything below is done
-    again     reads at a position, outside of the group
     """
 
     async def begin(self, place: Place) -> int: ...
@@ -47,10 +43,6 @@ class Feed(Protocol):
     def flow(self) -> None: ...
 
     def settled(self, place: Place, position: int) -> None: ...
-
-    async def again(self, place: Place, position: int, limit: int) -> Records: ...
-
-    async def bounds(self, place: Place) -> Bounds: ...
 
 
 class KafkaPartition:
@@ -117,13 +109,7 @@ class KafkaPartition:
         records = polled.records
         columns = (records.positions, records.times, records.keys, records.headers, records.payloads)
         batch = StreamBatch(self._name, *columns, through=polled.through)
-        if all(polled.values):
-            return batch
-        if not self._skip:
-            batch.headers = [
-                headers if there else (*headers, (TOMBSTONE, "1"))
-                for headers, there in zip(batch.headers, polled.values, strict=True)
-            ]
+        if not self._skip or all(polled.values):
             return batch
         kept = [index for index, there in enumerate(polled.values) if there]
         batch.absent = [at for at, there in zip(records.positions, polled.values, strict=True) if not there]
@@ -153,7 +139,7 @@ class KafkaPartition:
             batch = self._take(limit, max_bytes)
             limit -= len(batch.positions)
             max_bytes -= sum(map(len, batch.payloads))
-            found.append(_without_the_oversized(batch))
+            found.append(without_the_oversized(batch))
         self._feed.flow()
         if not found and self._failure:
             raise NotConnected(self._failure)
@@ -190,38 +176,7 @@ class KafkaPartition:
         return first
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
-        batch = StreamBatch(self._name, [], [], [], [], [])
-        wanted = sorted(positions)
-        begin = 0
-        while begin < len(wanted):
-            end = begin + 1
-            while end < len(wanted) and wanted[end] - wanted[end - 1] < NEAR:
-                end += 1
-            await self._read_again(batch, wanted[begin:end])
-            begin = end
-        _without_the_oversized(batch)
-        missing = sorted(set(wanted).difference(batch.positions))
-        if missing:
-            start = (await self._feed.bounds(self.place)).start
-            batch.lost = [(at, at) for at in missing if at < start]
-            batch.absent = [at for at in missing if at >= start]
-        return batch
-
-    async def _read_again(self, batch: StreamBatch, wanted: Sequence[int]) -> None:
-        few = set(wanted)
-        position, last = wanted[0], wanted[-1]
-        while position <= last:
-            records = await self._feed.again(self.place, position, last + 1 - position)
-            if not records.positions or records.positions[0] > last:
-                return
-            for index, at in enumerate(records.positions):
-                if at in few:
-                    batch.positions.append(at)
-                    batch.times.append(records.times[index])
-                    batch.keys.append(records.keys[index])
-                    batch.headers.append(records.headers[index])
-                    batch.payloads.append(records.payloads[index])
-            position = records.positions[-1] + 1
+        return await reread(self._feed, self._name, self.place, positions, self._skip)
 
     async def ends(self) -> dict[str, int]:
         return {self._name: (await self._feed.bounds(self.place)).end}
@@ -234,17 +189,3 @@ class KafkaPartition:
         self._generation += 1
         self._feed.flow()
         self._arrived.set()
-
-
-def _without_the_oversized(batch: StreamBatch) -> StreamBatch:
-    """A topic may have records larger than any message of ours: they become dead letters, without their content, which
-    stays in the topic."""
-    if batch.payloads and max(map(len, batch.payloads)) > MAX_RECORD:
-        for index, payload in enumerate(batch.payloads):
-            if len(payload) > MAX_RECORD:
-                batch.refused[index] = (
-                    f"the record has {len(payload)} bytes, at most {MAX_RECORD} are handed on; it stays in the topic, "
-                    "at its offset: have its producer store such content elsewhere and send a reference"
-                )
-                batch.payloads[index] = b""
-    return batch

@@ -27,7 +27,7 @@ NEAR = 256
 class LogSource:
     """Implements `sdk.source.StreamSource` over `stores.log.log.Log`. Partitions are named by their number."""
 
-    capabilities = Capabilities(delays=False, timed=True)
+    capabilities = Capabilities(delays=False, timed=True, replays=True)
 
     def __init__(self, log: Log, stream: str) -> None:
         self._log = log

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from pydantic_core import PydanticCustomError
 from ...sdk.config import Bytes, Seconds
 from ...sdk.lifecycle import cancel
 from ...sdk.model.errors import NotConnected, Unavailable
+from ...sdk.model.segment import Segment
 from ...sdk.objects import ObjectStore
 from ...sdk.place import Place
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
@@ -109,7 +111,7 @@ class ObjectsSource:
     """Implements `sdk.source.StreamSource`. `tailer` and what positions depend on name it in inventory and segments;
     the only partition bears the latter, so that another place begins anew. `client` is for places in memory."""
 
-    capabilities = Capabilities(delays=False)
+    capabilities = Capabilities(delays=False, replays=True)
 
     def __init__(
         self, options: ObjectsOptions, inventory: Inventory, segments: Segments, tailer: str, client: Any = None
@@ -125,6 +127,9 @@ class ObjectsSource:
         self._lister: Lister | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._again = self._new_feeder()  # reads again what is asked for by position
+        self._loaded: tuple[Segment | None, Part | None] = (None, None)  # the segment that was read again last
+        if options.mode == "lexicographic":
+            self.capabilities = replace(self.capabilities, replays=False)  # it forgets where settled lines were
 
     @property
     def idle(self) -> bool:
@@ -174,12 +179,18 @@ class ObjectsSource:
             if segment is None:
                 break
             chosen = within(segment, ordered)
-            part = await self._stored(self._again.load(segment)) if chosen else None
+            part = await self._part(segment) if chosen else None
             if part is not None and part.payloads:
                 _add(batch, segment.first, part, chosen)
             ordered = ordered[max(1, len(chosen)) :]
         batch.absent = sorted(set(positions).difference(batch.positions))
         return batch
+
+    async def _part(self, segment: Segment) -> Part | None:
+        """A segment's items; who reads on by position asks for the same one many times."""
+        if self._loaded[0] != segment:
+            self._loaded = (segment, await self._stored(self._again.load(segment)))
+        return self._loaded[1]
 
     async def ends(self) -> dict[str, int]:
         """An object that was not looked at counts as one item."""
@@ -198,6 +209,7 @@ class ObjectsSource:
                 await self._segments.trim(self._name, position)
 
     async def close(self) -> None:
+        self._loaded = (None, None)
         feeder, self._feeder = self._feeder, None
         tasks, self._tasks = self._tasks, []
         if feeder is not None:

@@ -20,7 +20,7 @@ from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.redis import RedisServer
 from ..registry import Environment
 from ..rules.overtaken import Facts, Had, at_end, made_anew, opened, overtaken, still
-from .redis_entries import Entries, RedisStreamOptions, facts_of, id_of, position_of
+from .redis_entries import SEQUENCE_BITS, Entries, RedisStreamOptions, facts_of, id_of, position_of
 
 #: Seconds that the server holds one wait, so that a dead connection is seen.
 HELD = 5.0
@@ -78,7 +78,7 @@ class _Stream:
 class RedisStreamSource:
     """Implements `sdk.source.StreamSource`. `name` is the tailer's, under which counts are kept in `checkpoints`."""
 
-    capabilities = Capabilities(delays=False, holes=True, sparse=True)
+    capabilities = Capabilities(delays=False, holes=True, sparse=True, timed=True, replays=True)
 
     def __init__(
         self, options: RedisStreamOptions, checkpoints: Checkpoints, name: str, server: RedisServer | None = None
@@ -218,6 +218,14 @@ class RedisStreamSource:
             batch.lost = [(position, position) for position in missing if position < start]
             batch.absent = [position for position in missing if position >= start]
         return batch
+
+    async def between(self, partition: str, first: int, last: int, limit: int) -> StreamBatch:
+        command = ("XRANGE", partition, id_of(first), id_of(last), "COUNT", limit)
+        return self._entries.batch(partition, await self._server.call(*command, about=f"stream {partition!r}"))
+
+    async def position_at(self, partition: str, time: float) -> int:
+        """An id begins with its time."""
+        return min(max(0, int(time * 1000)) << SEQUENCE_BITS, (await self._facts(partition)).last + 1)
 
     async def ends(self) -> dict[str, int]:
         return {key: (await self._facts(key)).last + 1 for key in self._options.streams}

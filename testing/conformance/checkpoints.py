@@ -41,6 +41,20 @@ class CheckpointLaws(StoreLaws[Checkpoints]):
         assert await store.engine.load("s") == {}
         assert await store.engine.open("s", 1) == {}
 
+    async def test_what_is_forgotten_is_gone_and_older_epochs_write_nothing_all_the_same(
+        self, store: StoreBench[Checkpoints]
+    ) -> None:
+        for source in ("s", "t"):
+            await store.engine.open(source, 4)
+            await store.engine.commit(source, 4, {"0": Mark(9, b"", 9, b"b", (Ending(1, 2, {3: 2}),))})
+        await store.engine.forget("s")
+        for _ in range(2):
+            assert await store.engine.load("s") == {} and await store.engine.endings("s", "0", 0, 9) == []
+            with pytest.raises(StaleFence, match="'s'"):
+                await store.engine.commit("s", 3, {"0": Mark(1)})
+            assert (await store.engine.load("t"))["0"].position == 9
+            await store.reopen()
+
     async def test_after_an_opening_the_former_owner_writes_nothing_even_after_a_restart(
         self, store: StoreBench[Checkpoints]
     ) -> None:

@@ -229,6 +229,8 @@ class DeadLetterLaws(StoreLaws[DeadLetters]):
             assert await store.engine.positions("u") == {"p": 1}
             assert await store.engine.positions("none") == {}
             assert [await store.engine.died("t", "p", first, 4) for first in (0, 1, 4)] == [4, 3, 0]
+            assert [await store.engine.died_at("t", "p", first, 4, 9) for first in (1, 4)] == [[1, 2, 3], []]
+            assert await store.engine.died_at("t", "p", 0, 4, 2) == [0, 1]
             assert await store.engine.died("u", "p", 0, 9) == 1
             assert await store.engine.died("t", "none", 0, 9) == 0
             await store.reopen()

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pytest
 
 from ...sdk.model.claim import Leased, Settle, State
 from ...sdk.model.demand import Cell, Demand
-from ...sdk.source import QueueSource, StreamBatch, StreamSource
+from ...sdk.source import Dated, QueueSource, Ranged, Rereader, StreamBatch, StreamSource
 from ...tailers.rules.frontier import Frontier
 from ...tailers.rules.sparse_frontier import SparseFrontier
 
@@ -38,6 +38,13 @@ class StreamBench(Protocol):
     def source(self) -> StreamSource: ...
 
     async def put(self, payloads: Sequence[bytes]) -> None: ...
+
+
+@runtime_checkable
+class ReplayBench(StreamBench, Protocol):
+    """Of a kind that has a `reader` beside its `build`."""
+
+    def reader(self) -> Rereader: ...
 
 
 async def drained(source: StreamSource, count: int) -> list[StreamBatch]:
@@ -169,6 +176,36 @@ class StreamSourceLaws:
             assert again.positions == chosen and again.payloads == batch.payloads[::2] and again.absent == []
             never = batch.positions[-1] + 10**9
             assert (await source.reread(batch.partition, [never])).absent == [never]
+        await source.close()
+
+    async def test_what_was_settled_is_read_again_by_a_reader_that_nobody_opened(self, bench: StreamBench) -> None:
+        # Given a source whose items were read
+        await bench.put([b"%d" % n for n in range(10)])
+        source = bench.source()
+        await source.open({})
+        batches = await drained(source, 10)
+        if not source.capabilities.replays:
+            await source.close()
+            pytest.skip("this source cannot be replayed")
+        # When somebody else reads them again
+        reader: Rereader = bench.reader() if isinstance(bench, ReplayBench) else bench.source()
+        ends = await reader.ends()
+        for batch in batches:
+            name, positions = batch.partition, batch.positions
+            again = await reader.reread(name, positions)
+            assert (again.positions, again.payloads) == (positions, batch.payloads)
+            assert positions[-1] < ends[name]
+            if isinstance(reader, Ranged):
+                found = await reader.between(name, positions[0], positions[-1], 2)
+                assert found.positions == positions[:2]
+                assert (await reader.between(name, positions[-1] + 1, ends[name] + 9, 2)).positions == []
+            if isinstance(reader, Dated):
+                assert await reader.position_at(name, 1.0) <= positions[0]
+                assert await reader.position_at(name, 4e9) == ends[name]
+        await reader.close()
+        # Then the first one reads on as if nothing had happened
+        await bench.put([b"more"])
+        assert payloads(await drained(source, 1)) == [b"more"]
         await source.close()
 
     async def test_ends_measure_what_is_left(self, bench: StreamBench) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tailrace.stores.log.kafka import KafkaLog
 from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
-from tailrace.tailers.sources.kafka import KafkaSourceOptions
+from tailrace.tailers.sources.kafka import KIND, KafkaSourceOptions
 from tailrace.tailers.sources.kafka_group import KafkaGroup
 from tailrace.testing.conformance.source import StreamSourceLaws
 
@@ -87,6 +87,10 @@ class Bench:
 
     def source(self):
         self.sources.append(Whole(self.options, self.partitions))
+        return self.sources[-1]
+
+    def reader(self):
+        self.sources.append(KIND.reader(self.options, None))
         return self.sources[-1]
 
     async def put(self, payloads):

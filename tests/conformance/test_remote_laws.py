@@ -31,9 +31,12 @@ from tailrace.stores.remote import (
     RemoteLedger,
     RemoteLog,
     RemoteOwnership,
+    RemoteReplays,
     RemoteResults,
     RemoteSegments,
 )
+from tailrace.stores.replays import sqlite as replays
+from tailrace.stores.replays.replays import Replays
 from tailrace.stores.results import sqlite as results
 from tailrace.stores.results.results import Results
 from tailrace.stores.segments import sqlite as segments
@@ -50,6 +53,7 @@ from tailrace.testing.conformance.inventory import InventoryLaws
 from tailrace.testing.conformance.ledger import LedgerLaws
 from tailrace.testing.conformance.log import LogLaws
 from tailrace.testing.conformance.ownership import OwnershipLaws
+from tailrace.testing.conformance.replays import ReplayLaws
 from tailrace.testing.conformance.results import MAX_BYTES, RETENTION, ResultLaws
 from tailrace.testing.conformance.segments import SegmentLaws
 
@@ -153,3 +157,9 @@ class TestRemoteSegments(SegmentLaws):
     def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Segments]]:
         embedded = SqliteBench(folder, segments.SCHEMA, lambda file, clock: segments.SqliteSegments(file))
         return RemoteBench("segments", embedded, RemoteSegments)
+
+
+class TestRemoteReplays(ReplayLaws):
+    def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Replays]]:
+        embedded = SqliteBench(folder, replays.SCHEMA, lambda file, clock: replays.SqliteReplays(file))
+        return RemoteBench("replays", embedded, RemoteReplays)

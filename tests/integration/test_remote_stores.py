@@ -55,6 +55,7 @@ from tailrace.stores.remote import (
     RemoteLog,
     RemoteOwnership,
     RemoteQueue,
+    RemoteReplays,
     RemoteResults,
     RemoteSegments,
 )
@@ -379,6 +380,7 @@ async def test_a_call_that_fits_into_no_message_is_refused_before_it_is_sent(add
         ("ownership", RemoteOwnership),
         ("ledger", RemoteLedger),
         ("segments", RemoteSegments),
+        ("replays", RemoteReplays),
     ],
 )
 def test_a_client_has_every_method_of_its_protocol(store: str, client: type[Any]) -> None:

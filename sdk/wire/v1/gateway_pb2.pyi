@@ -507,6 +507,112 @@ class SeekTailerReply(_message.Message):
     moves: _containers.RepeatedCompositeFieldContainer[SeekMove]
     def __init__(self, moves: _Optional[_Iterable[_Union[SeekMove, _Mapping]]] = ...) -> None: ...
 
+class ReplayBound(_message.Message):
+    __slots__ = ("position", "edge", "time")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    EDGE_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    edge: str
+    time: float
+    def __init__(self, position: _Optional[int] = ..., edge: _Optional[str] = ..., time: _Optional[float] = ...) -> None: ...
+
+class StartReplayRequest(_message.Message):
+    __slots__ = ("tailer", "partition", "begin", "end", "only", "rate", "priority", "who", "why", "dry_run")
+    TAILER_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    ONLY_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    tailer: str
+    partition: str
+    begin: ReplayBound
+    end: ReplayBound
+    only: str
+    rate: float
+    priority: str
+    who: str
+    why: str
+    dry_run: bool
+    def __init__(self, tailer: _Optional[str] = ..., partition: _Optional[str] = ..., begin: _Optional[_Union[ReplayBound, _Mapping]] = ..., end: _Optional[_Union[ReplayBound, _Mapping]] = ..., only: _Optional[str] = ..., rate: _Optional[float] = ..., priority: _Optional[str] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+
+class ReplayStretch(_message.Message):
+    __slots__ = ("partition", "first", "end", "items", "waiting", "ranges")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    partition: str
+    first: int
+    end: int
+    items: int
+    waiting: int
+    ranges: int
+    def __init__(self, partition: _Optional[str] = ..., first: _Optional[int] = ..., end: _Optional[int] = ..., items: _Optional[int] = ..., waiting: _Optional[int] = ..., ranges: _Optional[int] = ...) -> None: ...
+
+class Replay(_message.Message):
+    __slots__ = ("number", "tailer", "name", "stretches", "only", "rate", "priority", "who", "why", "created_at", "state", "ended_at", "items", "counts", "detail")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TAILER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STRETCHES_FIELD_NUMBER: _ClassVar[int]
+    ONLY_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    tailer: str
+    name: str
+    stretches: _containers.RepeatedCompositeFieldContainer[ReplayStretch]
+    only: str
+    rate: float
+    priority: str
+    who: str
+    why: str
+    created_at: float
+    state: str
+    ended_at: float
+    items: int
+    counts: _containers.RepeatedCompositeFieldContainer[CountByName]
+    detail: str
+    def __init__(self, number: _Optional[int] = ..., tailer: _Optional[str] = ..., name: _Optional[str] = ..., stretches: _Optional[_Iterable[_Union[ReplayStretch, _Mapping]]] = ..., only: _Optional[str] = ..., rate: _Optional[float] = ..., priority: _Optional[str] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., created_at: _Optional[float] = ..., state: _Optional[str] = ..., ended_at: _Optional[float] = ..., items: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., detail: _Optional[str] = ...) -> None: ...
+
+class ListReplaysRequest(_message.Message):
+    __slots__ = ("number", "limit")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    limit: int
+    def __init__(self, number: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ListReplaysReply(_message.Message):
+    __slots__ = ("replays",)
+    REPLAYS_FIELD_NUMBER: _ClassVar[int]
+    replays: _containers.RepeatedCompositeFieldContainer[Replay]
+    def __init__(self, replays: _Optional[_Iterable[_Union[Replay, _Mapping]]] = ...) -> None: ...
+
+class ChangeReplayRequest(_message.Message):
+    __slots__ = ("number", "what")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    what: str
+    def __init__(self, number: _Optional[int] = ..., what: _Optional[str] = ...) -> None: ...
+
 class ListDropsRequest(_message.Message):
     __slots__ = ("tailer", "limit", "skip")
     TAILER_FIELD_NUMBER: _ClassVar[int]

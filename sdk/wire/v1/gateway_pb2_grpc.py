@@ -114,6 +114,21 @@ class GatewayStub:
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerRequest.SerializeToString,
                 response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerReply.FromString,
                 _registered_method=True)
+        self.StartReplay = channel.unary_unary(
+                '/tailrace.v1.Gateway/StartReplay',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.StartReplayRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.Replay.FromString,
+                _registered_method=True)
+        self.ListReplays = channel.unary_unary(
+                '/tailrace.v1.Gateway/ListReplays',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListReplaysRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListReplaysReply.FromString,
+                _registered_method=True)
+        self.ChangeReplay = channel.unary_unary(
+                '/tailrace.v1.Gateway/ChangeReplay',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ChangeReplayRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.Replay.FromString,
+                _registered_method=True)
         self.ListDrops = channel.unary_unary(
                 '/tailrace.v1.Gateway/ListDrops',
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsRequest.SerializeToString,
@@ -232,6 +247,25 @@ class GatewayServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StartReplay(self, request, context):
+        """Run a part of a stream's past again; which such runs there are; pause, resume or cancel one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListReplays(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ChangeReplay(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListDrops(self, request, context):
         """What rests where: queue states, streams, tailers, delay streams. For live views.
         """
@@ -327,6 +361,21 @@ def add_GatewayServicer_to_server(servicer, server):
                     servicer.SeekTailer,
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerRequest.FromString,
                     response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerReply.SerializeToString,
+            ),
+            'StartReplay': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartReplay,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.StartReplayRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.Replay.SerializeToString,
+            ),
+            'ListReplays': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReplays,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListReplaysRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListReplaysReply.SerializeToString,
+            ),
+            'ChangeReplay': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChangeReplay,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ChangeReplayRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.Replay.SerializeToString,
             ),
             'ListDrops': grpc.unary_unary_rpc_method_handler(
                     servicer.ListDrops,
@@ -771,6 +820,87 @@ class Gateway:
             '/tailrace.v1.Gateway/SeekTailer',
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerRequest.SerializeToString,
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartReplay(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/StartReplay',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.StartReplayRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.Replay.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListReplays(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/ListReplays',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListReplaysRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListReplaysReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChangeReplay(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/ChangeReplay',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ChangeReplayRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.Replay.FromString,
             options,
             channel_credentials,
             insecure,

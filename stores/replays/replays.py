@@ -1,0 +1,32 @@
+"""The replays' protocol: which runs over a stream's past there are, and in which state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from ...sdk.model.replay import Replay, State
+
+#: Replays that are over and still told of; older ones are forgotten.
+KEPT = 200
+
+
+class Replays(Protocol):
+    """Durable when a method returns."""
+
+    async def add(self, replay: Replay) -> Replay:
+        """Keeps a new one under a number that none had before; returns it with that."""
+
+    async def get(self, number: int) -> Replay | None:
+        """One of them."""
+
+    async def list(self, limit: int, going: bool = False) -> list[Replay]:
+        """The newest first; with `going` only those that are not over."""
+
+    async def move(self, number: int, state: State, at: float, counts: Mapping[str, int]) -> Replay:
+        """Puts it into another state (see `may_move`), and returns it as it is then; harmless when it is there. One
+        that is over keeps `at` and `counts`, and its spans go. Raises InvalidRequest for an unknown one and for a move
+        that there is not; then nothing was changed."""
+
+
+__all__ = ["KEPT", "Replay", "Replays", "State"]

@@ -1,0 +1,243 @@
+"""The commands `tailrace replay …`: run a part of a stream's past again, and what to do with such runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ..sdk import terminal
+from ..sdk.model.errors import InvalidRequest
+from ..sdk.terminal import GatewayAddress, Json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..sdk.model.replay import Bound
+    from ..sdk.wire.replay_messages import ReplayView
+
+#: Seconds between looks while a command waits for its replay.
+LOOK_EVERY = 0.3
+#: Looks without progress after which it says why.
+STUCK = 20
+COLUMNS = ["number", "tailer", "state", "progress", "items", "only", "priority", "who", "why", "created", "detail"]
+
+
+class _Group(TyperGroup):
+    """`replay TAILER …` is short for `replay start TAILER …`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["start", *args]
+        return super().parse_args(ctx, args)
+
+
+replay = typer.Typer(
+    help="Run a part of a stream's past again: `tailrace replay TAILER --from 2h --to end`.",
+    cls=_Group,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="Its number, as `replay list` shows it.")]
+
+
+@replay.command()
+def start(
+    tailer: Annotated[str, typer.Argument(metavar="TAILER", help="Whose source.")],
+    begin: Annotated[
+        str, typer.Option("--from", metavar="WHERE", help='A position, "start", "90m", or "2026-05-01T12:00".')
+    ],
+    end: Annotated[str, typer.Option("--to", metavar="WHERE", help='Likewise, or "end"; not run itself.')],
+    only: Annotated[str, typer.Option("--only", help="all, failed, dropped or unseen.")] = "all",
+    partition: Annotated[str | None, typer.Option("--partition", help="Only this partition.")] = None,
+    rate: Annotated[float, typer.Option("--rate", min=0, help="Items per second at most; 0: no limit.")] = 0.0,
+    priority: Annotated[
+        str, typer.Option("--priority", help='Of its items; "file": as the tailer has it.')
+    ] = "reporting",
+    why: Annotated[str, typer.Option("--why", help="Kept with the replay.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Do not wait for its end.")] = False,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Run items again that a stream tailer has settled, as a run of its own; waits for its end. Exit code 1 when some
+    became dead letters, or when it was cancelled."""
+    from ..sdk.discovery import find_gateway
+    from ..sdk.model.replay import ReplayOrder
+    from ..sdk.wire.gateway import GatewayClient
+
+    bounds = _bound("--from", begin), _bound("--to", end)
+    order = ReplayOrder(
+        tailer, *bounds, only, partition, rate, "" if priority == "file" else priority, why=why, dry_run=dry_run
+    )
+
+    async def begin_it() -> ReplayView:
+        async with GatewayClient(find_gateway(gateway)) as client:
+            return await client.start_replay(order)
+
+    view = terminal.call(begin_it())
+    if dry_run:
+        _show_plan(view, as_json)
+        return
+    if not as_json or detach:
+        _show_begun(view, as_json)
+    if detach:
+        return
+    try:
+        view = _wait(view, gateway)
+    except KeyboardInterrupt:
+        terminal.complain(f"replay {view.number} goes on; tailrace replay show | pause | cancel {view.number}")
+        raise typer.Exit(130) from None
+    _show_end(view, as_json)
+
+
+def _bound(option: str, text: str) -> Bound:
+    from ..sdk.clock import SYSTEM_CLOCK
+    from ..sdk.model.replay import Bound
+    from ..sdk.model.seek import END, START
+    from ..sdk.model.units import moment_of
+
+    if text in (START, END):
+        return Bound(edge=text)
+    if text.isascii() and text.isdecimal() and len(text) < 20:
+        return Bound(position=int(text))
+    if not text:
+        raise InvalidRequest(f'{option} is empty: expected a position, a time, "start" or "end"')
+    return Bound(time=moment_of(option, text, SYSTEM_CLOCK.wall()))
+
+
+def _wait(view: ReplayView, gateway: str | None) -> ReplayView:
+    """Looks until it is over, with a bar on a terminal."""
+    import asyncio
+
+    from ..sdk.discovery import find_gateway
+    from ..sdk.model.errors import Unavailable
+    from ..sdk.model.replay import OVER
+    from ..sdk.wire.gateway import GatewayClient
+
+    async def watch(advance: Callable[..., None]) -> ReplayView:
+        known, still, said = view, 0, ""
+        async with GatewayClient(find_gateway(gateway)) as client:
+            while known.state not in OVER:
+                await asyncio.sleep(LOOK_EVERY)
+                try:
+                    [now] = await client.replays(view.number)
+                except Unavailable:
+                    continue  # a node that starts again goes on with it
+                advance(max(0, now.ended - known.ended))
+                still = 0 if now.ended > known.ended else still + 1
+                known = now
+                if still >= STUCK and known.detail and known.detail != said:
+                    said = known.detail
+                    terminal.complain(f"replay {view.number} waits: {said}")
+        return known
+
+    with terminal.progress(view.name, max(view.items, 0)) as advance:
+        return terminal.call(watch(advance))
+
+
+def _show_plan(view: ReplayView, as_json: bool) -> None:
+    rows = [each._asdict() | {"items": each.items if each.items >= 0 else "?"} for each in view.stretches]
+    if as_json:
+        terminal.show_json(_row(view))
+        return
+    terminal.show(
+        rows, ["partition", "first", "end", "items", "ranges", "waiting"], False, empty="nothing was settled yet"
+    )
+    terminal.complain("nothing was begun")
+
+
+def _show_begun(view: ReplayView, as_json: bool) -> None:
+    if as_json:
+        terminal.show_json(_row(view))
+        return
+    waiting = sum(each.waiting for each in view.stretches)
+    left_out = f"; {waiting} wait for a retry of {view.tailer} and are left out" if waiting else ""
+    how_many = "an unknown number of items" if view.items < 0 else f"{view.items} item{'s' * (view.items != 1)}"
+    terminal.say(f"replay {view.number} ({view.name}) begun: {how_many}{left_out}")
+
+
+def _show_end(view: ReplayView, as_json: bool) -> None:
+    if as_json:
+        terminal.show_json(_row(view))
+    else:
+        counts = ", ".join(f"{count} {name}" for name, count in view.counts.items()) or "nothing ran"
+        terminal.say(f"replay {view.number} is {view.state}: {counts}")
+    if view.state != "done" or view.counts.get("dead"):
+        raise typer.Exit(terminal.FAILED)
+
+
+def _row(view: ReplayView) -> dict[str, Any]:
+    row = asdict(view)
+    row["stretches"] = [each._asdict() for each in view.stretches]
+    row["priority"] = view.priority or "file"
+    row["created"] = terminal.moment(view.created_at)
+    row["over"] = terminal.moment(view.ended_at)
+    row["progress"] = f"{100 * view.ended // view.items} %" if view.items > 0 else str(view.ended)
+    return row
+
+
+@replay.command("list")
+def replay_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """The newest replays first, also those that are over."""
+    rows = [_row(view) for view in _ask(0, gateway)]
+    terminal.show(rows, COLUMNS, as_json, empty="there are no replays")
+
+
+@replay.command()
+def show(number: Number, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """How far one is, and how its items ended."""
+    [view] = _ask(number, gateway)
+    row = _row(view)
+    if as_json:
+        terminal.show_json(row)
+        return
+    facts = {name: row[name] for name in ("number", "name", *COLUMNS[1:], "over") if name in row}
+    terminal.show_facts(facts | {"ended as": view.counts}, False)
+    terminal.show(row["stretches"], ["partition", "first", "end", "items", "ranges", "waiting"], False)
+
+
+def _ask(number: int, gateway: str | None) -> list[ReplayView]:
+    from ..sdk.discovery import find_gateway
+    from ..sdk.wire.gateway import GatewayClient
+
+    async def ask() -> list[ReplayView]:
+        async with GatewayClient(find_gateway(gateway)) as client:
+            return await client.replays(number)
+
+    return terminal.call(ask())
+
+
+@replay.command()
+def pause(number: Number, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Read nothing more until `resume`, also after a restart. What is out goes on, and so do retries."""
+    _change(number, "pause", gateway, as_json)
+
+
+@replay.command()
+def resume(number: Number, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """The opposite of `pause`; also starts again one whose tailer had failed."""
+    _change(number, "resume", gateway, as_json)
+
+
+@replay.command()
+def cancel(number: Number, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """End one for good. What is out comes to its end; nothing more is run, retries neither."""
+    _change(number, "cancel", gateway, as_json)
+
+
+def _change(number: int, what: str, gateway: str | None, as_json: bool) -> None:
+    from ..sdk.discovery import find_gateway
+    from ..sdk.wire.gateway import GatewayClient
+
+    async def ask() -> ReplayView:
+        async with GatewayClient(find_gateway(gateway)) as client:
+            return await client.change_replay(number, what)
+
+    view = terminal.call(ask())
+    if as_json:
+        terminal.show_json(_row(view))
+    else:
+        terminal.say(f"replay {view.number}: {view.state}")

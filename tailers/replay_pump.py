@@ -1,0 +1,60 @@
+"""The pump of a replay: a stream pump with a row, an epoch, fences, a checkpoint and a ledger of its own.
+
+All of these bear the replay's name (`orders@replay-3`), so nothing that the live tailer has is read or written by it.
+"""
+
+from __future__ import annotations
+
+from ..sdk.model.audit import Fate
+from ..sdk.model.replay import Replay
+from ..sdk.source import StreamBatch
+from ..stores.checkpoints.checkpoints import Mark
+from .partition import Partition
+from .pump import Counts, Setup
+from .replay_source import ReplaySource
+from .rules.window import FULL, Room
+from .stream_pump import StreamPump
+
+
+class ReplayPump(StreamPump):
+    """Reads the chosen positions and no others; where its checkpoint says, when it was begun before."""
+
+    def __init__(self, setup: Setup, counts: Counts, source: ReplaySource, replay: Replay) -> None:
+        super().__init__(setup, counts, source)
+        self._gap = Fate.FILTERED  # what comes between was not chosen
+        self._replay = replay
+        self._chosen = source
+        self._noted = 0  # batches that the frontiers know
+
+    async def open(self) -> None:
+        """Takes its own row. Where each partition begins is durable before anything is read."""
+        self._marks = await self._succession.take()
+        begin = {
+            each.partition: Mark(each.first) for each in self._replay.stretches if each.partition not in self._marks
+        }
+        if begin:
+            await self._epoch.commit(begin)
+            self._marks |= begin
+        for name in self._marks:
+            await self._add(name)
+        await self.connecting(self._open_source, self._reopen)
+
+    def _room(self) -> Room:
+        """A gap wider than the window is passed when everything before it is settled: then it takes no memory."""
+        ends = {name: part.frontier.end for name, part in self._partitions.items()}
+        dense = not self.source.capabilities.sparse
+        if dense and self._chosen.jump(ends) > self.config.window.positions and self._reading.span():
+            self._commit_wake.set()  # which advances the frontiers
+            return FULL
+        return super()._room()
+
+    def _took(self, part: Partition, batch: StreamBatch) -> None:
+        super()._took(part, batch)
+        self._noted += 1
+
+    @property
+    def settled(self) -> bool:
+        """Whether all of it was read, and has ended or is durably in the delay service."""
+        parts = self._partitions.values()
+        read = self._chosen.over and self._noted == self._chosen.handed
+        return read and not self.busy and not any(part.frontier.unsettled for part in parts)

@@ -1,0 +1,59 @@
+"""The tailer of one replay: the live tailer's file, under a name and a priority of its own, over chosen positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..sdk.model.lease import LeaseSizes
+from ..sdk.model.replay import Replay
+from .config import TailerConfig
+from .parking import Parking
+from .pump import Pump
+from .registry import Environment
+from .replay_plan import reader_of
+from .replay_pump import ReplayPump
+from .replay_source import ReplaySource
+from .tailer import Tailer
+
+
+def replay_config(config: TailerConfig, replay: Replay) -> TailerConfig:
+    """The live tailer's file, as this replay has it."""
+    return config.model_copy(update={"name": replay.name, "priority": replay.priority or config.priority})
+
+
+class ReplayTailer(Tailer):
+    """As Tailer. `config` is the live tailer's."""
+
+    def __init__(
+        self,
+        replay: Replay,
+        config: TailerConfig,
+        environment: Environment,
+        scheduler: str,
+        parking: Parking,
+        sizes: LeaseSizes,
+        origin: Callable[[str], TailerConfig | None],
+    ) -> None:
+        self._replay = replay
+        self._live = config
+        self._live_environment = replace(environment, tailer=config.name)
+        super().__init__(replay_config(config, replay), environment, scheduler, parking, sizes, origin)
+
+    def _build(self) -> Pump:
+        self._failure = ""
+        reader = reader_of(self._kind, self._live, self._live_environment)
+        source = ReplaySource(reader, self._replay, self._setup.clock)
+        pump = ReplayPump(self._setup, self._counts, source, self._replay)
+        pump.paused = self._paused
+        return pump
+
+    @property
+    def settled(self) -> bool:
+        """Whether its source is done: everything was read, and has ended or waits for a retry."""
+        return isinstance(self._pump, ReplayPump) and self._pump.settled
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is out, or on its way into a store."""
+        return self._pump is not None and self._pump.busy

@@ -1,0 +1,143 @@
+"""Records of a Kafka partition read again by position, outside of any consumer group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ...sdk.source import Capabilities, StreamBatch
+from ...stores.log.kafka_client import MAX_RECORD, Fetch, Looker, Place, Reader
+from ...stores.log.kafka_clients import client_of
+from ...stores.log.kafka_errors import unavailable
+from ...stores.log.kafka_gather import KafkaThread
+from ...stores.log.kafka_records import TOMBSTONE
+from ...stores.log.log import Bounds, Records
+
+#: Positions so near to each other are read again together.
+NEAR = 256
+AGAIN_BYTES = 8 << 20
+
+
+class Rereads(Protocol):
+    """Reads at a position, and where a partition begins and ends."""
+
+    async def again(self, place: Place, position: int, limit: int) -> Records: ...
+
+    async def bounds(self, place: Place) -> Bounds: ...
+
+
+async def reread(source: Rereads, name: str, place: Place, positions: Sequence[int], skip: bool) -> StreamBatch:
+    """Records by position; those gone are in `absent`, or in `lost` when retention took them. With `skip` tombstones
+    are absent."""
+    batch = StreamBatch(name, [], [], [], [], [])
+    wanted = sorted(positions)
+    begin = 0
+    while begin < len(wanted):
+        end = begin + 1
+        while end < len(wanted) and wanted[end] - wanted[end - 1] < NEAR:
+            end += 1
+        await _read(source, place, batch, wanted[begin:end], skip)
+        begin = end
+    without_the_oversized(batch)
+    missing = sorted(set(wanted).difference(batch.positions))
+    if missing:
+        start = (await source.bounds(place)).start
+        batch.lost = [(at, at) for at in missing if at < start]
+        batch.absent = [at for at in missing if at >= start]
+    return batch
+
+
+async def _read(source: Rereads, place: Place, batch: StreamBatch, wanted: Sequence[int], skip: bool) -> None:
+    few = set(wanted)
+    position, last = wanted[0], wanted[-1]
+    while position <= last:
+        records = await source.again(place, position, last + 1 - position)
+        if not records.positions or records.positions[0] > last:
+            return
+        for index, at in enumerate(records.positions):
+            headers, payload = records.headers[index], records.payloads[index]
+            if at not in few or (skip and not payload and headers[-1:] == ((TOMBSTONE, "1"),)):
+                continue
+            batch.positions.append(at)
+            batch.times.append(records.times[index])
+            batch.keys.append(records.keys[index])
+            batch.headers.append(headers)
+            batch.payloads.append(payload)
+        position = records.positions[-1] + 1
+
+
+def without_the_oversized(batch: StreamBatch) -> StreamBatch:
+    """A topic may have records larger than any message of ours: they become dead letters, without their content, which
+    stays in the topic."""
+    if batch.payloads and max(map(len, batch.payloads)) > MAX_RECORD:
+        for index, payload in enumerate(batch.payloads):
+            if len(payload) > MAX_RECORD:
+                batch.refused[index] = (
+                    f"the record has {len(payload)} bytes, at most {MAX_RECORD} are handed on; it stays in the topic, "
+                    "at its offset: have its producer store such content elsewhere and send a reference"
+                )
+                batch.payloads[index] = b""
+    return batch
+
+
+class KafkaReader:
+    """Implements `sdk.source.Rereader` and `Dated` over the topics of a tailer, which no group hears of."""
+
+    capabilities: Capabilities
+
+    def __init__(self, options: Any, capabilities: Capabilities) -> None:
+        client = client_of(options)
+        self.capabilities = capabilities
+        self._topics: Sequence[str] = options.read
+        self._skip = options.tombstones == "skip"
+        self._where = options.where
+        self._reading: KafkaThread[Reader] = KafkaThread("replay", lambda: client.reader(options), self._explain)
+        self._looking: KafkaThread[Looker] = KafkaThread("look", lambda: client.looker(options), self._explain)
+
+    async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
+        return await reread(self, partition, place_of(partition), positions, self._skip)
+
+    async def ends(self) -> dict[str, int]:
+        found = await self._looking.call(_ends_of(self._topics))
+        return {name_of(place): end for place, end in found.items()}
+
+    async def position_at(self, partition: str, time: float) -> int:
+        """By the broker's index of time stamps: where producers write times out of order, later ones may come first."""
+        place = place_of(partition)
+        return (await self._looking.call(lambda looker: looker.at_time([place], int(time * 1000))))[place]
+
+    async def close(self) -> None:
+        await self._reading.close()
+        await self._looking.close()
+
+    async def again(self, place: Place, position: int, limit: int) -> Records:
+        fetch = Fetch(place, position, limit, AGAIN_BYTES)
+        (found,) = await self._reading.call(lambda reader: reader.read([fetch]))
+        if isinstance(found, BaseException):
+            raise self._explain(found)
+        return found
+
+    async def bounds(self, place: Place) -> Bounds:
+        return (await self._looking.call(lambda looker: looker.bounds([place])))[place]
+
+    def _explain(self, error: BaseException) -> Exception:
+        return unavailable(self._where, error)
+
+
+def _ends_of(topics: Sequence[str]) -> Any:
+    def look(looker: Looker) -> dict[Place, int]:
+        there = looker.partitions(topics)
+        return looker.ends([(topic, number) for topic, count in there.items() for number in range(count)])
+
+    return look
+
+
+def name_of(place: Place) -> str:
+    """A partition's name, as Kafka's own tools write it: orders-3."""
+    return f"{place[0]}-{place[1]}"
+
+
+def place_of(name: str) -> Place:
+    """The reverse."""
+    topic, _, number = name.rpartition("-")
+    return topic, int(number)

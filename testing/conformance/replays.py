@@ -1,0 +1,81 @@
+"""The laws that every store of replays obeys."""
+
+from __future__ import annotations
+
+import pytest
+
+from ...sdk.model.errors import InvalidRequest
+from ...sdk.model.replay import Replay, State, Stretch, may_move
+from ...stores.replays.replays import KEPT, Replays
+from .bench import StoreBench, StoreLaws
+
+WHOLE = Replay(
+    0,
+    "t/é",
+    (Stretch("p-0", 1 << 40, (1 << 40) + 9, ((1 << 40, (1 << 40) + 3), ((1 << 40) + 7, (1 << 40) + 8)), 6, 3),),
+    "failed",
+    12.5,
+    "reporting",
+    "ann@host",
+    "why: è",
+    1_700_000_000.125,
+)
+
+
+class ReplayLaws(StoreLaws[Replays]):
+    """A number is given once; what is over stays over."""
+
+    async def test_a_replay_comes_back_whole(self, store: StoreBench[Replays]) -> None:
+        kept = await store.engine.add(WHOLE)
+        assert kept.number > 0
+        for _ in range(2):
+            assert await store.engine.get(kept.number) == kept
+            assert await store.engine.list(10) == [kept]
+            await store.reopen()
+        assert await store.engine.get(kept.number + 1) is None
+
+    async def test_the_newest_come_first_and_those_that_go_on_alone(self, store: StoreBench[Replays]) -> None:
+        one, two, three = [await store.engine.add(WHOLE) for _ in range(3)]
+        assert one.number < two.number < three.number
+        await store.engine.move(two.number, State.CANCELLING, 1.0, {})
+        await store.engine.move(two.number, State.CANCELLED, 1.0, {})
+        assert [each.number for each in await store.engine.list(2)] == [three.number, two.number]
+        assert [each.number for each in await store.engine.list(9, going=True)] == [three.number, one.number]
+
+    async def test_what_is_over_keeps_its_counts_and_no_spans(self, store: StoreBench[Replays]) -> None:
+        number = (await store.engine.add(WHOLE)).number
+        await store.engine.move(number, State.RETRYING, 5.0, {"succeeded": 1})
+        done = await store.engine.move(number, State.DONE, 6.0, {"succeeded": 5, "dead": 1})
+        assert (done.state, done.ended_at, done.counts) == (State.DONE, 6.0, {"succeeded": 5, "dead": 1})
+        assert done.stretches == tuple(stretch._replace(spans=()) for stretch in WHOLE.stretches)
+        assert await store.engine.move(number, State.DONE, 9.0, {}) == done
+        await store.reopen()
+        assert await store.engine.get(number) == done
+
+    async def test_there_are_no_other_moves(self, store: StoreBench[Replays]) -> None:
+        for first in (State.PAUSED, State.RETRYING, State.CANCELLING):
+            for state in State:
+                number = (await store.engine.add(WHOLE)).number
+                await store.engine.move(number, first, 1.0, {})
+                if may_move(first, state):
+                    assert (await store.engine.move(number, state, 2.0, {})).state is state
+                else:
+                    with pytest.raises(InvalidRequest, match="cannot become"):
+                        await store.engine.move(number, state, 2.0, {})
+                    found = await store.engine.get(number)
+                    assert found is not None and found.state is first
+        with pytest.raises(InvalidRequest, match="no replay"):
+            await store.engine.move(1 << 40, State.PAUSED, 1.0, {})
+
+    async def test_old_ones_are_forgotten_when_they_are_over_and_no_number_comes_again(
+        self, store: StoreBench[Replays]
+    ) -> None:
+        small = Replay(0, "t", ())
+        going = await store.engine.add(small)
+        for _ in range(KEPT + 2):
+            number = (await store.engine.add(small)).number
+            await store.engine.move(number, State.CANCELLING, 1.0, {})
+            await store.engine.move(number, State.CANCELLED, 1.0, {})
+        last = await store.engine.add(small)
+        numbers = [each.number for each in await store.engine.list(2 * KEPT)]
+        assert len(numbers) == KEPT + 2 and numbers[0] == last.number > number and numbers[-1] == going.number

@@ -1,0 +1,299 @@
+"""Replays: a part of a stream's past runs again as a run of its own; the live checkpoint is not touched."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tailrace.sdk.model.drop import Cause
+from tailrace.sdk.model.errors import InvalidRequest, Overloaded
+from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.sdk.model.ledger import Place
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.replay import Bound, Only, ReplayOrder, State
+from tailrace.sdk.model.seek import END, START, Seek
+from tailrace.sdk.model.workload import Ended
+from tailrace.stores.log.log import Record
+from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.supervisor import Tailers
+
+LIVE = {"name": "t", "source": {"kind": "log", "stream": "s"}, "function": "f", "retry": {"max_attempts": 3}}
+REPORTING = 3
+EVERYTHING = ReplayOrder("t", Bound(edge=START), Bound(edge=END))
+
+
+@pytest.fixture
+def make(environment, scheduler, parking, stores):
+    def one(**keys):
+        config = TailerConfig.model_validate(LIVE | keys)
+        sizes = LeaseSizes.of_heartbeat(0.1)
+        return Tailers([config], environment, scheduler.address, parking, sizes, due=False, replays=stores.replays)
+
+    return one
+
+
+@pytest.fixture
+async def tailers(make):
+    one = make()
+    await one.start()
+    yield one
+    await one.stop()
+
+
+async def fill(stores, count, stream="s"):
+    await stores.log.append(stream, 0, [Record(b"%d" % n) for n in range(count)])
+
+
+async def live_is_done(stores, scheduler, count, eventually, decide=None):
+    """The live tailer did everything; its checkpoint."""
+    scheduler.decide = decide or scheduler.decide
+    scheduler.allow("f")
+    scheduler.allow("f", priority=REPORTING)
+    await fill(stores, count)
+    mark = None
+    async with asyncio.timeout(10):
+        while mark is None or mark.position < count:
+            await asyncio.sleep(0.01)
+            mark = (await stores.checkpoints.load("t")).get("0")
+    return mark
+
+
+async def over(tailers, number, state=State.DONE):
+    async with asyncio.timeout(20):
+        while (found := await tailers.replays.get(number)).replay.state is not state:
+            await asyncio.sleep(0.02)
+    return found
+
+
+def payloads_of(scheduler, name):
+    return [
+        int(flight.payloads[index])
+        for flight in scheduler.flights
+        for index, id_ in enumerate(flight.ids)
+        if id_.startswith(f"{name}/")
+    ]
+
+
+async def test_a_range_runs_again_beside_the_live_tailer_whose_checkpoint_is_not_touched(
+    stores, scheduler, tailers, eventually
+):
+    # Given a tailer that is done with 300 items
+    before = await live_is_done(stores, scheduler, 300, eventually)
+    row = await stores.ownership.read("t", "")
+    # When somebody looks first, then nothing is begun
+    order = EVERYTHING._replace(begin=Bound(100), end=Bound(250), who="ann@host", why="a bug")
+    looked = await tailers.replays.order(order._replace(dry_run=True))
+    assert (looked.replay.number, looked.replay.items) == (0, 150)
+    assert await stores.replays.list(9) == []
+    # When it is begun
+    begun = await tailers.replays.order(order)
+    found = await over(tailers, begun.replay.number)
+    # Then exactly those run, under a name and fences of their own, at the lowest priority, and who wanted it is known
+    replay = found.replay
+    assert (replay.name, replay.who, replay.why, replay.priority) == (
+        f"t@replay-{replay.number}",
+        "ann@host",
+        "a bug",
+        "reporting",
+    )
+    assert sorted(payloads_of(scheduler, replay.name)) == list(range(100, 250))
+    kinds = {
+        k
+        for flight in scheduler.flights
+        for k, i in zip(flight.kinds, flight.ids, strict=True)
+        if i.startswith(replay.name)
+    }
+    assert {kind.priority for kind in kinds} == {REPORTING}
+    assert (found.counts, found.ended) == ({"succeeded": 150}, 150)
+    # And nothing of the live tailer's has changed
+    after = (await stores.checkpoints.load("t"))["0"]
+    assert after == before
+    assert (await stores.ownership.read("t", "")).epoch == row.epoch
+    assert await stores.drops.list("", 9) == []
+    await fill(stores, 5)
+    await eventually(lambda: tailers.overviews()[0].settled == 305)
+    [audit] = await tailers.audits("t")
+    assert audit.good
+
+
+async def test_what_waits_for_a_retry_and_what_is_not_settled_stays_the_live_tailers(
+    stores, scheduler, parking, tailers, eventually
+):
+    # Given a live tailer of which 7 and 9 wait in the delay service, and 40 is out
+    def decide(flight, index):
+        if flight.payloads[index] in (b"7", b"9") and flight.ids[index].startswith("t/"):
+            return Ended(Outcome.RETRY)
+        return None if flight.payloads[index] == b"40" else Ended(Outcome.SUCCESS)
+
+    scheduler.decide = decide
+    scheduler.allow("f")
+    scheduler.allow("f", priority=REPORTING)
+    await fill(stores, 50)
+    async with asyncio.timeout(10):
+        while (await stores.checkpoints.load("t")).get("0", (0,))[0] < 40:
+            await asyncio.sleep(0.01)
+    # When everything is asked for, it is everything below 40 but those two
+    with pytest.raises(InvalidRequest, match="its checkpoint is at 40"):
+        await tailers.replays.order(EVERYTHING._replace(end=Bound(41)))
+    begun = await tailers.replays.order(EVERYTHING)
+    [stretch] = begun.replay.stretches
+    assert (stretch.items, stretch.waiting, stretch.end) == (38, 2, 40)
+    found = await over(tailers, begun.replay.number)
+    assert sorted(payloads_of(scheduler, found.replay.name)) == [n for n in range(40) if n not in (7, 9)]
+    assert found.counts == {"succeeded": 38}
+
+
+async def test_what_fails_again_is_parked_under_the_name_of_the_replay_and_a_cancel_ends_it(
+    stores, scheduler, parking, tailers, eventually
+):
+    # Given a replay of which one item fails for good and two are parked
+    await live_is_done(stores, scheduler, 20, eventually)
+    ends = {b"3": Ended(Outcome.RETRY), b"4": Ended(Outcome.RETRY), b"5": Ended(Outcome.FATAL, "no")}
+    scheduler.decide = lambda flight, index: ends.get(flight.payloads[index], Ended(Outcome.SUCCESS))
+    begun = await tailers.replays.order(EVERYTHING)
+    name, number = begun.replay.name, begun.replay.number
+    found = await over(tailers, number, State.RETRYING)
+    assert found.counts == {"succeeded": 17, "delayed": 2, "dead": 1}
+    assert [(item.tailer, item.position) for item in parking.items] == [(name, 3), (name, 4)]
+    [letter] = await stores.dead_letters.list(dead_of(name), 9)
+    assert (letter.position, letter.reason) == (5, "no")
+    assert await stores.ledger.delayed("t") == {}
+    # When it is asked for again, what still waits keeps others out
+    with pytest.raises(InvalidRequest, match=f"the replay {number} is retrying"):
+        await tailers.replays.order(EVERYTHING)
+    with pytest.raises(InvalidRequest, match="cannot become paused"):
+        await tailers.replays.change(number, "pause")
+    # When it is cancelled, the retries are over by their rows
+    await tailers.replays.change(number, "cancel")
+    found = await over(tailers, number, State.CANCELLED)
+    assert found.counts == {"succeeded": 17, "done after a delay": 2, "dead": 1}
+    rows = [row.entry for row in await stores.ledger.list(name, 9)]
+    assert [row for row in rows if row.place not in (Place.DONE, Place.DEAD)] == []
+    # Then only what failed can be run again: here, in the live tailer nothing did
+    with pytest.raises(InvalidRequest, match="nothing to run"):
+        await tailers.replays.order(EVERYTHING._replace(only=Only.FAILED))
+
+
+def dead_of(name):
+    from tailrace.sdk.model.dead_letter import LetterFilter
+
+    return LetterFilter(tailer=name)
+
+
+async def test_only_failed_dropped_or_unseen_by_what_the_audit_knows(stores, scheduler, tailers, eventually):
+    # Given a live tailer with two dead letters, and a seek that passed ten items
+    bad = (b"3", b"11")
+    await live_is_done(
+        stores, scheduler, 20, eventually,
+        lambda flight, index: Ended(Outcome.FATAL if flight.payloads[index] in bad else Outcome.SUCCESS),
+    )  # fmt: skip
+    tailers.set_paused("t", True)
+    await fill(stores, 20)
+    await eventually(lambda: not tailers.tailer("t")._pump.busy)
+    await tailers.seek(Seek("t", 30, who="ann", why="bad batch"))
+    [drop] = await stores.drops.within("t", "0", 0, 99)
+    assert (drop.first, drop.last, drop.cause) == (20, 29, Cause.SEEK)
+    scheduler.decide = lambda flight, index: Ended(Outcome.SUCCESS)
+    # Then each class is run by itself
+    for only, wanted in ((Only.FAILED, [3, 11]), (Only.DROPPED, list(range(10)))):
+        begun = await tailers.replays.order(EVERYTHING._replace(only=only))
+        assert begun.replay.items == len(wanted)
+        found = await over(tailers, begun.replay.number)
+        assert sorted(payloads_of(scheduler, found.replay.name)) == wanted
+        assert found.counts == {"succeeded": len(wanted)}
+    with pytest.raises(InvalidRequest, match="nothing to run"):
+        await tailers.replays.order(EVERYTHING._replace(only=Only.UNSEEN))
+
+
+async def test_a_replay_that_is_paused_stays_so_and_goes_on_after_a_restart_where_it_was(
+    stores, scheduler, make, eventually
+):
+    # Given a replay at ten a second that was paused on its way
+    tailers = make()
+    await tailers.start()
+    await live_is_done(stores, scheduler, 30, eventually)
+    begun = await tailers.replays.order(EVERYTHING._replace(rate=50.0))
+    name, number = begun.replay.name, begun.replay.number
+    await eventually(lambda: len(payloads_of(scheduler, name)) >= 5)
+    assert (await tailers.replays.change(number, "pause")).replay.state is State.PAUSED
+    await eventually(lambda: not tailers.replays.tailer(name).busy)
+    ran = len(payloads_of(scheduler, name))
+    assert ran < 30
+    await tailers.drain(5)
+    await tailers.stop()
+    # When its process starts again
+    again = make()
+    await again.start()
+    try:
+        await eventually(lambda: again.replays.tailer(name) is not None)
+        with pytest.raises(InvalidRequest, match="is a replay"):
+            again.set_paused(name, True)
+        assert (await again.replays.get(number)).replay.state is State.PAUSED
+        await again.replays.change(number, "resume")
+        found = await over(again, number)
+        # Then each of its items ran once
+        assert sorted(payloads_of(scheduler, name)) == list(range(30))
+        assert found.counts == {"succeeded": 30}
+        assert [each.replay.number for each in await again.replays.list(9)] == [number]
+    finally:
+        await again.stop()
+
+
+async def test_times_are_positions_where_the_source_has_them(stores, scheduler, tailers, eventually):
+    await live_is_done(stores, scheduler, 10, eventually)
+    await fill(stores, 10)
+    await eventually(lambda: tailers.overviews()[0].settled == 20)
+    later = (await stores.log.read("s", 0, 10, 1, 1 << 20)).times[0]
+    async with asyncio.timeout(5):
+        while (await stores.checkpoints.load("t"))["0"].position < 20:
+            await asyncio.sleep(0.01)
+    order = EVERYTHING._replace(begin=Bound(time=1.0), end=Bound(time=later), dry_run=True)
+    [stretch] = (await tailers.replays.order(order)).replay.stretches
+    assert (stretch.first, stretch.end) == (0, 10)
+    [stretch] = (await tailers.replays.order(order._replace(end=Bound(time=later + 3600)))).replay.stretches
+    assert (stretch.first, stretch.end) == (0, 20)
+
+
+async def test_what_cannot_be_is_refused_with_what_to_do(stores, scheduler, parking, environment, make, eventually):
+    queue = TailerConfig.model_validate({"name": "queue", "source": {"kind": "queue"}})
+    folder = TailerConfig.model_validate(
+        {"name": "d", "source": {"kind": "directory", "path": str(environment.data_dir)}, "function": "f"}
+    )
+    live = TailerConfig.model_validate(LIVE)
+    tailers = Tailers(
+        [live, queue, folder], environment, scheduler.address, parking, LeaseSizes.of_heartbeat(0.1),
+        due=False, replays=stores.replays, replays_at_once=1,
+    )  # fmt: skip
+    await tailers.start()
+    try:
+        await live_is_done(stores, scheduler, 50, eventually)
+        await stores.log.trim("s", 0, 10)
+        start = (await stores.log.bounds("s"))[0].start
+        wrong = [
+            (EVERYTHING._replace(tailer="u"), "no tailer 'u'"),
+            (EVERYTHING._replace(tailer="queue"), "redrive dead letters instead"),
+            (EVERYTHING._replace(only="lost"), "--only is 'lost'"),
+            (EVERYTHING._replace(rate=-1.0), "--rate is -1"),
+            (EVERYTHING._replace(priority="urgent"), "urgent"),
+            (EVERYTHING._replace(partition="9"), "no partition '9'"),
+            (EVERYTHING._replace(begin=Bound(40), end=Bound(30)), "behind --to"),
+        ]
+        if start:
+            wrong.append((EVERYTHING._replace(begin=Bound(0)), "nothing below"))
+        for order, why in wrong:
+            with pytest.raises(InvalidRequest, match=why):
+                await tailers.replays.order(order)
+        # A bound on how many read at once, and none of two runs an item of the other
+        scheduler.allow("f", 0, priority=REPORTING)
+        first = await tailers.replays.order(EVERYTHING._replace(begin=Bound(20), end=Bound(30)))
+        with pytest.raises(Overloaded, match="1 replays read"):
+            await tailers.replays.order(EVERYTHING._replace(begin=Bound(30)))
+        with pytest.raises(InvalidRequest, match="runs some of these positions"):
+            await tailers.replays.order(EVERYTHING._replace(begin=Bound(29)))
+        with pytest.raises(InvalidRequest, match="nothing to do with a replay"):
+            await tailers.replays.change(first.replay.number, "stop")
+        await tailers.replays.change(first.replay.number, "cancel")
+        assert (await over(tailers, first.replay.number, State.CANCELLED)).counts == {}
+    finally:
+        await tailers.stop()
