@@ -18,8 +18,9 @@ from .tailer import Tailer
 
 
 def replay_config(config: TailerConfig, replay: Replay) -> TailerConfig:
-    """The live tailer's file, as this replay has it."""
-    return config.model_copy(update={"name": replay.name, "priority": replay.priority or config.priority})
+    """The live tailer's file, as this replay has it. Deadlines do not hold: whoever asks for the past wants it run."""
+    priority = replay.priority or config.priority
+    return config.model_copy(update={"name": replay.name, "priority": priority, "expires": None})
 
 
 class ReplayTailer(Tailer):

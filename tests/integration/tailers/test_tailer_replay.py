@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -11,11 +12,12 @@ from tailrace.sdk.model.errors import InvalidRequest, Overloaded
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.ledger import Place
 from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.replay import Bound, Only, ReplayOrder, State
+from tailrace.sdk.model.replay import Bound, Only, Replay, ReplayOrder, State
 from tailrace.sdk.model.seek import END, START, Seek
 from tailrace.sdk.model.workload import Ended
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.replay_tailer import replay_config
 from tailrace.tailers.supervisor import Tailers
 
 LIVE = {"name": "t", "source": {"kind": "log", "stream": "s"}, "function": "f", "retry": {"max_attempts": 3}}
@@ -115,6 +117,16 @@ async def test_a_range_runs_again_beside_the_live_tailer_whose_checkpoint_is_not
     await eventually(lambda: tailers.overviews()[0].settled == 305)
     [audit] = await tailers.audits("t")
     assert audit.good
+
+
+def test_its_file_is_that_of_the_live_tailer_but_for_name_priority_and_deadlines():
+    live = TailerConfig.model_validate(LIVE | {"priority": "interactive", "expires": "1h"})
+    replay = Replay(3, "t", ())
+    config = replay_config(live, replay)
+    assert (config.name, config.priority, config.expires) == ("t@replay-3", "reporting", None)
+    same = config.model_copy(update={"name": "t", "priority": "interactive", "expires": live.expires})
+    assert same == live
+    assert replay_config(live, replace(replay, priority="")).priority == "interactive"
 
 
 async def test_what_waits_for_a_retry_and_what_is_not_settled_stays_the_live_tailers(
