@@ -92,20 +92,28 @@ class Feed:
         partition, now = self._turn, time.monotonic()
         records = [Record(json.dumps(item.arguments).encode(), "", (("function", item.function),)) for item in items]
         async with self._locks[partition]:
-            first = self._ends[partition]
-            while True:
-                try:
-                    if await self._end(partition) == first:
-                        await self._log.append(self._stream, partition, records)
-                    break
-                except Unavailable:
-                    await asyncio.sleep(0.2)
+            first = await self._append_once(partition, records)
             self._ends[partition] = first + len(records)
         ids = [self._ids.format(partition=partition, position=first + index) for index in range(len(items))]
         for id, item in zip(ids, items, strict=True):
             self.expected[id] = Expected(STREAM, item.dies)
             self.sent[id] = now
         return ids
+
+    async def _append_once(self, partition: int, records: Sequence[Record]) -> int:
+        """Where they are. After an answer that did not come, the end tells: above where it was, they are in; below, a
+        new leader does not know yet what was acknowledged."""
+        unknown = False
+        while True:
+            try:
+                end = await self._end(partition) if unknown else self._ends[partition]
+                if end > self._ends[partition]:
+                    return self._ends[partition]
+                if end == self._ends[partition]:
+                    return await self._log.append(self._stream, partition, records)
+            except Unavailable:
+                unknown = True
+            await asyncio.sleep(0.2)
 
     async def complete(self) -> None:
         """Looks at the whole stream: what is there is expected, also the second copy of a record whose append was

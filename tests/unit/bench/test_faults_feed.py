@@ -1,0 +1,53 @@
+"""Records are put in once, as far as a log that breaks lets one know, and each is expected where it is."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tailrace.bench.faults.feed import Feed
+from tailrace.bench.faults.plan import Item
+from tailrace.bench.faults.verdict import STREAM
+from tailrace.sdk.model.errors import Unavailable
+from tailrace.stores.log.log import Bounds
+
+
+class Log:
+    """One partition. `answers` are what becomes of appends: kept, unknown (kept, without an answer) or lost (neither);
+    `ends`, if any, are said first when its end is asked."""
+
+    def __init__(self, answers=(), ends=()):
+        self.records, self.answers, self.said = [], list(answers), list(ends)
+
+    async def append(self, stream, partition, records):
+        answer = self.answers.pop(0) if self.answers else "kept"
+        first = len(self.records)
+        if answer != "lost":
+            self.records += records
+        if answer != "kept":
+            raise Unavailable("no answer")
+        return first
+
+    async def bounds(self, stream):
+        return {0: Bounds(0, self.said.pop(0) if self.said else len(self.records))}
+
+
+async def put(log, chunks):
+    feed = Feed(None, log, "t", 1, "t/{partition}/{position}")
+    async with asyncio.timeout(20):
+        for _ in range(chunks):
+            for task in feed.put([Item(STREAM, "work", {})] * 2):
+                await task
+    assert set(feed.expected) == {f"t/0/{position}" for position in range(len(log.records))}
+    return len(log.records)
+
+
+async def test_an_append_without_an_answer_that_is_there_is_not_repeated():
+    assert await put(Log(["kept", "unknown", "kept"]), 3) == 6
+
+
+async def test_an_append_without_an_answer_that_is_not_there_is_repeated():
+    assert await put(Log(["kept", "lost", "lost", "kept"]), 3) == 6
+
+
+async def test_a_new_leader_that_knows_less_for_a_moment_is_waited_for():
+    assert await put(Log(["kept", "lost"], ends=[0, 0]), 3) == 6
