@@ -17,7 +17,7 @@ from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.errors import StaleFence, Unavailable
 from ..sdk.model.parked import Ticket, due_stream, ticket_of
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark
-from ..stores.log.log import Log, Record, Records
+from ..stores.log.log import Log, Record, Records, append_to_each
 from ..stores.ownership.ownership import Ownership
 from .config import DelayConfig
 from .parcels import packed, unpacked
@@ -96,11 +96,14 @@ class Rung:
         return max(entered if each is None else self._release(entered, 0, each.due) for each in tickets)
 
     async def _append_all(self, grouped: dict[str, list[Record]]) -> None:
-        await asyncio.gather(*(self._append(stream, items) for stream, items in grouped.items()))
+        records = {stream: self._records(stream, items) for stream, items in grouped.items()}
+        for error in await append_to_each(self._log, records):
+            if error is not None:
+                raise error
 
-    async def _append(self, stream: str, items: list[Record]) -> None:
+    def _records(self, stream: str, items: list[Record]) -> list[Record]:
         parcels = not self._log.batches and rung_wait(stream) is not None
-        await self._log.append(stream, 0, packed(stream, items) if parcels else items)
+        return packed(stream, items) if parcels else items
 
     async def _read(self, position: int) -> Records:
         return await self._log.read(self.stream, 0, position, self._config.batch_items, self._config.batch_bytes)

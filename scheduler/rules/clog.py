@@ -68,6 +68,7 @@ class Clog:
         "_after",
         "_alone",
         "_at",
+        "_failed_at",
         "_keys",
         "_last_id",
         "_limits",
@@ -86,7 +87,7 @@ class Clog:
         self.usual = 1.0
         self.seen = 0.0  # first attempts within the window, about
         self.since: float | None = None
-        self._at = now
+        self._at = self._failed_at = now
         self._keys: dict[str, None] = {}
         self._wait = limits.first_probe
         self._next = 0.0
@@ -111,6 +112,8 @@ class Clog:
             return
         self.seen = self.seen * max(0.0, 1 - (now - self._at) / limits.window) + count
         self._at = now
+        if bad:
+            self._failed_at = now
         share, least = passed / count, limits.outcomes
         self.passing = share + (self.passing - share) * (1 - 1 / least) ** count
         if self.since is None and self.seen >= least and self.passing <= min(1 - limits.share, self.usual**3):
@@ -155,8 +158,8 @@ class Clog:
                 self._thaw()
 
     def forgettable(self, now: float) -> bool:
-        """Whether nothing of it is worth remembering: it is well, and has been for a window."""
-        return self.since is None and now - self._at >= self._limits.window
+        """Whether nothing of it is worth remembering: it is well, and nothing of it failed for a window."""
+        return self.since is None and now - self._failed_at >= self._limits.window
 
     def _freeze(self, now: float) -> None:
         if self._after is not None and self._after < USUAL * self._limits.outcomes:

@@ -96,6 +96,17 @@ def test_few_outcomes_within_the_window_freeze_nothing() -> None:
     assert clog.forgettable(1000 * LIMITS.window)
 
 
+def test_a_busy_function_that_failed_once_is_forgotten_when_a_window_went_well() -> None:
+    # Given one failure, and successes ever since
+    clog = Clog(LIMITS, 0.0)
+    clog.note(10, [""], 1.0)
+    for second in range(2, int(LIMITS.window)):
+        clog.note(100, (), float(second))
+    # Then it is remembered for a window, and no longer
+    assert not clog.forgettable(LIMITS.window)
+    assert clog.forgettable(1.0 + LIMITS.window)
+
+
 def test_a_poisoned_key_is_not_an_outage() -> None:
     clog = Clog(LIMITS, 0.0)
     assert fed(clog, [False] * 200, key="the same") == 200
