@@ -25,6 +25,8 @@ POLL_WAIT = 0.05
 PAUSED_WAIT = 0.01
 #: Seconds between commits to the group.
 COMMIT_EVERY = 1.0
+#: Seconds between two turns after which this process was frozen: others may have told the group more meanwhile.
+FROZEN = 2.0
 #: Polls that may be under way to the event loop.
 AHEAD = 2
 #: Seconds that the last commit may take before the group is left.
@@ -72,6 +74,7 @@ class KafkaSession:
         self._share: frozenset[Place] | None = None
         self._told: dict[Place, int] = {}
         self._commit_at = 0.0
+        self._turned = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"kafka-{options.group}", daemon=True)
 
     def start(self) -> None:
@@ -124,6 +127,7 @@ class KafkaSession:
             self._answer(member, *self._questions.get())
         self._pause_and_resume(member)
         self._commit(member)
+        self._turned = time.monotonic()
         try:
             polled = member.poll(PAUSED_WAIT if self._paused else POLL_WAIT)
         except OutOfRange as error:
@@ -195,15 +199,23 @@ class KafkaSession:
         news = {place: at for place, at in dict(self.settled).items() if self._told.get(place) != at}
         if news:
             self._commit_at = time.monotonic() + COMMIT_EVERY
+            self._doubt_after_a_freeze()
             try:
                 if ahead := self._ahead_of_the_group(member, news):
                     member.commit(ahead)
             except Exception as error:
-                # A rebalance, or the coordinator moves: it is said again. Our own checkpoint is what counts.
+                # A rebalance, or the coordinator moves: it is said again; our own checkpoint is what counts. Whether
+                # the group took it nobody knows: it is asked before it is told more.
+                for place in news:
+                    self._told.pop(place, None)
                 log.debug("the group did not take a commit", group=self._options.group, reason=str(error))
                 return False
             self._told.update(news)
         return True
+
+    def _doubt_after_a_freeze(self) -> None:
+        if time.monotonic() - self._turned > FROZEN:
+            self._told.clear()
 
     def _ahead_of_the_group(self, member: Member, news: dict[Place, int]) -> dict[Place, int]:
         """What the group does not know yet. A member that froze, or lost a partition while it ended, comes late with

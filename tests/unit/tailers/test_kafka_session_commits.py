@@ -99,3 +99,34 @@ async def test_what_ends_late_of_a_partition_that_was_taken_away_sets_nothing_ba
     group.known[PLACE] = 20
     turn(session, group, 7)
     assert group.known[PLACE] == 20
+
+
+async def test_a_member_whose_group_has_not_heard_of_its_freeze_asks_before_it_tells(session, monkeypatch):
+    # Given a member that told something and froze, while another one told more
+    clock = [100.0]
+    monkeypatch.setattr(kafka_session.time, "monotonic", lambda: clock[0])
+    group = Group()
+    turn(session, group)
+    clock[0] += 0.1
+    turn(session, group, 5)
+    group.known[PLACE] = 20
+    # When it wakes and goes on, still a member as far as anybody knows
+    clock[0] += kafka_session.FROZEN + 1
+    turn(session, group, 8)
+    # Then nothing is set back
+    assert group.known[PLACE] == 20
+
+
+async def test_after_a_commit_of_which_nobody_knows_the_end_the_group_is_asked(session):
+    # Given a commit that failed here, and that the group took all the same, and more from another one
+    group = Group()
+    turn(session, group)
+    turn(session, group, 5)
+    group.refuses = "the answer was lost"
+    turn(session, group, 8)
+    group.known[PLACE], group.refuses = 20, ""
+    # When the next one is told, Then not before the group was asked
+    asked = group.asked
+    turn(session, group, 9)
+    assert group.asked == asked + 1
+    assert group.known[PLACE] == 20
