@@ -38,7 +38,7 @@ check: $(STAMP) ## format, lint, types, import contracts, generated code
 	$(BIN)/python -m tailrace.reference --check
 
 test: check ## every check and every test that ends within minutes
-	$(BIN)/pytest -n $(JOBS) -m 'not long' $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --durations=20 -m 'not long' $(ARGS)
 
 test-long: $(STAMP) ## what takes longer
 	$(BIN)/pytest -m long $(ARGS)

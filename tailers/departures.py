@@ -113,7 +113,8 @@ class Leaving(NamedTuple):
 
 class Departures:
     """The ways out of one tailer. `departed` gets the tags of what is durable; `counted` each item that stays, when its
-    row says what it has behind it, with the time before which it must not start."""
+    row says what it has behind it, with the time before which it must not start. `ordered`: items wait for the one
+    before them to be gone."""
 
     def __init__(
         self,
@@ -125,6 +126,8 @@ class Departures:
         counts: Counts,
         departed: Callable[[list[Tag]], None],
         counted: Callable[[Departing, float], None],
+        *,
+        ordered: bool,
     ) -> None:
         self._tailer = tailer
         self._environment = environment
@@ -134,9 +137,10 @@ class Departures:
         self._counts = counts
         self._departed = departed
         self._tell_counted = counted
-        self._parks: DurableWriter[Leaving, Tag] = DurableWriter(self._write_parks, self._parked, GATHER)
+        gather = 0.0 if ordered else GATHER
+        self._parks: DurableWriter[Leaving, Tag] = DurableWriter(self._write_parks, self._parked, gather)
         self._dead: DurableWriter[tuple[DeadLetter, RowChange | None], Tag] = DurableWriter(
-            self._write_dead, self._died, GATHER
+            self._write_dead, self._died, gather
         )
         self._drops: DurableWriter[tuple[Partition, Drop, RowChange | None], Tag] = DurableWriter(
             self._write_drops, self._dropped
@@ -144,7 +148,7 @@ class Departures:
         self._results: DurableWriter[tuple[str, bytes, RowChange | None], Tag] = DurableWriter(
             self._write_results, self._stored
         )
-        self._over: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._stored, GATHER)
+        self._over: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._stored, gather)
         self._counting: dict[tuple[str, int], tuple[Departing, float]] = {}
         self._counted: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._were_counted)
         self._writers = (self._parks, self._dead, self._results, self._drops, self._over, self._counted)

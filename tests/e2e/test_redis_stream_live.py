@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import redis
 
 from tailrace.assembly.platform import Platform
+from tailrace.sdk.model.audit import Audit
 from tailrace.sdk.wire.gateway import GatewayClient
 
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")
@@ -55,13 +57,20 @@ async def test_two_streams_are_run_whole_though_their_server_is_killed(own_redis
             while len(set(ended())) < ITEMS or (await payments(gateway)).lag:
                 await asyncio.sleep(0.05)
             audits = await gateway.audit("payments")
+            while delayed(audits) < ITEMS // 50:  # the last retries are noted a moment after they ended
+                await asyncio.sleep(0.05)
+                audits = await gateway.audit("payments")
         assert sorted(ended()) == sorted(set(ended())), "no item ran twice"
         assert [audit.verdict() for audit in audits] == [[], []]
         assert {audit.partition: audit.sum for audit in audits} == {"eu": ITEMS // 2, "us": ITEMS // 2}
-        assert sum(audit.counts.get("done after a delay", 0) for audit in audits) == ITEMS // 50
+        assert delayed(audits) == ITEMS // 50
     finally:
         await platform.stop()
 
 
 async def payments(gateway: GatewayClient):
     return next(each for each in (await gateway.overview()).tailers if each.name == "payments")
+
+
+def delayed(audits: Sequence[Audit]) -> int:
+    return sum(audit.counts.get("done after a delay", 0) for audit in audits)

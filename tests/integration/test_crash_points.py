@@ -23,6 +23,8 @@ from tailrace.sdk.model.drop import Cause, Drop
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.ledger import Entry, Place
 from tailrace.sdk.model.limits import Gate, Quota
+from tailrace.sdk.model.replay import Replay, Stretch
+from tailrace.sdk.model.replay import State as Going
 from tailrace.sdk.model.segment import Segment
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
@@ -308,9 +310,10 @@ class DropsStory(RowsStory):
 
 
 class StreamRowsStory(RowsStory):
-    """Checkpoint and ledger of one owner: noted epochs, marks, rows from their first write to their removal."""
+    """Checkpoint and ledger of one owner: noted epochs, marks, rows from their first write to their removal, and a
+    checkpoint that nobody needs any more."""
 
-    points = 8
+    points = 9
 
     def __init__(self) -> None:
         super().__init__(({}, []))
@@ -331,10 +334,36 @@ class StreamRowsStory(RowsStory):
             (lambda: ledger.write("s", "", [(parked, run)], None), (mark, [run, suspect])),
             (lambda: ledger.write("s", "", [(run, done)], None), (mark, [done, suspect])),
             (lambda: ledger.passed("s", "", 5, 6), (mark, [suspect])),
+            (lambda: marks.forget("s"), ({}, [suspect])),
         ]
 
     async def holds(self, stores: EmbeddedStores) -> Any:
         return await stores.checkpoints.load("s"), [each.entry for each in await stores.ledger.list("s", 10)]
+
+
+class ReplaysStory(RowsStory):
+    """A replay from its beginning to its end. One that was asked for without an answer stays beside it, and is seen."""
+
+    points = 3
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    def steps(self, stores: EmbeddedStores) -> list[Step]:
+        asked = Replay(0, "orders", (Stretch("0", 3, 9, ((3, 8),), 6),))
+
+        async def move(state: Going, **counts: int) -> None:
+            (newest,) = await stores.replays.list(1)
+            await stores.replays.move(newest.number, state, self.clock.wall(), counts)
+
+        return [
+            (lambda: stores.replays.add(asked), ["running", {}]),
+            (lambda: move(Going.RETRYING), ["retrying", {}]),
+            (lambda: move(Going.DONE, succeeded=6), ["done", {"succeeded": 6}]),
+        ]
+
+    async def holds(self, stores: EmbeddedStores) -> Any:
+        return [what for each in await stores.replays.list(1) for what in (each.state, each.counts)]
 
 
 class OwnershipStory:
@@ -384,6 +413,7 @@ STORIES: list[Callable[[], Any]] = [
     LettersStory,
     DropsStory,
     StreamRowsStory,
+    ReplaysStory,
     OwnershipStory,
 ]
 
