@@ -86,9 +86,7 @@ class Departing(NamedTuple):
             return trouble._replace(late=late)
         if self.row is not None:
             return ledger.history(self.row, late)
-        if parked is not None:
-            return History(parked.attempt, parked.crashes, parked.throttles, late)
-        return History(late=late)
+        return History(late=late) if parked is None else History(parked.attempt, parked.crashes, parked.throttles, late)
 
 
 class Tag(NamedTuple):
@@ -113,8 +111,7 @@ class Leaving(NamedTuple):
 
 class Departures:
     """The ways out of one tailer. `departed` gets the tags of what is durable; `counted` each item that stays, when its
-    row says what it has behind it, with the time before which it must not start. `ordered`: items wait for the one
-    before them to be gone."""
+    row says what it has behind it, with the time before which it must not start. `order`: none, key or partition."""
 
     def __init__(
         self,
@@ -126,8 +123,7 @@ class Departures:
         counts: Counts,
         departed: Callable[[list[Tag]], None],
         counted: Callable[[Departing, float], None],
-        *,
-        ordered: bool,
+        order: str,
     ) -> None:
         self._tailer = tailer
         self._environment = environment
@@ -137,7 +133,7 @@ class Departures:
         self._counts = counts
         self._departed = departed
         self._tell_counted = counted
-        gather = 0.0 if ordered else GATHER
+        gather = GATHER if order == "none" else 0.0  # in order, the next one waits until the one before it is gone
         self._parks: DurableWriter[Leaving, Tag] = DurableWriter(self._write_parks, self._parked, gather)
         self._dead: DurableWriter[tuple[DeadLetter, RowChange | None], Tag] = DurableWriter(
             self._write_dead, self._died, gather

@@ -62,15 +62,7 @@ class StreamPump(Pump):
         self._epoch = Epoch(stores.ownership, stores.checkpoints, name, setup.sizes, clock, counts.refused, setup.row)
         self._rows = Rows(stores.ledger, self._epoch, name, self._partitions)
         self._departures = Departures(
-            name,
-            stores,
-            self._rows,
-            setup.parking,
-            clock,
-            counts,
-            self._departed,
-            self._counted,
-            ordered=setup.config.order != "none",
+            name, stores, self._rows, setup.parking, clock, counts, self._departed, self._counted, setup.config.order
         )
         self._losses = Losses(setup.config, stores.drops, clock, counts)
         self._marks: dict[str, Mark] = {}
