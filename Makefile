@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-JOBS ?= 3
+JOBS ?= 2
 SEEDS ?= 300
 FROM ?= 0
 

@@ -217,7 +217,8 @@ class Tailer:
             try:
                 await self._pump.run()
             except BaseExceptionGroup as group:
-                if all(isinstance(one, asyncio.CancelledError) for one in group.exceptions):
+                # A group in which something fails in the moment of our own end says only what failed.
+                if self._over or all(isinstance(one, asyncio.CancelledError) for one in group.exceptions):
                     raise asyncio.CancelledError from group
                 error: BaseException = _first(group)
             except Exception as raised:

@@ -67,7 +67,6 @@ class PythonMember:
         self._consumer.topics()
         self._next: dict[Place, int] = {}  # of those that are read
         self._patience = 2 * options.session_timeout
-        self._request = int(options.request_timeout * 1000)
         self._stable_at = time.monotonic()
 
     def poll(self, seconds: float) -> list[Polled]:
@@ -134,7 +133,7 @@ class PythonMember:
         self._consumer.commit(offsets, timeout_ms=COMMIT_WITHIN)
 
     def committed(self, place: Place) -> int | None:
-        found: int | None = self._consumer.committed(TopicPartition(*place), timeout_ms=self._request)
+        found: int | None = self._consumer.committed(TopicPartition(*place))
         return found
 
     def close(self) -> None:

@@ -25,8 +25,6 @@ POLL_WAIT = 0.05
 PAUSED_WAIT = 0.01
 #: Seconds between commits to the group.
 COMMIT_EVERY = 1.0
-#: Seconds between two turns after which this process was frozen: others may have told the group more meanwhile.
-FROZEN = 2.0
 #: Polls that may be under way to the event loop.
 AHEAD = 2
 #: Seconds that the last commit may take before the group is left.
@@ -55,8 +53,7 @@ class Listener(Protocol):
 
 class KafkaSession:
     """Invariants: `_at` has the partitions that are fetched, each with the position that comes next, `_generations` the
-    same ones; `_told` is what the group knows of partitions of which nobody else can have told it since; `full` is
-    replaced by the event loop and read by the thread, which pauses what is in it."""
+    same ones; `full` is replaced by the event loop and read by the thread, which pauses what is in it."""
 
     def __init__(self, options: MemberOptions, listener: Listener) -> None:
         self.full: frozenset[Place] = frozenset()
@@ -74,7 +71,6 @@ class KafkaSession:
         self._share: frozenset[Place] | None = None
         self._told: dict[Place, int] = {}
         self._commit_at = 0.0
-        self._turned = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"kafka-{options.group}", daemon=True)
 
     def start(self) -> None:
@@ -127,7 +123,6 @@ class KafkaSession:
             self._answer(member, *self._questions.get())
         self._pause_and_resume(member)
         self._commit(member)
-        self._turned = time.monotonic()
         try:
             polled = member.poll(PAUSED_WAIT if self._paused else POLL_WAIT)
         except OutOfRange as error:
@@ -175,8 +170,6 @@ class KafkaSession:
         places, fresh = member.assigned()
         for place in [place for place in self._at if place not in places]:
             self._forget(place)
-        for place in [place for place in self._told if place not in places or place in fresh]:
-            del self._told[place]  # somebody else may have told the group more since
         for place in fresh:
             if place in self._at:
                 member.seek(place, self._at[place])
@@ -199,38 +192,20 @@ class KafkaSession:
         news = {place: at for place, at in dict(self.settled).items() if self._told.get(place) != at}
         if news:
             self._commit_at = time.monotonic() + COMMIT_EVERY
-            self._doubt_after_a_freeze()
             try:
-                if ahead := self._ahead_of_the_group(member, news):
-                    member.commit(ahead)
+                member.commit(news)
             except Exception as error:
-                # A rebalance, or the coordinator moves: it is said again; our own checkpoint is what counts. Whether
-                # the group took it nobody knows: it is asked before it is told more.
-                for place in news:
-                    self._told.pop(place, None)
+                # A rebalance, or the coordinator moves: it is said again. Our own checkpoint is what counts.
                 log.debug("the group did not take a commit", group=self._options.group, reason=str(error))
                 return False
             self._told.update(news)
         return True
-
-    def _doubt_after_a_freeze(self) -> None:
-        if time.monotonic() - self._turned > FROZEN:
-            self._told.clear()
-
-    def _ahead_of_the_group(self, member: Member, news: dict[Place, int]) -> dict[Place, int]:
-        """What the group does not know yet. A member that froze, or lost a partition while it ended, comes late with
-        what it has to tell: then the group knows more, from the next owner, and must not be set back."""
-        mine = self._share or frozenset()
-        unsure = [place for place in news if place not in self._told or place not in mine]
-        known = {place: member.committed(place) for place in unsure}
-        return {place: at for place, at in news.items() if at > (known.get(place) or -1)}
 
     def _leave(self, member: Member) -> None:
         limit = time.monotonic() + LAST_COMMIT
         try:
             while not self._commit(member, now=True) and time.monotonic() < limit:
                 member.poll(POLL_WAIT)  # so that a rebalance under way comes to its end
-                self._look_at_share(member)
             member.close()
         except Exception as error:
             self._over = explained(self._options.where, error)

@@ -43,6 +43,7 @@ def bench(tmp_path: Path, seconds: float, *options: str) -> dict[str, Any]:
     return figures
 
 
+@pytest.mark.long  # a minute with a broker of its own: too much beside other tests
 @pytest.mark.timeout(200)
 def test_tailers_brokers_and_wires_break_under_load(tmp_path: Path) -> None:
     figures = bench(tmp_path, 190, "--items", "300", "--faults", "3", "--seed", "3")
