@@ -388,3 +388,10 @@ def by_flight(refs: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
         base = number << INDEX_BITS
         yield number, [ref - base for ref in ordered[start:stop]]
         start = stop
+
+
+def first_of(error: BaseException) -> BaseException:
+    """What failed first of what `Pump.run` raised: a group, or an error as such."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -19,7 +19,7 @@ from ..sdk.model.audit import Audit
 from ..sdk.model.demand import Closed
 from ..sdk.model.errors import NotConnected, StaleFence, UserError
 from ..sdk.source import SharedSource
-from .pump import FIRST_PAUSE, LAST_PAUSE, Counts, Setup
+from .pump import FIRST_PAUSE, LAST_PAUSE, Counts, Setup, first_of
 from .stream_pump import StreamPump
 
 log = structlog.get_logger("tailrace.tailer")
@@ -58,9 +58,10 @@ class SharedPump:
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-            for task in self._tasks.values():
+            tasks, self._tasks = [*self._tasks.values()], {}
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks.values(), *self._leaving.values(), return_exceptions=True)
+            await asyncio.gather(*tasks, *self._leaving.values(), return_exceptions=True)
             self._failed.cancel()
             await self.source.close()
 
@@ -126,7 +127,9 @@ class SharedPump:
             try:
                 await pump.run()
             except Exception as error:
-                raised = _first(error)
+                if self._tasks.get(name) is not asyncio.current_task():
+                    return  # it was to end, and the pump's group says only what failed then
+                raised = first_of(error)
                 if isinstance(raised, UserError):
                     self._fail(raised)
                     return
@@ -213,9 +216,3 @@ class SharedPump:
 
     def _sorted(self) -> Iterator[StreamPump]:
         return (self.pumps[name] for name in sorted(self.pumps))
-
-
-def _first(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -18,7 +18,7 @@ from ..sdk.model.seek import Move, Seek
 from .config import TailerConfig
 from .due_pump import DuePump
 from .parking import Parking
-from .pump import Counts, Pump, Setup
+from .pump import Counts, Pump, Setup, first_of
 from .queue_pump import QueuePump
 from .registry import Environment, kind_of
 from .rules.watchdog import Verdict, Watchdog
@@ -217,10 +217,11 @@ class Tailer:
             try:
                 await self._pump.run()
             except BaseExceptionGroup as group:
-                # A group in which something fails in the moment of our own end says only what failed.
-                if self._over or all(isinstance(one, asyncio.CancelledError) for one in group.exceptions):
+                if self._task is not asyncio.current_task():  # it was to end, and the group says only what failed then
                     raise asyncio.CancelledError from group
-                error: BaseException = _first(group)
+                if all(isinstance(one, asyncio.CancelledError) for one in group.exceptions):
+                    raise asyncio.CancelledError from group
+                error: BaseException = first_of(group)
             except Exception as raised:
                 error = raised
             else:
@@ -240,10 +241,3 @@ class Tailer:
             await asyncio.sleep(pause)
             pause = min(LAST_PAUSE, pause * 2)
             self._pump = self._build()
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

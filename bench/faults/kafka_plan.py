@@ -5,9 +5,8 @@ brokers, and every wire between them.
 from __future__ import annotations
 
 import random
-from typing import Any
 
-from .plan import WAYS, WORKERS, Action, Item, Step
+from .plan import WAYS, WORKERS, Action, Item, Step, arguments
 from .verdict import STREAM
 
 TOPIC = GROUP = "faults"
@@ -52,17 +51,8 @@ def calm(count: int, seed: int, *, poison: bool) -> list[Item]:
 
 
 def _item(name: str, chance: random.Random) -> Item:
-    def seconds(least: float, most: float) -> float:
-        return round(chance.uniform(least, most), 3)
-
-    arguments: dict[str, Any] = {"seconds": seconds(0.8, 2.5) if name == "long" else seconds(0.02, 0.3)}
-    if name == "flaky":
-        arguments |= {"fails": chance.choice((1, 1, 2)), "delay": seconds(0.3, 2.0)}
-    elif name == "throttled":
-        arguments["throttles"] = True
-    elif name == "poison":
-        arguments |= {"fails": chance.choice((0, 1)), "dies": True}
-    return Item(STREAM, "threaded" if name == "threaded" else "work", arguments, dies=name == "poison")
+    does = arguments(name, chance, (0.02, 0.3))
+    return Item(STREAM, "threaded" if name == "threaded" else "work", does, dies=name == "poison")
 
 
 def brokers_of(count: int) -> tuple[str, ...]:

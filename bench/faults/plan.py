@@ -98,15 +98,28 @@ def _item(source: str, name: str, chance: random.Random) -> Item:
         return Item(source, "work", {"seconds": seconds(0.0, 0.2)}, delay=seconds(0.5, 4.0))
     if name == "killer":
         return Item(source, name, {}, dies=True)
-    arguments: dict[str, Any] = {"seconds": seconds(0.8, 2.5) if name == "long" else seconds(0.05, 0.4)}
+    return Item(
+        source,
+        name if name in ("threaded", "isolated") else "work",
+        arguments(name, chance, (0.05, 0.4)),
+        dies=name == "poison",
+    )
+
+
+def arguments(name: str, chance: random.Random, usual: tuple[float, float]) -> dict[str, Any]:
+    """What an item of a kind does. `usual`: seconds that one runs, least and most, which is not of the long ones."""
+
+    def seconds(least: float, most: float) -> float:
+        return round(chance.uniform(least, most), 3)
+
+    found: dict[str, Any] = {"seconds": seconds(0.8, 2.5) if name == "long" else seconds(*usual)}
     if name == "flaky":
-        arguments |= {"fails": chance.choice((1, 1, 2)), "delay": seconds(0.3, 2.0)}
+        found |= {"fails": chance.choice((1, 1, 2)), "delay": seconds(0.3, 2.0)}
     elif name == "throttled":
-        arguments["throttles"] = True
+        found["throttles"] = True
     elif name == "poison":
-        arguments |= {"fails": chance.choice((0, 1)), "dies": True}
-    function = name if name in ("threaded", "isolated") else "work"
-    return Item(source, function, arguments, dies=name == "poison")
+        found |= {"fails": chance.choice((0, 1)), "dies": True}
+    return found
 
 
 def families() -> dict[str, list[Action]]:
