@@ -178,6 +178,7 @@ class SeparateTailers:
             ledger=stores.ledger,
             drops=stores.drops,
             segments=stores.segments,
+            schedules=stores.schedules,
             delay_log=stores.delay_log,
         )
         tailers = Tailers(

@@ -108,7 +108,15 @@ class FieldMapping:
         self._in_payload = _looks_into(config.priority)
         self._parses = self._in_payload or isinstance(config.expires, FromField)
         self._ranked: dict[tuple[Kind, int], tuple[Kind, Cell]] = {}
-        fields = (config.function, config.priority, config.collection, config.tenant, config.key, config.expires)
+        fields = (
+            config.function,
+            config.priority,
+            config.collection,
+            config.tenant,
+            config.key,
+            config.expires,
+            config.overlap,
+        )
         self._used = frozenset(one.header for one in fields if isinstance(one, FromHeader))
 
     def map(self, batch: StreamBatch) -> Mapped:
