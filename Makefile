@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-options --no-header --no-annotate --strip-extras
 JOBS ?= 2
 SEEDS ?= 300
 FROM ?= 0
 
-.PHONY: help venv demo test test-long simulate format check lock generate clean
+.PHONY: help venv rivals demo test test-long simulate format check lock generate clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -21,6 +22,9 @@ $(STAMP): requirements.lock pyproject.toml
 	touch $@
 
 venv: $(STAMP) ## create .venv from the lock
+
+rivals: $(STAMP) ## install what `tailrace bench --scenario rivals` compares with
+	$(BIN)/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements-rivals.lock
 
 demo: $(STAMP) ## a guided run on real input, half a minute
 	$(BIN)/tailrace demo
@@ -52,7 +56,8 @@ generate: $(STAMP) ## write the generated code, schemas and reference again
 	$(BIN)/python -m tailrace.reference
 
 lock: $(STAMP) ## pin versions and hashes again from requirements*.in
-	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-options --no-header --no-annotate --strip-extras --output-file requirements.lock requirements-dev.in
+	$(COMPILE) --output-file requirements.lock requirements-dev.in
+	$(COMPILE) --output-file requirements-rivals.lock requirements-rivals.in
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info

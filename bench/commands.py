@@ -10,6 +10,9 @@ import typer
 from ..sdk.model.errors import InvalidRequest
 from ..sdk.terminal import Json
 
+#: Kafka's.
+CLIENTS = ("kafka-python", "confluent")
+
 
 def bench(
     scenario: Annotated[
@@ -18,7 +21,7 @@ def bench(
             "--scenario",
             metavar="NAME",
             help="stream, queue, latency, memory, idle; all of these; outage, poison, order, frontier, kafka, "
-            "redis_stream, delay, objects; faults, restarts, kafka_faults.",
+            "rivals, redis_stream, delay, objects; faults, restarts, kafka_faults.",
         ),
     ] = "all",
     items: Annotated[
@@ -40,16 +43,29 @@ def bench(
             "--kafka",
             metavar="HOST:PORT",
             envvar="TAILRACE_BENCH_KAFKA",
-            help="The broker of kafka; default: one is started, where Kafka is to be had.",
+            help="The broker of kafka and rivals; default: one is started, where Kafka is to be had.",
         ),
     ] = "",
     brokers: Annotated[int, typer.Option("--brokers", help="Nodes of kafka_faults: 1 or 3.")] = 1,
     client: Annotated[
-        str, typer.Option("--client", metavar="NAME", help="What reads it: kafka-python or confluent.")
+        str,
+        typer.Option(
+            "--client",
+            metavar="NAME",
+            help="Kafka's client, of kafka, rivals and delay --engine kafka: kafka-python or confluent.",
+        ),
     ] = "kafka-python",
     engine: Annotated[
         str,
         typer.Option("--engine", metavar="NAME", help="Where the items of delay rest: sqlite, queue, redis, kafka."),
+    ] = "",
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against",
+            metavar="NAMES",
+            help="Rivals to compare with: loop, faststream, faststream_batch, celery; default: all of them.",
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -60,6 +76,8 @@ def bench(
     """
     if brokers not in (1, 3):
         raise InvalidRequest(f"--brokers {brokers}: expected 1 or 3")
+    if client not in CLIENTS:
+        raise InvalidRequest(f"--client {client}: expected {' or '.join(CLIENTS)}")
     if scenario in ("faults", "restarts", "kafka_faults"):
         from .faults.scenario import FaultOptions
         from .faults.scenario import main as break_it
@@ -68,4 +86,4 @@ def bench(
         raise typer.Exit(break_it(FaultOptions(scenario, count, faults, seed, heartbeat, brokers, data, as_json)))
     from .run import Options, main
 
-    raise typer.Exit(main(Options(scenario, items, runs, as_json, plot, kafka, client, engine)))
+    raise typer.Exit(main(Options(scenario, items, runs, as_json, plot, kafka, client, engine, against)))

@@ -32,7 +32,7 @@ ENGINES = ("sqlite", "queue", "redis", "kafka")
 
 
 @contextlib.contextmanager
-def _stores(engine: str, folder: Path) -> Iterator[str]:
+def _stores(engine: str, folder: Path, client: str) -> Iterator[str]:
     """What stores.yaml says for an engine, while its server runs."""
     if engine == "sqlite":
         yield "delay_log: {engine: sqlite}\n"
@@ -43,16 +43,19 @@ def _stores(engine: str, folder: Path) -> Iterator[str]:
             yield f'delay_log: {{engine: redis, url: "{url}", prefix: bench-{uuid.uuid4()}}}\n'
     elif engine == "kafka":
         with kafka_broker(folder / "kafka") as broker:
-            yield f'delay_log: {{engine: kafka, bootstrap_servers: ["{broker}"], prefix: bench-{uuid.uuid4()}}}\n'
+            yield (
+                f'delay_log: {{engine: kafka, client: {client}, bootstrap_servers: ["{broker}"], '
+                f"prefix: bench-{uuid.uuid4()}}}\n"
+            )
     else:
         raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join(ENGINES)}")
 
 
-async def delay(folder: Path, count: int, engine: str, progress: Progress) -> Figures:
-    """`count` items of about 200 bytes on one rung, of one function that nobody runs."""
+async def delay(folder: Path, count: int, engine: str, progress: Progress, client: str = "kafka-python") -> Figures:
+    """`count` items of about 200 bytes on one rung, of one function that nobody runs. `client`: Kafka's."""
     config = folder / "config"
     config.mkdir()
-    with _stores(engine, folder) as stores:
+    with _stores(engine, folder, client) as stores:
         (config / "stores.yaml").write_text(stores)
         (config / "delay.yaml").write_text(
             f"rungs: [{WAIT}s]\nmax_delay: {100 * WAIT}s\nmax_items: {2 * count}\nmax_bytes: 8GiB\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +45,7 @@ class Broker:
                 batch = [Record(PAYLOAD)] * min(1024, count - first)
                 await log.append(topic, first // 1024 % PARTITIONS, batch)
                 progress("filling the topic", first / count)
-            figures = await self._throughput(folder, topic, count, progress)
+            figures = await self.throughput(folder, topic, count, progress)
             return figures | await self._latency(folder, f"{topic}-starts", log, progress)
         finally:
             await log.close()
@@ -53,14 +54,23 @@ class Broker:
         text = TAILER.format(bootstrap=self.bootstrap, client=self.client, topic=topic, function=function)
         return write_tailer(folder, text)
 
-    async def _throughput(self, folder: Path, topic: str, count: int, progress: Progress) -> Figures:
+    async def throughput(
+        self,
+        folder: Path,
+        topic: str,
+        count: int,
+        progress: Progress,
+        over: Callable[[], Coroutine[object, object, None]] | None = None,
+    ) -> Figures:
+        """What rests in a topic → a no-op, settled; the group bears the topic's name. The platform runs until `over`
+        returns."""
         platform = Platform(folder / "data", [FUNCTIONS], tailers=[self._tailer(folder, topic, "noop_000")])
 
         async def settled(gateway: GatewayClient) -> int:
             overview = await gateway.overview()
             return sum(tailer.settled for tailer in overview.tailers if tailer.name == "bench")
 
-        return await throughput(platform, settled, count, progress)
+        return await throughput(platform, settled, count, progress, over)
 
     async def _latency(self, folder: Path, topic: str, log: KafkaLog, progress: Progress) -> Figures:
         starts_file = folder / "starts"

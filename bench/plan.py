@@ -49,6 +49,7 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("p50_ms", 10.0, "ms", False, "Kafka latency p50: append → start"),
         Asked("p99_ms", 40.0, "ms", False, "Kafka latency p99"),
     ),
+    "rivals": (),
     "frontier": (
         Asked("us_per_item", 2.0, "µs", False, "frontier, 1,000,000 outstanding: per settled item"),
         Asked("mb", 100, "MB", False, "frontier, 1,000,000 outstanding: memory"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, ROW, LEFT, RIGHT = 760, 34, 250, 150
+ROOM = WIDTH - LEFT - RIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,35 @@ class Bar:
 def bars(title: str, note: str, rows: Sequence[Bar]) -> str:
     """An SVG picture: each figure as a share of its bound, with the bound as a line at one."""
     height = 74 + ROW * len(rows)
-    room = WIDTH - LEFT - RIGHT
     longest = max([2.0, *(min(row.value / row.asked, 4.0) for row in rows)])
-    scale = room / longest
-    parts = [
+    scale = ROOM / longest
+    parts = _head(title, note, height)
+    for number, row in enumerate(rows):
+        colour = "#2a7f62" if row.good else "#b3452c"
+        sign = "≥" if row.at_least else "≤"
+        said = f"{_number(row.value)} {row.unit} ({sign} {_number(row.asked)})"
+        parts += _bar(number, row.label, min(row.value / row.asked, 4.0) * scale, colour, said)
+    line = LEFT + scale
+    parts += [
+        f'<line x1="{line:.1f}" y1="56" x2="{line:.1f}" y2="{height - 8}" stroke="#16324f" stroke-dasharray="4 3"/>',
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def compared(title: str, note: str, rows: Sequence[tuple[str, float]]) -> str:
+    """An SVG picture: a rate each, and how many times the first one is as much."""
+    longest = max([rate for _, rate in rows], default=1.0)
+    parts = _head(title, note, 74 + ROW * len(rows))
+    for number, (label, rate) in enumerate(rows):
+        times = f" (1/{rows[0][1] / rate:.1f})" if number else ""
+        colour = "#2a7f62" if label.startswith("tailrace") else "#7a8b99"
+        parts += _bar(number, label, rate / longest * ROOM, colour, _number(rate) + times)
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _head(title: str, note: str, height: int) -> list[str]:
+    return [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         'font-family="system-ui, sans-serif" font-size="13">',
         f"<title>{escape(title)}</title>",
@@ -39,23 +65,15 @@ def bars(title: str, note: str, rows: Sequence[Bar]) -> str:
         f'<text x="16" y="26" font-size="16" font-weight="600" fill="#16324f">{escape(title)}</text>',
         f'<text x="16" y="46" fill="#5b6b7a">{escape(note)}</text>',
     ]
-    for number, row in enumerate(rows):
-        top = 62 + ROW * number
-        length = min(row.value / row.asked, 4.0) * scale
-        colour = "#2a7f62" if row.good else "#b3452c"
-        sign = "≥" if row.at_least else "≤"
-        parts += [
-            f'<text x="{LEFT - 10}" y="{top + 16}" text-anchor="end" fill="#16324f">{escape(row.label)}</text>',
-            f'<rect x="{LEFT}" y="{top}" width="{length:.1f}" height="22" rx="3" fill="{colour}"/>',
-            f'<text x="{LEFT + length + 8:.1f}" y="{top + 16}" fill="#16324f">{_number(row.value)} {escape(row.unit)} '
-            f"({sign} {_number(row.asked)})</text>",
-        ]
-    line = LEFT + scale
-    parts += [
-        f'<line x1="{line:.1f}" y1="56" x2="{line:.1f}" y2="{height - 8}" stroke="#16324f" stroke-dasharray="4 3"/>',
-        "</svg>",
+
+
+def _bar(number: int, label: str, length: float, colour: str, said: str) -> list[str]:
+    top = 62 + ROW * number
+    return [
+        f'<text x="{LEFT - 10}" y="{top + 16}" text-anchor="end" fill="#16324f">{escape(label)}</text>',
+        f'<rect x="{LEFT}" y="{top}" width="{length:.1f}" height="22" rx="3" fill="{colour}"/>',
+        f'<text x="{LEFT + length + 8:.1f}" y="{top + 16}" fill="#16324f">{escape(said)}</text>',
     ]
-    return "\n".join(parts) + "\n"
 
 
 def _number(value: float) -> str:

@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..sdk.model.errors import ConfigError
@@ -20,8 +20,9 @@ START_WITHIN = 10.0
 
 
 @contextlib.contextmanager
-def redis_server(folder: Path) -> Iterator[str]:
-    """The URL of a server; one of our own has its data in `folder`. Raises ConfigError where there is none."""
+def redis_server(folder: Path, settings: Sequence[str] = DURABLE) -> Iterator[str]:
+    """The URL of a server; one of our own has its data in `folder`, and these settings. Raises ConfigError where there
+    is none."""
     if address := os.environ.get(VARIABLE, ""):
         yield address
         return
@@ -34,7 +35,7 @@ def redis_server(folder: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), *DURABLE]
+    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), *settings]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:

@@ -18,15 +18,17 @@ from ..sdk.model.errors import InvalidRequest
 from . import failures, scenarios
 from .percentiles import median
 from .plan import ASKED
-from .plot import Bar, bars
+from .plot import Bar, bars, compared
 
 Scenario = Callable[[Path, float, scenarios.Progress], Coroutine[Any, Any, scenarios.Figures]]
 
 
-async def _delay(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
+async def _delay(
+    folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite", client: str = "kafka-python"
+) -> scenarios.Figures:
     from .delay import delay  # its engines need their extras
 
-    return await delay(folder, count, engine, progress)
+    return await delay(folder, count, engine, progress, client)
 
 
 async def _redis_stream(folder: Path, count: int, progress: scenarios.Progress) -> scenarios.Figures:
@@ -57,8 +59,9 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "frontier": (lambda folder, size, progress: failures.frontier(folder, int(size), progress), 1_000_000),
 }
 
-#: The scenario that needs a broker, and its usual size.
-KAFKA, KAFKA_ITEMS = "kafka", 400_000
+#: The scenarios that need a broker, and their usual size.
+KAFKA, RIVALS, KAFKA_ITEMS = "kafka", "rivals", 400_000
+NAMES = (*SCENARIOS, KAFKA, RIVALS)
 
 #: What `all` leaves out: scenarios of failing functions, of orders and of one rule alone.
 APART = ("outage", "poison", "order", "frontier", "kafka", "redis_stream", "delay", "objects")
@@ -67,7 +70,8 @@ APART = ("outage", "poison", "order", "frontier", "kafka", "redis_stream", "dela
 @dataclass(frozen=True, slots=True)
 class Options:
     """What to run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the address
-    of a broker (empty: one is started), `client` the library that reads it; `engine` is the log's, for `delay`."""
+    of a broker (empty: one is started), `client` the library that reads it; `engine` is the log's, for `delay`;
+    `against` names the rivals, empty: all of them."""
 
     scenario: str
     items: float | None = None
@@ -77,21 +81,26 @@ class Options:
     kafka: str = ""
     client: str = "kafka-python"
     engine: str = ""
+    against: str = ""
 
 
 def main(options: Options) -> int:
     """Runs and prints. Exit status 0 when every bound holds, 1 otherwise."""
     names = [name for name in SCENARIOS if name not in APART] if options.scenario == "all" else [options.scenario]
     for name in names:
-        if name not in (*SCENARIOS, KAFKA):
-            raise InvalidRequest(f"unknown scenario {name!r}: expected one of {', '.join([*SCENARIOS, KAFKA])} or all")
+        if name not in NAMES:
+            raise InvalidRequest(f"unknown scenario {name!r}: expected one of {', '.join(NAMES)} or all")
+    if options.against and names != [RIVALS]:
+        raise InvalidRequest(f"--against is for the scenario {RIVALS}, not for {options.scenario}")
     figures = {name: _median_of(name, options) for name in names}
     rows = [
         Bar(asked.label, figures[name][asked.figure], asked.bound, asked.unit, asked.at_least)
         for name in names
         for asked in ASKED[f"{name}-{options.client}" if name == KAFKA else name]
     ]
-    if options.plot is not None:
+    if options.plot is not None and names == [RIVALS]:
+        options.plot.write_text(_compared(figures[RIVALS], options))
+    elif options.plot is not None:
         note = f"median of {options.runs} on this machine; the dashed line is what was asked"
         options.plot.write_text(bars("tailrace bench", note, rows))
     if options.as_json:
@@ -101,17 +110,17 @@ def main(options: Options) -> int:
     return 0 if all(row.good for row in rows) else 1
 
 
-def _on_engine(name: str, engine: str) -> Scenario:
+def _on_engine(name: str, engine: str, client: str) -> Scenario:
     if name != "delay":
         raise InvalidRequest(f"--engine is for the scenario delay, not for {name}")
-    return lambda folder, size, progress: _delay(folder, int(size), progress, engine)
+    return lambda folder, size, progress: _delay(folder, int(size), progress, engine, client)
 
 
 def _median_of(name: str, options: Options) -> scenarios.Figures:
     """The median of each figure over the runs."""
-    scenario, usual = _with_kafka(options) if name == KAFKA else SCENARIOS[name]
+    scenario, usual = _with_kafka(options, name) if name in (KAFKA, RIVALS) else SCENARIOS[name]
     if options.engine:
-        scenario = _on_engine(name, options.engine)
+        scenario = _on_engine(name, options.engine, options.client)
     size = usual if options.items is None else options.items
     runs: list[scenarios.Figures] = []
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -128,16 +137,33 @@ def _median_of(name: str, options: Options) -> scenarios.Figures:
     return {figure: median([run[figure] for run in runs]) for figure in runs[0]}
 
 
-def _with_kafka(options: Options) -> tuple[Scenario, float]:
+def _with_kafka(options: Options, name: str) -> tuple[Scenario, float]:
     from .kafka import Broker
     from .kafka_server import kafka_broker
+    from .rivals.running import chosen
+
+    against = chosen(options.against) if name == RIVALS else []
 
     async def scenario(folder: Path, size: float, progress: scenarios.Progress) -> scenarios.Figures:
         progress("starting a broker", 0.0)
         with kafka_broker(folder / "kafka", options.kafka) as address:
-            return await Broker(address, options.client).kafka(folder, int(size), progress)
+            broker = Broker(address, options.client)
+            if name == KAFKA:
+                return await broker.kafka(folder, int(size), progress)
+            from .kafka_rivals import rivals
+
+            return await rivals(broker, against, folder, int(size), progress)
 
     return scenario, KAFKA_ITEMS
+
+
+def _compared(figures: scenarios.Figures, options: Options) -> str:
+    """The picture of the scenario `rivals`: items a second, the fastest first."""
+    rates = {f"tailrace, {options.client}": figures["items_per_s"]}
+    end = "_items_per_s"
+    rates |= {name.removesuffix(end): rate for name, rate in figures.items() if name.endswith(end)}
+    note = f"items a second, median of {options.runs} on this machine, on the same broker"
+    return compared("tailrace bench: rivals", note, sorted(rates.items(), key=lambda each: -each[1]))
 
 
 def _print(figures: dict[str, scenarios.Figures], rows: list[Bar]) -> None:

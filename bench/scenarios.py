@@ -61,8 +61,10 @@ async def throughput(
     settled: Callable[[GatewayClient], Coroutine[object, object, int]],
     count: int,
     progress: Progress,
+    over: Callable[[], Coroutine[object, object, None]] | None = None,
 ) -> Figures:
-    """Items settled per second, from the first look that shows any to the last item."""
+    """Items settled per second, from the first look that shows any to the last item. The platform runs on until `over`
+    returns."""
     await platform.start()
     try:
         cpu_before = _cpu(platform)
@@ -76,6 +78,8 @@ async def throughput(
                 if done and not began:
                     began, first = now, done
         cpu = {name: _cpu(platform)[name] - cpu_before.get(name, 0.0) for name in cpu_before}
+        if over is not None:
+            await over()
     finally:
         await platform.stop()
     seconds = max(now - began, 1e-9)

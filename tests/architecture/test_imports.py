@@ -17,6 +17,8 @@ ENGINES = {
     "redis": "redis",
     "psycopg": "postgres",
     "obstore": "objects",
+    "faststream": "faststream",
+    "celery": "celery",
 }
 #: Modules that know each other on purpose: a client makes handles, a handle asks its client.
 PAIRS = [{"tailrace.sdk.client", "tailrace.sdk.handle"}, {"tailrace.sdk.async_client", "tailrace.sdk.handle"}]

@@ -1,0 +1,89 @@
+"""The scenario `rivals`: tailrace and what a team would write instead, on the same records of the same broker, one
+after the other in the same run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from kafka.admin import KafkaAdminClient
+
+from ..sdk.model.errors import TailraceError
+from ..stores.log.kafka import KafkaLog
+from ..stores.log.kafka_options import KafkaOptions
+from ..stores.log.log import Record
+from .kafka import PARTITIONS, Broker
+from .redis_server import redis_server
+from .rivals.running import Rival, pace
+from .rivals.settings import Settings
+from .scenarios import Figures, Progress
+from .workload import PAYLOAD
+
+#: Seconds in which a group must have been told of what is done, after the last item; FastStream tells every five.
+TOLD_WITHIN = 20.0
+
+
+async def rivals(broker: Broker, against: Sequence[Rival], folder: Path, count: int, progress: Progress) -> Figures:
+    """Records of 200 bytes on four partitions → a no-op, offsets committed: items a second of tailrace and of each
+    rival, CPU by item without the brokers', and how many times as fast tailrace is. A rival that is slow gets less of
+    them, in a topic of its own. Raises TailraceError when a group was not told of what is done."""
+    run = uuid.uuid4().hex[:10]
+    topics: dict[int, str] = {}
+    log = KafkaLog(KafkaOptions.model_validate({"bootstrap_servers": broker.bootstrap}), prefix="")
+    try:
+        for items in sorted({count, *(_items(rival, count) for rival in against)}):
+            topics[items] = f"tailrace-bench-{run}-{items}"
+            await _fill(log, topics[items], items, progress)
+    finally:
+        await log.close()
+    told = partial(_told, broker.bootstrap, topics[count], count)
+    own = await broker.throughput(folder, topics[count], count, progress, told)
+    cpu = sum(value for name, value in own.items() if name.endswith("_cpu_us_per_item"))
+    figures = {"items_per_s": own["items_per_s"], "cpu_us_per_item": cpu}
+    for rival in against:
+        items = _items(rival, count)
+        progress(rival.name, 0.0)
+        settings = Settings(broker.bootstrap, topics[items], f"{rival.name}-{run}", str(folder / f"{rival.name}-tally"))
+        with redis_server(folder / "redis", ()) if rival.redis else contextlib.nullcontext("") as redis:
+            told = partial(_told, broker.bootstrap, settings.group, items)
+            found = await pace(rival, settings._replace(redis=redis), items, folder / f"{rival.name}.log", told)
+        figures |= {
+            f"{rival.name}_items_per_s": found.items_per_s,
+            f"{rival.name}_cpu_us_per_item": 1e6 * found.cpu_per_item,
+            f"{rival.name}_ratio": own["items_per_s"] / found.items_per_s,
+        }
+    return figures
+
+
+def _items(rival: Rival, count: int) -> int:
+    return max(1, int(count * rival.share))
+
+
+async def _fill(log: KafkaLog, topic: str, count: int, progress: Progress) -> None:
+    await log.create(topic, PARTITIONS)
+    for first in range(0, count, 1024):
+        await log.append(topic, first // 1024 % PARTITIONS, [Record(PAYLOAD)] * min(1024, count - first))
+        progress("filling the topics", first / count)
+
+
+async def _told(bootstrap: str, group: str, count: int) -> None:
+    """Returns when the broker knows that the group is through. Raises TailraceError when it is not told in time."""
+    until = time.monotonic() + TOLD_WITHIN
+    while (known := await asyncio.to_thread(_committed, bootstrap, group)) < count:
+        if time.monotonic() > until:
+            raise TailraceError(f"the group {group} did {count} records, and told the broker of {known}")
+        await asyncio.sleep(0.2)
+
+
+def _committed(bootstrap: str, group: str) -> int:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        offsets = admin.list_group_offsets({group: None})[group]
+        return sum(max(0, int(each.offset)) for each in offsets.values())
+    finally:
+        admin.close()

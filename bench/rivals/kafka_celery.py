@@ -1,0 +1,49 @@
+"""Celery on Redis, fed by a loop on kafka-python that sends a task for each record and commits after each batch.
+
+celery --app tailrace.bench.rivals.kafka_celery worker --concurrency 2    runs the tasks
+python -m tailrace.bench.rivals.kafka_celery                              feeds them
+"""
+
+from __future__ import annotations
+
+import json
+
+from celery import Celery
+
+from .settings import settings
+from .work import noop as work
+
+HERE = settings()
+app = Celery("rivals", broker=HERE.redis)
+# As its page on optimizing says for many short tasks whose results nobody reads.
+app.conf.update(task_ignore_result=True, worker_prefetch_multiplier=128, broker_connection_retry_on_startup=True)
+
+
+@app.task(name="noop")
+def noop() -> None:
+    """One record's."""
+    work()
+
+
+def main() -> None:
+    """Feeds until it is ended."""
+    from kafka import KafkaConsumer
+
+    consumer = KafkaConsumer(
+        HERE.topic,
+        bootstrap_servers=HERE.bootstrap,
+        group_id=HERE.group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+    while True:
+        batches = consumer.poll(timeout_ms=500)
+        for records in batches.values():
+            for record in records:
+                noop.delay(**json.loads(record.value))
+        if batches:
+            consumer.commit()
+
+
+if __name__ == "__main__":
+    main()
