@@ -31,7 +31,6 @@ from ..stores.queue import sqlite as queue
 from ..stores.replays import sqlite as replays
 from ..stores.restored import Stamp
 from ..stores.results import sqlite as results
-from ..stores.schedules import sqlite as schedules
 from ..stores.segments import sqlite as segments
 from ..stores.sqlite import SqliteFile
 
@@ -82,7 +81,6 @@ class EmbeddedStores:
             + drops.SCHEMA
             + replays.SCHEMA
             + results.SCHEMA
-            + schedules.SCHEMA
             + segments.SCHEMA,
             name="state",
             synchronous=sync,
@@ -112,7 +110,6 @@ class EmbeddedStores:
         )
         self.segments = segments.SqliteSegments(self._state_file)
         self.replays = replays.SqliteReplays(self._state_file)
-        self.schedules = schedules.SqliteSchedules(self._state_file)
         self._sweeper: asyncio.Task[None] | None = None
         self._clock, self._quiet = clock, wait_for_source(sizes or LeaseSizes())
         self._stamp = Stamp(path, STAMPED)
@@ -166,7 +163,6 @@ class EmbeddedStores:
             "ledger": self.ledger,
             "segments": self.segments,
             "replays": self.replays,
-            "schedules": self.schedules,
         }
 
     def _files(self) -> list[SqliteFile]:

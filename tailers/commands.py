@@ -80,6 +80,7 @@ def tailer_list(
         "dead",
         "dropped",
         "lost",
+        "unreadable",
         "in_flight",
         "held",
         "lag",

@@ -42,6 +42,8 @@ class Mapped:
 
     due      wall clock seconds before which an item must not start
     own      the kind of an item by its own priority, where it has that of another one (rules/ranks.py)
+    unreadable   how many records of the batch, also of those not chosen since, say a priority or a deadline that cannot
+             be read: they have the default
     parked   the parked item that a record holds, for items of the delay service
     """
 
@@ -54,6 +56,7 @@ class Mapped:
     due: dict[int, float] = field(default_factory=dict)
     parked: dict[int, Parked] = field(default_factory=dict)
     own: dict[int, Kind] = field(default_factory=dict)
+    unreadable: int = 0
 
     def kind(self, index: int) -> Kind:
         """The kind of an item by its own priority."""
@@ -77,6 +80,7 @@ class Mapped:
             {places[old]: due for old, due in self.due.items() if old in places},
             {places[old]: item for old, item in self.parked.items() if old in places},
             {places[old]: kind for old, kind in self.own.items() if old in places},
+            self.unreadable,
         )
 
 
@@ -107,16 +111,12 @@ class FieldMapping:
         self._conditions = [rule.condition() for rule in rules]
         self._in_payload = _looks_into(config.priority)
         self._parses = self._in_payload or isinstance(config.expires, FromField)
+        said: list[tuple[Any, Callable[[Any], object]]] = [(config.priority, level_of), (config.expires, expiry_of)]
+        self._in_headers = [(one.header, reads) for one, reads in said if isinstance(one, FromHeader)]
+        self._in_fields = [(_path(one), reads) for one, reads in said if isinstance(one, FromField)]
+        self._strange: set[Headers] = set()  # of `_entries`, those whose level or deadline cannot be read
         self._ranked: dict[tuple[Kind, int], tuple[Kind, Cell]] = {}
-        fields = (
-            config.function,
-            config.priority,
-            config.collection,
-            config.tenant,
-            config.key,
-            config.expires,
-            config.overlap,
-        )
+        fields = (config.function, config.priority, config.collection, config.tenant, config.key, config.expires)
         self._used = frozenset(one.header for one in fields if isinstance(one, FromHeader))
 
     def map(self, batch: StreamBatch) -> Mapped:
@@ -134,8 +134,12 @@ class FieldMapping:
         mapped = Mapped(kinds, cells, [f"{prefix}{position}" for position in batch.positions], [1] * len(kinds), rest)
         if any(rest) or self._key is not None:
             mapped.extras = self._extras(batch, rest)
+        strange = (
+            {at for at, headers in enumerate(batch.headers) if headers in self._strange} if self._strange else set()
+        )
         if self._parses or self._expires is not None:
-            self._look(batch, mapped)
+            self._look(batch, mapped, strange)
+        mapped.unreadable = len(strange)
         return mapped
 
     def kind(self, kind: Kind) -> Kind:
@@ -144,12 +148,18 @@ class FieldMapping:
         return kind._replace(priority=self._own_priority(kind.function))
 
     def refresh(self) -> None:
-        self._entries.clear()
+        self._forget()
 
-    def _look(self, batch: StreamBatch, mapped: Mapped) -> None:
-        """What each record says of itself by more than its headers."""
+    def _forget(self) -> None:
+        self._entries.clear()
+        self._strange.clear()
+
+    def _look(self, batch: StreamBatch, mapped: Mapped, strange: set[int]) -> None:
+        """What each record says of itself by more than its headers. `strange` gets those that cannot be read."""
         for index, (headers, payload) in enumerate(zip(batch.headers, batch.payloads, strict=True)):
             fields = _fields(payload) if self._parses else None
+            if self._in_fields and payload and self._is_strange(fields):
+                strange.add(index)
             if self._in_payload:
                 kind = mapped.kinds[index]
                 rank = self._rank(kind.function, dict(headers), fields)
@@ -161,6 +171,10 @@ class FieldMapping:
             at = expires_at(expiry, batch.times[index]) if expiry is not None else 0.0
             if at:
                 mapped.extras.setdefault(index, Extra()).expires_at = at
+
+    def _is_strange(self, fields: Any) -> bool:
+        """Whether a payload, or a field of it, cannot be read; one that is not there can."""
+        return fields is None or any(_unreadable(value_at(fields, path), reads) for path, reads in self._in_fields)
 
     def _of_rank(self, kind: Kind, rank: int) -> tuple[Kind, Cell]:
         found = self._ranked.get((kind, rank))
@@ -196,8 +210,11 @@ class FieldMapping:
         if entry is None:
             entry = self._make(headers)
             if len(self._entries) >= _REMEMBERED:
-                self._entries.clear()
+                self._forget()
             self._entries[headers] = entry
+            values = dict(headers)
+            if any(_unreadable(values.get(name), reads) for name, reads in self._in_headers):
+                self._strange.add(headers)
         return entry
 
     def _make(self, headers: Headers) -> Entry:
@@ -270,6 +287,11 @@ def _looks_into(priority: PriorityFrom | None) -> bool:
     if isinstance(priority, PriorityRules):
         return any(rule.field for rule in priority.rules)
     return isinstance(priority, FromField)
+
+
+def _unreadable(value: Any, reads: Callable[[Any], object]) -> bool:
+    """Whether something is there that means nothing."""
+    return value is not None and value != "" and reads(value) is None
 
 
 def _path(source: FromField) -> list[str]:

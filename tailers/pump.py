@@ -68,6 +68,7 @@ class Counts:
     dead: int = 0
     dropped: int = 0  # of the settled ones, by a gate
     lost: int = 0
+    unreadable: int = 0  # of those read, with a priority or a deadline that cannot be read
     completed: int = 0  # items that got on: done, parked, dead, or an attempt that counted
     stale_writes: int = 0  # refused by a store because another owner had taken the source
 

@@ -179,6 +179,7 @@ class Tailer:
             cause=verdict.cause.value,
             why=verdict.why,
             stale_writes=counts.stale_writes,
+            unreadable=counts.unreadable,
         )
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:

@@ -49,6 +49,9 @@ PARKED = _counter("tailer.parked", "Items that left for the delay service.")
 DEAD = _counter("tailer.dead", "Items that became dead letters.")
 DROPPED = _counter("tailer.dropped", "Of the settled ones, those that an operator dropped.")
 LOST = _counter("tailer.lost", "Items that the source forgot before they were done.")
+UNREADABLE = _counter(
+    "tailer.unreadable", "Of the items read, those whose priority or deadline cannot be read: the default counts."
+)
 STALE_WRITES = _counter("tailer.stale_writes", "Writes that were refused because another owner had taken the source.")
 IN_FLIGHT = _gauge("tailer.in_flight", "Items pushed and without an outcome.")
 HELD = _gauge("tailer.held", "Items that may not run now and rest in their source.")
@@ -70,6 +73,7 @@ CATALOGUE = (
     DEAD,
     DROPPED,
     LOST,
+    UNREADABLE,
     STALE_WRITES,
     IN_FLIGHT,
     HELD,
@@ -104,6 +108,7 @@ def _of_tailer(tailer: TailerOverview) -> Iterator[Sample]:
         DEAD: tailer.dead,
         DROPPED: tailer.dropped,
         LOST: tailer.lost,
+        UNREADABLE: tailer.unreadable,
         STALE_WRITES: tailer.stale_writes,
         IN_FLIGHT: tailer.in_flight,
         HELD: tailer.held,

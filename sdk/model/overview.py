@@ -35,6 +35,7 @@ class TailerOverview:
     cause: str = ""
     why: str = ""
     stale_writes: int = 0  # refused by a store because another owner had taken the source
+    unreadable: int = 0  # records with a priority or a deadline that cannot be read: the default counted
     unaccounted: int = 0
     classes: dict[str, int] = field(default_factory=dict)
 

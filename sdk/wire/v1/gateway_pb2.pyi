@@ -658,7 +658,7 @@ class OverviewRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class TailerOverview(_message.Message):
-    __slots__ = ("name", "kind", "state", "read", "settled", "parked", "dead", "in_flight", "held", "lag", "detail", "since", "healthy", "idle", "cause", "why", "stale_writes", "unaccounted", "dropped", "lost", "classes")
+    __slots__ = ("name", "kind", "state", "read", "settled", "parked", "dead", "in_flight", "held", "lag", "detail", "since", "healthy", "idle", "cause", "why", "stale_writes", "unaccounted", "dropped", "lost", "classes", "unreadable")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -680,6 +680,7 @@ class TailerOverview(_message.Message):
     DROPPED_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
     CLASSES_FIELD_NUMBER: _ClassVar[int]
+    UNREADABLE_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: str
     state: str
@@ -701,7 +702,8 @@ class TailerOverview(_message.Message):
     dropped: int
     lost: int
     classes: _containers.RepeatedCompositeFieldContainer[CountByName]
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[str] = ..., read: _Optional[int] = ..., settled: _Optional[int] = ..., parked: _Optional[int] = ..., dead: _Optional[int] = ..., in_flight: _Optional[int] = ..., held: _Optional[int] = ..., lag: _Optional[int] = ..., detail: _Optional[str] = ..., since: _Optional[float] = ..., healthy: _Optional[bool] = ..., idle: _Optional[float] = ..., cause: _Optional[str] = ..., why: _Optional[str] = ..., stale_writes: _Optional[int] = ..., unaccounted: _Optional[int] = ..., dropped: _Optional[int] = ..., lost: _Optional[int] = ..., classes: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ...) -> None: ...
+    unreadable: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[str] = ..., read: _Optional[int] = ..., settled: _Optional[int] = ..., parked: _Optional[int] = ..., dead: _Optional[int] = ..., in_flight: _Optional[int] = ..., held: _Optional[int] = ..., lag: _Optional[int] = ..., detail: _Optional[str] = ..., since: _Optional[float] = ..., healthy: _Optional[bool] = ..., idle: _Optional[float] = ..., cause: _Optional[str] = ..., why: _Optional[str] = ..., stale_writes: _Optional[int] = ..., unaccounted: _Optional[int] = ..., dropped: _Optional[int] = ..., lost: _Optional[int] = ..., classes: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., unreadable: _Optional[int] = ...) -> None: ...
 
 class CountByName(_message.Message):
     __slots__ = ("name", "count")

@@ -178,3 +178,16 @@ async def test_what_the_scheduler_says_expired_ends_as_the_file_says(stores, sch
     # and what is tried again later takes its deadline along
     [parked] = parking.items
     assert parked.expires_at == scheduler.flights[0].extras[1].expires_at > time.time() + 3000
+
+
+async def test_what_cannot_be_read_of_a_record_has_the_default_and_is_counted_once(
+    stores, scheduler, start, eventually
+):
+    # Given items that are held and read again, one of which names a level that is none
+    allow(scheduler, limit=1, levels=(0, 1, 2))
+    await fill(stores, 3)
+    await fill(stores, 1, headers=(("urgency", "at once"),))
+    tailer = await start(**RANKED | {"window": {"items": 2, "positions": 100}})
+    # When all of them ran, then it was counted once
+    await over(eventually, tailer, 4)
+    assert tailer.overview().unreadable == 1
