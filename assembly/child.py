@@ -11,6 +11,7 @@ from typing import Any
 from ..sdk import telemetry
 from ..sdk.lifecycle import Part
 from ..sdk.model.errors import TailraceError, UserError
+from ..sdk.wire.threads import few_threads
 from .interpreter import settle_in
 from .running import Signals, run, say_ready, watch_lifeline
 
@@ -33,6 +34,7 @@ async def serve(part: Part, facts: dict[str, Any], arguments: dict[str, Any]) ->
 def main() -> None:
     """The entry point. Exit status: 0 after a drain, 2 for bad input, 1 for anything else."""
     arguments = json.loads(sys.argv[1])
+    few_threads()
     from .parts import build  # imports the part's own world only
 
     try:

@@ -22,6 +22,7 @@ from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
 from ..sdk.source import QueueSource
 from .durable import unless_refused
 from .pump import Counts, Out, Pump, Setup
+from .rules.credit import Credit
 from .rules.settlement import Family, History
 from .session import Renewal
 from .settling import Settling
@@ -49,10 +50,11 @@ class QueuePump(Pump):
     def __init__(self, setup: Setup, counts: Counts, source: QueueSource) -> None:
         super().__init__(setup, counts)
         self.source = source
-        self._claims: dict[asyncio.Task[Leased | None], tuple[frozenset[Cell], float]] = {}
+        self._claims: dict[asyncio.Task[Leased | None], tuple[dict[Cell, int], float]] = {}
+        self._all_asked: tuple[Credit, int] | None = None  # the credit, and how much of it, that claims now ask for
         self._claim_failed: BaseException | None = None
         self._stranded: list[tuple[float, Out]] = []  # of lost sessions: returned at that time
-        self._read_wake, self._strand_wake = self.new_wake(), self.new_wake()
+        self._read_wake, self._strand_wake = self.new_wake(), asyncio.Event()
         self._settling = Settling(setup, source, self._settled, self._fails)
 
     async def open(self) -> None:
@@ -89,37 +91,43 @@ class QueuePump(Pump):
         """Starts a claim for cells that have room and are not asked for already; whether it did."""
         if self.paused or self.draining or not self.session.connected or len(self._claims) >= CLAIMS:
             return False
-        room, credit = self.window.room(), self.session.credit
+        credit = self.session.credit
+        rooms = credit.rooms()
+        if self._claims and self._all_asked == (credit, credit.opened):
+            return False
+        room = self.window.room()
         total = min(room.items, credit.total_room, FLIGHT_ITEMS)
         if self._claims:
             total = min(total, (self.window.items - self.window.used_items) >> 1)
         if total <= 0:
             return False
-        rooms = credit.rooms()
-        asked = frozenset[Cell]().union(*(cells for cells, _ in self._claims.values()))
-        cells = {cell: rooms[cell] for cell in rooms.keys() - asked} if asked else dict(rooms)
+        cells = dict(rooms)
+        for asked, _ in self._claims.values():
+            cells = {cell: left for cell, left in cells.items() if cell not in asked}
         if not cells:
             return False
         demand = Demand(cells, credit.closed, total, room.bytes)
         sent = self.clock.monotonic()
         ask = partial(self.source.lease, demand, self.sizes.source, LEASE_WAIT)
         task = asyncio.create_task(unless_refused(partial(self.connecting, ask, self._reopen), self._fails, LEASE_WAIT))
-        self._claims[task] = (frozenset(cells), sent)
+        self._claims[task] = (cells, sent)
+        self._all_asked = None if credit.clogs else (credit, credit.opened)
         task.add_done_callback(self._claimed)
         return True
 
     def _claimed(self, task: asyncio.Task[Leased | None]) -> None:
-        """A claim is over: what it found is pushed at once, without another turn of the event loop."""
+        """A claim is over: what it found is pushed at once, without another turn of the event loop, and before anything
+        else is woken."""
         _, sent = self._claims.pop(task)
+        self._all_asked = None
+        if not task.cancelled():
+            if (failed := task.exception()) is not None:
+                self._claim_failed = failed
+            elif (leased := task.result()) is not None and leased.ids:
+                self._push_claim(leased, sent)
         if self.draining:
             self.wake()  # whoever drains waits for it
         self._read_wake.set()
-        if task.cancelled():
-            return
-        if (failed := task.exception()) is not None:
-            self._claim_failed = failed
-        elif (leased := task.result()) is not None and leased.ids:
-            self._push_claim(leased, sent)
 
     def _push_claim(self, leased: Leased, sent: float) -> None:
         of = {kind: Cell(kind.function, kind.priority) for kind in set(leased.kinds)}
@@ -270,6 +278,7 @@ class QueuePump(Pump):
         now = self.clock.monotonic()
         flights, self.flights = self.flights, {}
         self._stranded.extend((now if number in unsent else now + wait, out) for number, out in flights.items())
+        self._strand_wake.set()
         self.wake()
 
     # What people see.

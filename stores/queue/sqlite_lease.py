@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 import msgspec
 
 from ...sdk.model.claim import Leased, Settle, State
-from ...sdk.model.demand import Closed, Demand
+from ...sdk.model.demand import Cell, Closed, Demand
 from ...sdk.model.workload import FLIGHT_ITEMS, Extra, Headers
 from .sqlite_claims import end_leases
-from .sqlite_memory import Memory
-from .sqlite_rows import BLOCKED, HAS_EXTRA, IDS, Kinds, id_text, json_text
+from .sqlite_memory import Fresh, Memory, Row
+from .sqlite_rows import BLOCKED, HAS_EXTRA, IDS, Kinds, id_text, json_text, one_or_many
 from .sqlite_settle import end
 from .turns import Ready, turns
 
 _decode = msgspec.json.Decoder().decode
 _due_and_id = itemgetter(8, 0)
-
-# id, kind, state, fence, attempts, crashes, flags, size, next trigger, lane
-_Row = tuple[int, int, int, int, int, int, int, int, int, int]
 
 # The first items of many lanes in one step: where each lane begins is in ?1, ?2 is now, ?3 how many of each.
 _PICK = (
@@ -73,14 +71,14 @@ class _Visit:
         self.cells = dict(demand.cells)
         self.total = min(demand.total, FLIGHT_ITEMS)
         self.room = demand.max_bytes
-        self.rows: list[_Row] = []
+        self.rows: list[Row] = []
         self.taken: dict[int, tuple[int, int]] = {}  # lane → trigger and id of the last item taken
 
     def left(self) -> int:
         """How many more items may be taken. One is, however large it is."""
         return self.total - len(self.rows) if self.room > 0 or not self.rows else 0
 
-    def take(self, memory: Memory, lane: int, rows: Sequence[_Row]) -> int:
+    def take(self, memory: Memory, lane: int, rows: Sequence[Row]) -> int:
         """Takes what there is room for, from the first on; returns how many."""
         cell = memory.kinds.cells[lane]
         rows = rows[: min(self.cells[cell], self.left())]
@@ -118,6 +116,12 @@ def claim(
             ready.append(Ready(lane, priority, limit))
         else:
             look = min(look, bound)
+    if not ready:
+        return max(0.0, (look - now) / 1e6)
+    fresh = memory.just_submitted(connection)
+    if fresh is not None and (rows := _all_fresh(memory, fresh, demand, ready, shut)):
+        memory.turn += 1
+        return _take(connection, memory, rows, now, seconds, [fresh.payloads[row[0]] for row in rows])
     visit = _Visit(demand)
     while ready and visit.left():
         plan = turns(ready, visit.left(), share, memory.turn)
@@ -140,6 +144,28 @@ def claim(
     return _take(connection, memory, visit.rows, now, seconds)
 
 
+def _all_fresh(
+    memory: Memory, fresh: Fresh, demand: Demand, ready: Sequence[Ready], shut: Mapping[int, frozenset[int]]
+) -> list[Row]:
+    """All that is due, when all of it was submitted just now and all of it may be taken: then it need not be looked
+    for. Empty when that is not so."""
+    if any(shut[each.lane] or each.lane not in fresh.rows for each in ready):
+        return []
+    rows: list[Row] = []
+    counts: Counter[Cell] = Counter()
+    for each in sorted(ready, key=attrgetter("priority")):
+        rows += fresh.rows[each.lane]
+        counts[memory.kinds.cells[each.lane]] += len(fresh.rows[each.lane])
+    size = sum(row[7] for row in rows)
+    if len(rows) > min(demand.total, FLIGHT_ITEMS) or (size > demand.max_bytes and len(rows) > 1):
+        return []
+    if any(count > demand.cells[cell] for cell, count in counts.items()):
+        return []
+    for each in ready:
+        memory.advance(each.lane, shut[each.lane], BLOCKED)
+    return rows
+
+
 def _pick(
     connection: sqlite3.Connection,
     memory: Memory,
@@ -158,7 +184,7 @@ def _pick(
         (text,) = connection.execute(_PICK_OPEN, arguments).fetchone()
     else:
         (text,) = connection.execute(_PICK_ALL, (json_text(starts), now, limit)).fetchone()
-    found: dict[int, list[_Row]] = {lane: [] for lane in lanes}
+    found: dict[int, list[Row]] = {lane: [] for lane in lanes}
     for row in sorted(_decode(text), key=_due_and_id):
         found[row[9]].append(row)
     emptied: list[int] = []
@@ -176,12 +202,19 @@ def _pick(
             memory.advance(lane, shut, BLOCKED if trigger is None else trigger)
 
 
-def _take(connection: sqlite3.Connection, memory: Memory, rows: list[_Row], now: int, seconds: float) -> Leased | float:
-    """Writes the claim and reads the payloads. Expired items end here, without being handed out."""
+def _take(
+    connection: sqlite3.Connection,
+    memory: Memory,
+    rows: list[Row],
+    now: int,
+    seconds: float,
+    payloads: list[bytes] | None = None,
+) -> Leased | float:
+    """Writes the claim and reads the payloads that are not known. Expired items end here, without being handed out."""
     numbers = [row[0] for row in rows]
-    text = json_text(numbers)
+    which, ids = one_or_many(numbers)
     fence = memory.fence = max([now, memory.fence + 1, *(row[3] + 1 for row in rows)])
-    connection.execute(f"UPDATE tasks SET state = 2, fence = ?, next_trigger = NULL WHERE id IN {IDS}", (fence, text))
+    connection.execute(f"UPDATE tasks SET state = 2, fence = ?, next_trigger = NULL WHERE id {which}", (fence, ids))
     memory.claim(connection, fence, now + int(seconds * 1e6), numbers)
     for row in rows:
         memory.counts[State(row[2])] -= 1
@@ -195,25 +228,30 @@ def _take(connection: sqlite3.Connection, memory: Memory, rows: list[_Row], now:
         rows = [row for row in rows if row[0] not in expired]
         if not rows:
             return 0.0
-        text = json_text([row[0] for row in rows])
-    # CROSS JOIN keeps the order of the ids; every live item has its entity.
-    (payloads,) = connection.execute(
-        "SELECT json_group_array(hex(e.payload)) FROM json_each(?) AS j CROSS JOIN entities AS e ON e.id = j.value",
-        (text,),
-    ).fetchone()
+    if payloads is None:
+        payloads = _payloads(connection, [row[0] for row in rows])
     kinds = memory.kinds.kinds
     return Leased(
         fence=fence,
         lease=seconds,
         kinds=[kinds[row[1]] for row in rows],
         ids=[f"{row[0]:016x}" for row in rows],
-        payloads=[*map(bytes.fromhex, _decode(payloads))],
+        payloads=payloads,
         attempts=[row[4] + 1 for row in rows],
         extras={index: extras[row[0]] for index, row in enumerate(rows) if row[0] in extras} if extras else {},
     )
 
 
-def _extras(connection: sqlite3.Connection, rows: list[_Row]) -> dict[int, Extra]:
+def _payloads(connection: sqlite3.Connection, numbers: list[int]) -> list[bytes]:
+    # CROSS JOIN keeps the order of the ids; every live item has its entity.
+    (found,) = connection.execute(
+        "SELECT json_group_array(hex(e.payload)) FROM json_each(?) AS j CROSS JOIN entities AS e ON e.id = j.value",
+        (json_text(numbers),),
+    ).fetchone()
+    return [*map(bytes.fromhex, _decode(found))]
+
+
+def _extras(connection: sqlite3.Connection, rows: list[Row]) -> dict[int, Extra]:
     crashes = {row[0]: row[5] for row in rows if row[6] & HAS_EXTRA or row[5]}
     if not crashes:
         return {}

@@ -18,6 +18,10 @@ from .sqlite_rows import BLOCKED, Ids, Kinds, json_text
 SUMS = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
 
 
+# id, kind, state, fence, attempts, crashes, flags, size, next trigger, lane
+Row = tuple[int, int, int, int, int, int, int, int, int, int]
+
+
 class Part:
     """The items of one claim that share a lease: its row's number, the lease's end in µs, and what is still out."""
 
@@ -45,6 +49,23 @@ class Counting:
         self.behind += sum(1 for each in ids if each <= self.at)
 
 
+class Fresh:
+    """What was submitted just now to lanes in which nothing else is due: rows, and payloads by id. True for as
+    long as nothing was written since (`changes` is what the connection has changed in all)."""
+
+    __slots__ = ("changes", "payloads", "rows")
+
+    def __init__(self) -> None:
+        self.changes = 0
+        self.rows: dict[int, list[Row]] = {}
+        self.payloads: dict[int, bytes] = {}
+
+    def add(self, row: Row, payload: bytes) -> None:
+        """One more row of a lane of which all rows are here."""
+        self.rows.setdefault(row[9], []).append(row)
+        self.payloads[row[0]] = payload
+
+
 class Memory:
     """Invariants:
 
@@ -55,6 +76,7 @@ class Memory:
     claims    fence → parts; each row of `claims` is one part, each leased item is out in exactly one
     soonest   at most the earliest end of a part's lease
     counted   rows that an audit is counting now
+    fresh     None, or what a claim that follows at once need not read
     ahead     µs that the wall clock was ahead of the monotonic one when leases were last right; None: not known yet
     """
 
@@ -68,6 +90,7 @@ class Memory:
         self.passed: dict[int, tuple[frozenset[int], int]] = {}
         self.claims: dict[int, list[Part]] = {}
         self.soonest = BLOCKED
+        self.fresh: Fresh | None = None
         self.ahead: int | None = None
         self.fence = 0
         self.keyed = 0
@@ -76,6 +99,7 @@ class Memory:
 
     def reload(self, connection: sqlite3.Connection) -> None:
         """Reads everything from the tables."""
+        self.fresh = None
         self.kinds.reload(connection)
         self.counts = rows_by_state(connection)
         self.taken, self.forgotten = self.counts.total(), 0
@@ -127,6 +151,11 @@ class Memory:
                 return passed[1]
         return self.earliest[lane]
 
+    def just_submitted(self, connection: sqlite3.Connection) -> Fresh | None:
+        """What was submitted by the last writes, if nothing else was written since. It is told once."""
+        fresh, self.fresh = self.fresh, None
+        return fresh if fresh is not None and fresh.changes == connection.total_changes else None
+
     def advance(self, lane: int, shut: frozenset[int], bound: int) -> None:
         """Everything before the bound was taken, but for the `shut` kinds."""
         if shut:
@@ -137,11 +166,11 @@ class Memory:
     def claim(self, connection: sqlite3.Connection, fence: int, until: int, numbers: Iterable[int]) -> None:
         """Notes items that are out together until `until`, durably."""
         out = set(numbers)
-        (number,) = connection.execute(
-            "INSERT INTO claims (fence, until, ids) VALUES (?, ?, ?) RETURNING number",
-            (fence, until, json_text([*out])),
-        ).fetchone()
-        self.claims.setdefault(fence, []).append(Part(int(number), until, out))
+        number = connection.execute(
+            "INSERT INTO claims (fence, until, ids) VALUES (?, ?, ?)", (fence, until, json_text([*out]))
+        ).lastrowid
+        assert number is not None
+        self.claims.setdefault(fence, []).append(Part(number, until, out))
         self.soonest = min(self.soonest, until)
 
     def leased_until(self, fence: int) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -117,6 +118,11 @@ class Ids:
 def json_text(value: Any) -> str:
     """A statement's argument for `json_each`."""
     return _encode(value).decode()
+
+
+def one_or_many(numbers: Sequence[int]) -> tuple[str, int | str]:
+    """A condition on ids, with its one argument: for a lone one SQLite need not read JSON."""
+    return ("= ?", numbers[0]) if len(numbers) == 1 else (f"IN {IDS}", json_text(numbers))
 
 
 def id_text(number: int) -> str:

@@ -12,7 +12,7 @@ from ...sdk.model.claim import Settle, State
 from ...sdk.model.tries import KEPT, REASON_KEPT
 from .lifecycle import LEASED, TERMINAL, WAITING, may_move
 from .sqlite_memory import Memory
-from .sqlite_rows import BLOCKED, CANCEL, HAS_EXTRA, IDS, id_number, json_text
+from .sqlite_rows import BLOCKED, CANCEL, HAS_EXTRA, IDS, id_number, json_text, one_or_many
 
 #: Characters of a reason and of a progress note that are kept.
 REASON, PROGRESS = 4096, 1024
@@ -23,12 +23,12 @@ _decode = msgspec.json.Decoder().decode
 def succeed(connection: sqlite3.Connection, memory: Memory, fence: int, ids: Sequence[str], now: int) -> list[str]:
     """Ends items that succeeded; returns those refused."""
     numbers = [id_number(each) for each in ids]
-    text = json_text(numbers)
+    which, named = one_or_many(numbers)
     left = len(numbers)
     for before in (State.ENQUEUED, State.PROCESSING, State.CLAIMED):
         moved = connection.execute(
-            f"UPDATE tasks SET state = 10, ended = ? WHERE id IN {IDS} AND fence = ? AND state = ?",
-            (now, text, fence, before),
+            f"UPDATE tasks SET state = 10, ended = ? WHERE id {which} AND fence = ? AND state = ?",
+            (now, named, fence, before),
         ).rowcount
         memory.moved(before, State.SUCCESS, moved)
         left -= moved
@@ -37,14 +37,15 @@ def succeed(connection: sqlite3.Connection, memory: Memory, fence: int, ids: Seq
     refused: list[str] = []
     if left:
         (found,) = connection.execute(
-            f"SELECT json_group_array(id) FROM tasks WHERE id IN {IDS} AND fence = ? AND state = 10", (text, fence)
+            f"SELECT json_group_array(id) FROM tasks WHERE id {which} AND fence = ? AND state = 10", (named, fence)
         ).fetchone()
         done = set(_decode(found))
         refused = [each for each, number in zip(ids, numbers, strict=True) if number not in done]
         numbers = [number for number in numbers if number in done]
-        text = json_text(numbers)
-    connection.execute(f"DELETE FROM entities WHERE id IN {IDS}", (text,))
-    release_keys(connection, memory, text)
+        which, named = one_or_many(numbers)
+    connection.execute(f"DELETE FROM entities WHERE id {which}", (named,))
+    if memory.keyed:
+        release_keys(connection, memory, json_text(numbers))
     memory.release(connection, fence, numbers)
     return refused
 

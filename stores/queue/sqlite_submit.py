@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ...sdk.model.claim import State
 from ...sdk.model.errors import InvalidPayload, InvalidRequest, Overloaded
 from ..sqlite_insert import insert
 from .lifecycle import LEASED, WAITING
 from .queue import NewItem, Submitted
-from .sqlite_memory import Memory
+from .sqlite_memory import Fresh, Memory
 from .sqlite_rows import BLOCKED, DEDUPED, HAS_EXTRA, KEYED, id_text, json_text
 
 #: The latest moment that is a moment: the year 9999.
 _LATEST = 253_402_300_800.0
+#: How many items, and bytes of each, are remembered for a claim that follows at once.
+FRESH_ITEMS, FRESH_BYTES = 64, 64 << 10
 
 
 def check(items: Sequence[NewItem], max_payload: int) -> None:
@@ -40,22 +42,21 @@ def submit(
     live = sum(memory.counts[state] for state in WAITING | LEASED)
     if live + len(items) > max_waiting:
         raise Overloaded(f"the queue holds {live} workloads and takes at most {max_waiting}; try again later", 5.0)
-    known = _known_dedupe_keys(connection, items)
+    fresh, few = memory.just_submitted(connection) or Fresh(), len(items) <= FRESH_ITEMS
+    numbers = memory.ids.take(len(items), now // 1000)
+    known = _dedupe(connection, items, numbers)
     answers: list[Submitted] = []
     tasks: list[tuple[int, int, int, int, int, int, int]] = []
     entities: list[tuple[int, bytes, str, str, float]] = []
     keyed: list[tuple[str, int, int]] = []
-    dedupe: list[tuple[str, str, int]] = []
     keys: set[str] = set()
-    for number, item in zip(memory.ids.take(len(items), now // 1000), items, strict=True):
-        function = item.kind.function
+    for number, item in zip(numbers, items, strict=True):
         flags = HAS_EXTRA if item.key or item.headers or item.expires_at else 0
         if item.dedupe_key:
-            first = known.setdefault((function, item.dedupe_key), number)
+            first = known.get((item.kind.function, item.dedupe_key), number)
             if first != number:
                 answers.append(Submitted(id_text(first), True))
                 continue
-            dedupe.append((function, item.dedupe_key, number))
             flags |= DEDUPED
         kind = memory.kinds.number(connection, item.kind)
         trigger = due = int(item.due * 1e6) or now
@@ -68,25 +69,41 @@ def submit(
                 trigger = BLOCKED
             keys.add(item.key)
             keyed.append((item.key, number, due))
-        lane = memory.kinds.lane_of[kind]
-        tasks.append((number, lane, kind, 0, trigger, flags, len(item.payload)))
+        lane, size = memory.kinds.lane_of[kind], len(item.payload)
+        tasks.append((number, lane, kind, 0, trigger, flags, size))
         headers = json_text(item.headers) if item.headers else ""
         entities.append((number, item.payload, item.key, headers, item.expires_at))
+        if trigger != now or flags & HAS_EXTRA or size > FRESH_BYTES:
+            fresh.rows.pop(lane, None)
+        elif few and (lane in fresh.rows or memory.earliest.get(lane, BLOCKED) >= BLOCKED):
+            fresh.add((number, kind, 0, 0, 0, 0, flags, size, trigger, lane), item.payload)
         memory.sooner(lane, trigger)
         answers.append(Submitted(id_text(number), False))
     insert(connection, "tasks (id, lane, kind, state, next_trigger, flags, size)", tasks)
     insert(connection, "entities (id, payload, key, headers, expires_at)", entities)
     insert(connection, "keyed (key, id, due)", keyed)
-    insert(connection, "dedupe (function, key, id)", dedupe)
     memory.counts[State.NEW] += len(tasks)
-    memory.taken += len(answers) - sum(answer.duplicate for answer in answers)
+    memory.taken += len(tasks)
     memory.keyed += len(keyed)
+    if few and len(fresh.payloads) <= FRESH_ITEMS:
+        fresh.changes = connection.total_changes
+        memory.fresh = fresh
     return answers
 
 
-def _known_dedupe_keys(connection: sqlite3.Connection, items: Iterable[NewItem]) -> dict[tuple[str, str], int]:
-    wanted = [(item.kind.function, item.dedupe_key) for item in items if item.dedupe_key]
-    if not wanted:
+def _dedupe(
+    connection: sqlite3.Connection, items: Sequence[NewItem], numbers: Sequence[int]
+) -> dict[tuple[str, str], int]:
+    """Notes who has which dedupe key. Returns whose each one is, if some were somebody's before; nearly always none
+    was, and one statement says so."""
+    wanted = [
+        (item.kind.function, item.dedupe_key, number)
+        for item, number in zip(items, numbers, strict=True)
+        if item.dedupe_key
+    ]
+    before = connection.total_changes
+    insert(connection, "dedupe (function, key, id)", wanted, behind="ON CONFLICT DO NOTHING")
+    if connection.total_changes - before == len(wanted):
         return {}
     rows = connection.execute(
         "SELECT d.function, d.key, d.id FROM json_each(?) AS j"

@@ -19,7 +19,8 @@ _REMEMBERED = 65_536
 class Credit:
     """Invariants: `out` is the sum of `_out`, the items pushed and not yet returned, and is never negative; `clogs` and
     `closed` have no cell in common; `_probing` counts what was pushed of a function since it is clogged; `_rooms` is
-    what limits leave of every cell that is not in `_stale`."""
+    what limits leave of every cell that is not in `_stale`; `opened` rises whenever a cell that had no room may have
+    some."""
 
     def __init__(self) -> None:
         self._limits: dict[Cell, int] = {}
@@ -32,6 +33,7 @@ class Credit:
         self._is_closed: dict[Kind, str] = {}
         self._rooms: dict[Cell, int] = {}
         self._stale: set[Cell] = set()
+        self.opened = 0
 
     def limit(self, cells: Iterable[tuple[Cell, int]], total: int) -> None:
         """New limits of some cells, and of all together (0: unchanged)."""
@@ -48,6 +50,7 @@ class Credit:
         self.clogs = {cell.function: cell for cell in closed if cell.probes}
         self._probing = {name: self._probing.get(name, 0) for name in self.clogs}
         self._is_closed.clear()
+        self.opened += 1
 
     def reset(self) -> None:
         """Another session: nothing is granted, nothing is out."""
@@ -82,6 +85,7 @@ class Credit:
         for cell in self._stale:
             room = limits.get(cell, 0) - out.get(cell, 0)
             if room > 0:
+                self.opened += cell not in rooms
                 rooms[cell] = room
             else:
                 rooms.pop(cell, None)

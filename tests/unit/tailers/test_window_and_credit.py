@@ -72,3 +72,22 @@ def test_closed_kinds_are_found_by_collection_and_tenant_and_drops_are_pushed():
     assert not credit.is_closed(Kind("a", 0, "c", "y")) and not credit.is_closed(Kind("b", 0, "", "x"))
     credit.close([])
     assert not credit.is_closed(Kind("a", 0, "", "x"))
+
+
+def test_it_is_seen_when_a_cell_gets_room_that_had_none():
+    # Given a cell all of whose room is taken
+    credit, cell = Credit(), Cell("f", 1)
+    credit.limit([(cell, 2)], 100)
+    credit.rooms()
+    credit.take({cell: 1})
+    credit.rooms()
+    opened = credit.opened
+    # When it has less room, or none, nothing opened
+    credit.take({cell: 1})
+    assert cell not in credit.rooms() and credit.opened == opened
+    # When it gets room again, or gates change, it did
+    credit.give({cell: 1})
+    assert cell in credit.rooms() and credit.opened > opened
+    opened = credit.opened
+    credit.close([])
+    assert credit.opened > opened

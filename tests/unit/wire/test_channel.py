@@ -204,3 +204,25 @@ async def test_blocking_calls_reach_the_same_server() -> None:
 
     assert await asyncio.to_thread(call) == b"abc"
     await server.stop(None)
+
+
+async def test_a_server_waits_for_the_next_call_of_all_its_methods_by_one_task() -> None:
+    # Given a service of many methods, registered as generated code does it
+    async def call(request: bytes, context: Any) -> bytes:
+        return request
+
+    methods = {f"Call{number}": grpc.unary_unary_rpc_method_handler(call) for number in range(30)}
+
+    def register(server: grpc.aio.Server) -> None:
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Service", methods),))
+        server.add_registered_method_handlers("test.Service", methods)  # type: ignore[attr-defined]
+
+    before = len(asyncio.all_tasks())
+    server, address = await serve("127.0.0.1:0", [register])
+    # When one is called
+    async with dial(address) as channel:
+        answer = await channel.unary_unary("/test.Service/Call7")(b"7", timeout=5)
+    # Then it answers, and no method had a task of its own
+    assert answer == b"7"
+    assert len(asyncio.all_tasks()) - before < len(methods)
+    await server.stop(None)
