@@ -217,6 +217,7 @@ class Dialer:
         """One connection from hello to its end. Returns whether it was welcomed, and if not, why."""
         stream = self._open_stream()
         welcomed = given_up = False
+        reason = "the connection ended"
         try:
             hello = self._hello(pb.Hello(session=self.session, resume=self._known))
             hello.link.ack = self._link.last_handled
@@ -230,8 +231,8 @@ class Dialer:
             self._connection = Connection(self._link, self._endpoint, self._empty, self._silence, self._clock)
             self.connected.set()
             await self._connection.run(stream, again)
-        except SessionLost:
-            given_up = True
+        except SessionLost as error:
+            given_up, reason = True, str(error)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -255,10 +256,13 @@ class Dialer:
                 self._endpoint.broken()
             if given_up:
                 self._forget()
-        return welcomed, "the connection ended"
+        return welcomed, reason
 
     def _welcomed(self, reply: Any) -> list[Any]:
-        """Resumes, or starts empty when the other side does not know the session. Returns what to send again."""
+        """Resumes, or starts empty when the other side does not know the session. Returns what to send again. Raises
+        SessionLost when it knows it from before it was begun anew elsewhere: several may stand behind one address."""
+        if self._known and reply.welcome.resumed and reply.welcome.scheduler != self.peer:
+            raise SessionLost(f"{reply.welcome.scheduler} remembers a session that went on at {self.peer}")
         if self._known and not reply.welcome.resumed:
             self._endpoint.lost()
             self._link = Link()

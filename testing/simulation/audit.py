@@ -14,7 +14,7 @@ from ...tailers.supervisor import DUE
 from .client import Client
 from .host import Host
 from .journal import Journal
-from .parts import STREAM
+from .parts import QUEUE, STREAM
 from .plan import Plan
 from .sqlite_disk import Disk
 
@@ -23,6 +23,8 @@ _RUNGS = "delay."
 #: First attempts that fail before a function that was well is frozen, at most (docs/architecture.md, law 7).
 COPIES = 45
 _EVER_PARKED = "SELECT items FROM ledger_ended UNION ALL SELECT count(*) FROM ledger WHERE place IN (?, ?, ?)"
+_ROW = "SELECT entry ->> 4, entry ->> 6 FROM ledger WHERE source = ? AND position = ?"
+_TASK = "SELECT attempts, throttles FROM tasks WHERE id = ?"
 _WAITING = (int(Place.PARKING), int(Place.PARKED), int(Place.RUNNING))
 
 
@@ -35,6 +37,7 @@ class Audit:
         self._journal = journal
         self._client = client
         self._passed = 0
+        journal.failures = self.failures
 
     # ---- after each commit
 
@@ -63,6 +66,15 @@ class Audit:
         """Whether it is done, or a dead letter."""
         return self._done(id_) or id_ in self._dead()
 
+    def failures(self, id_: str) -> int:
+        """Attempts and throttles of a workload as its queue or the ledger counts them."""
+        source, _, position = id_.rpartition("/0/")
+        if source:
+            rows = self._disk.rows("state", _ROW, (source, int(position)))
+        else:
+            rows = self._disk.rows("queue", _TASK, (int(id_, 16),))
+        return sum(sum(row) for row in rows)
+
     def _parked(self) -> set[str]:
         """Ids of everything in the delay service's streams, moved on or not."""
         rows = self._disk.rows("delay", "SELECT columns FROM batches")
@@ -88,7 +100,7 @@ class Audit:
 
     def unfinished(self) -> list[str]:
         """What is not over, for people."""
-        missing = sorted({item.n for item in self._plan.items} - self._client.accepted)
+        missing = sorted({item.n for item in self._plan.items} - self._client.accepted.keys())
         found = [f"item {n} was never accepted" for n in missing[:5]]
         found += [f"{id_} still runs in {run.where}" for id_, run in self._journal.live.items()]
         found += [*self._pending()]
@@ -155,7 +167,19 @@ class Audit:
                     wrong(f"left over: {count} {what} of the queue")
         for id_, run in self._journal.live.items():
             wrong(f"left over: {id_} runs in {run.where}")
+        self._submissions()
         self._after_outages(dead)
+
+    def _submissions(self) -> None:
+        """Each item that was brought to the queue is there once, under the id that was told."""
+        told = {self._client.accepted[item.n] for item in self._plan.items if item.source == QUEUE}
+        made = {f"{number:016x}" for (number,) in self._disk.rows("queue", "SELECT id FROM tasks")}
+        for id_ in sorted(made - told):
+            story = self._journal.stories.get(id_)
+            what = "" if story is None else f", item {story.n}"
+            self._journal.wrong(f"twice: {id_}{what} is in the queue, and nobody was told of it")
+        for id_ in sorted(told - made):
+            self._journal.wrong(f"lost: {id_} was accepted and is not in the queue")
 
     def _after_outages(self, dead: set[str]) -> None:
         """What an outage copied into the delay service is bounded, and it killed nothing (law 7)."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import grpc
+
 from .calls import StreamCall, UnaryCall
-from .exchange import Exchange, Net
+from .exchange import Exchange, Net, rpc_error
 from .host import Host
 
 
@@ -38,6 +40,20 @@ class Channel:
             return stream
 
         return call
+
+    def unary_stream(self, path: str, *_: Any, **__: Any) -> Any:
+        """A method that answers with a stream: nobody in the simulation calls one."""
+
+        def call(request: Any, **_: Any) -> Any:
+            raise rpc_error(grpc.StatusCode.UNIMPLEMENTED, f"{path} is not in the simulated network")
+
+        return call
+
+    async def __aenter__(self) -> Channel:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
         """Gives up what is open."""

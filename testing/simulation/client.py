@@ -4,31 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 
-from ...sdk.model.errors import Overloaded, Unavailable
+from ...sdk.async_client import AsyncClient
+from ...sdk.conversation import Conversation
+from ...sdk.model.errors import Overloaded, Unavailable, UnknownFunction
 from ...sdk.model.workload import Kind
 from ...stores.log.log import Record
 from ...stores.queue.queue import NewItem
 from ...stores.remote import RemoteLog, RemoteQueue
 from .host import here
-from .parts import FUNCTION, QUEUE
+from .parts import FUNCTION, GATEWAYS, QUEUE, work
 from .plan import Item, Plan
+
+T = TypeVar("T")
+
+#: Seconds for which a submission whose answer was lost is made again: all of a story.
+PATIENCE = 1000.0
 
 
 class Client:
-    """`accepted`: the items that the platform said it has, by number."""
+    """`accepted`: the items that the platform said it has, by number, and the ids of those of the queue."""
 
     def __init__(self, plan: Plan, store: str) -> None:
         self._plan = plan
         self._store = store
-        self.accepted: set[int] = set()
+        self.accepted: dict[int, str] = {}
 
     async def main(self) -> None:
         """The client's process."""
         queue, log = RemoteQueue(self._store), RemoteLog(self._store)
         streams = {item.source for item in self._plan.items} - {QUEUE}
         for stream in sorted(streams):
-            await self._until_heard(lambda stream=stream: log.create(stream, 1))
+            await self._until_heard(partial(log.create, stream, 1))
         async with asyncio.TaskGroup() as group:
             for item in self._plan.items:
                 group.create_task(self._bring(item, queue, log))
@@ -40,21 +50,34 @@ class Client:
         if item.source == QUEUE:
             due = host.clock.wall() + item.delay if item.delay else 0.0
             new = NewItem(Kind(FUNCTION), payload, due=due, key=item.key, dedupe_key=f"n{item.n}")
-            await self._until_heard(lambda: queue.submit([new]))
+            if self._plan.gateways:
+                id_ = await self._submit(item)
+            else:
+                id_ = (await self._until_heard(lambda: queue.submit([new])))[0].id
         else:
             headers = [("priority", item.priority)] if item.priority else []
             headers += [("expires", f"{item.expires}s")] if item.expires else []
+            id_ = ""
             record = Record(payload, item.key, tuple(headers))
             await self._until_heard(lambda: log.append(item.source, 0, [record]))
             if item.expires:
                 host.journal.deadlines[item.n] = host.world.now + item.expires
-        self.accepted.add(item.n)
+        self.accepted[item.n] = id_
         host.world.say(host.name, f"brought item {item.n} to {item.source}")
 
-    async def _until_heard(self, call: object) -> None:
+    async def _submit(self, item: Item) -> str:
+        """Brings an item as users do, half of them with a dedupe key of their own; each call finds any gateway."""
+        dedupe_key = f"n{item.n}" if item.n % 2 else ""
+        async with AsyncClient(GATEWAYS) as client:
+            client._talk = Conversation(GATEWAYS, PATIENCE, here().clock.monotonic)
+            handle = await self._until_heard(
+                lambda: client.submit(work, n=item.n, delay=item.delay or None, key=item.key, dedupe_key=dedupe_key)
+            )
+        return handle.id
+
+    async def _until_heard(self, call: Callable[[], Awaitable[T]]) -> T:
         while True:
             try:
-                await call()  # type: ignore[operator]
-                return
-            except (Unavailable, Overloaded):
+                return await call()
+            except (Unavailable, Overloaded, UnknownFunction):
                 await asyncio.sleep(0.5)

@@ -40,6 +40,8 @@ class Net(Protocol):
 
     def chance(self, chance: float, source: Host, target: Host) -> bool: ...
 
+    def server(self, address: str) -> Serving | None: ...
+
 
 def rpc_error(code: grpc.StatusCode, details: str, trailing: Iterable[tuple[str, str]] = ()) -> grpc.aio.AioRpcError:
     """The error that grpc.aio would raise."""
@@ -100,6 +102,7 @@ class Exchange:
         self.target: Host | None = None
         self.over = False
         self._address = address
+        self._serving: Serving | None = None
         self._client_loop: SimLoop = client.loop
         self._server_loop: SimLoop | None = None
         self._tasks: list[asyncio.Task[Any]] = []
@@ -117,8 +120,12 @@ class Exchange:
     # ---- messages
 
     def _server(self) -> Serving | None:
-        server: Serving | None = self.net.servers.get(self._address)
-        return server
+        """Who it goes to: found once."""
+        if self._serving is None:
+            self._serving = self.net.server(self._address)
+            if self._serving is not None:
+                self.server_name = self._serving.host.name
+        return self._serving
 
     def knock(self, data: Any, *, repeat: bool = False) -> None:
         """Sends the call on its way."""

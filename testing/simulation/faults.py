@@ -73,6 +73,8 @@ class Faults:
                 network.reset(fault.host, fault.other)
             case "weather":
                 self._weather(fault)
+            case "steer":
+                network.steer(fault.host)
             case "outage":
                 self._journal.broken_until = world.now + fault.seconds
             case _ if host is not None:

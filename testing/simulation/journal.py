@@ -35,6 +35,7 @@ class Story:
     executions: list[Execution] = field(default_factory=list)
     fence: int = 0
     not_before: float = 0.0  # true time, if all wall clocks agree
+    known: int = 0  # failures that the stores knew of when the last one ended
 
 
 class Journal:
@@ -50,6 +51,7 @@ class Journal:
         self.deadlines: dict[int, float] = {}
         self.live: dict[str, Execution] = {}
         self.begins: Callable[[Execution], None] = lambda run: None
+        self.failures: Callable[[str], int] | None = None  # of a workload, as the stores know it; None: nobody can say
         self.broken_until = 0.0  # true time until which every function fails
 
     def wrong(self, what: str) -> None:
@@ -72,7 +74,7 @@ class Journal:
         if fence <= story.fence:
             self.wrong(f"fence: {id} starts under {fence} after {story.fence}")
         allowed = story.not_before - self.jumped
-        if now < allowed - ROUNDING:
+        if now < allowed - ROUNDING and self._heard(story, id):
             self.wrong(f"early: {id} starts {allowed - now:.3f} s before its time")
         if now > self.deadlines.get(n, now) + self.jumped + ROUNDING:
             self.wrong(f"late: {id} starts {now - self.deadlines[n]:.3f} s after its deadline")
@@ -82,6 +84,10 @@ class Journal:
         self.live[id] = run
         self._world.say(where, f"runs {id} (item {n}, fence {fence}, run {len(story.executions)})")
         return run
+
+    def _heard(self, story: Story, id: str) -> bool:
+        """Whether the stores know how the last run ended. What nobody heard was lost: it may run again at once (I6)."""
+        return self.failures is None or self.failures(id) > story.known
 
     def thawed(self, run: Execution) -> None:
         """The process of a run goes on after a freeze."""
@@ -103,3 +109,4 @@ class Journal:
         """The workload may not start again before a true time."""
         story = self.stories.setdefault(id, Story(n))
         story.not_before = until
+        story.known = 0 if self.failures is None else self.failures(id)

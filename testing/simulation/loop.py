@@ -24,14 +24,17 @@ class SimFuture(asyncio.Future[Any]):
 class SimLoop(asyncio.BaseEventLoop):
     """The real asyncio machinery over virtual time. `delay` gives the seconds that work in another thread takes.
 
+    ahead   what `next_at` found last
+    known   whether it would still find that
+
     Invariant: nothing of it runs but inside `turn`, and nothing at all once it is `dead`: neither callbacks nor the
     `finally` blocks of its tasks, as in a process that was killed.
     """
 
     def __init__(self, clock: MachineClock, delay: Callable[[], float] = lambda: 0.0) -> None:
         super().__init__()
-        self._next: float | None = None
-        self._known = False  # whether `_next` is still what next_at would find
+        self.ahead: float | None = None
+        self.known = False
         self._clock = clock
         self._delay = delay
         self._seen: WeakSet[asyncio.Task[Any]] = WeakSet()
@@ -57,18 +60,20 @@ class SimLoop(asyncio.BaseEventLoop):
         """What is not called from within has the process's own context."""
         if context is None and events._get_running_loop() is not self:
             context = self.context
-        self._known = False
-        return super().call_soon(callback, *args, context=context)
+        self.known = False
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)  # type: ignore[attr-defined]
+        return handle
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         """As everywhere; what comes next may be this."""
-        self._known = False
+        self.known = False
         return super().call_at(when, callback, *args, context=context)
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        self._known = False
+        self.known = False
         super()._timer_handle_cancelled(handle)  # type: ignore[misc]
 
     def call_soon_threadsafe(  # type: ignore[override]
@@ -94,9 +99,9 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def next_at(self) -> float | None:
         """The true time at which it has something to run; 0: now; None: not before something comes from outside."""
-        if not self._known:
-            self._next, self._known = self._look_ahead(), True
-        return self._next
+        if not self.known:
+            self.ahead, self.known = self._look_ahead(), True
+        return self.ahead
 
     def _look_ahead(self) -> float | None:
         if self._ready:  # type: ignore[attr-defined]
@@ -110,7 +115,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def turn(self) -> int:
         """One pass: timers that are due, and what was ready before. Returns how many callbacks ran."""
-        self._known = False
+        self.known = False
         ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
         now = self.time()
         while scheduled and scheduled[0]._when <= now:

@@ -39,8 +39,9 @@ class Weather:
 
 
 class Network:
-    """What is served where, and what is under way. Invariant: a direction (a, b) in `cuts` carries nothing before the
-    time that stands there."""
+    """What is served where, and what is under way. `fronts` are addresses that several servers stand behind: each call
+    and each connection goes to one of them that listens, or to the host that it is `steered` to. Invariant: a
+    direction (a, b) in `cuts` carries nothing before the time that stands there."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -48,6 +49,8 @@ class Network:
         self.servers: dict[str, Server] = {}
         self.exchanges: dict[Exchange, None] = {}
         self.cuts: dict[tuple[str, str], float] = {}
+        self.fronts: dict[str, Sequence[str]] = {}
+        self.steered: dict[str, str] = {}
 
     # ---- what sdk/wire/channel.py asks of a network
 
@@ -62,6 +65,18 @@ class Network:
             add(server)
         self.servers[address] = server
         return server, address
+
+    def server(self, address: str) -> Server | None:
+        """Who answers what is sent to an address now."""
+        behind = self.fronts.get(address)
+        if behind is None:
+            return self.servers.get(address)
+        listening = [each for each in behind if each in self.servers]
+        steered = [each for each in listening if self.servers[each].host.name == self.steered.get(address)]
+        among = steered or listening
+        if len(among) > 1:
+            return self.servers[self.world.random.choice(among)]
+        return self.servers[among[0]] if among else None
 
     # ---- how messages travel
 
@@ -99,7 +114,14 @@ class Network:
     def heal(self) -> None:
         """All directions carry again, and nothing is lost or late any more."""
         self.cuts.clear()
+        self.steered.clear()
         self.weather = Weather()
+
+    def steer(self, host: str) -> None:
+        """Everything that is sent to a front that this host stands behind goes to it."""
+        for front, behind in self.fronts.items():
+            if any(address.startswith(f"{host}:") for address in behind):
+                self.steered[front] = host
 
     def reset(self, one: str, other: str) -> None:
         """Breaks every connection between two hosts."""

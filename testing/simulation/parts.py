@@ -14,6 +14,8 @@ from ...assembly.separate import RemoteStores
 from ...delay_service.config import DelayConfig
 from ...delay_service.mover import Mover
 from ...delay_service.service import DelayServer, DelayService
+from ...gateway.config import GatewayConfig
+from ...gateway.server import GatewayServer
 from ...runtime.config import WorkerConfig
 from ...runtime.loader import Loaded
 from ...runtime.worker import Worker
@@ -46,6 +48,8 @@ ATTEMPTS = 5
 FUNCTION, STREAM, QUEUE = "work", "orders", "queue"
 #: How far the stream's tailer looks for what is urgent, items: less than a story has.
 LOOK_AHEAD = 8
+#: The addresses that several processes of a kind stand behind.
+SCHEDULERS, GATEWAYS, DELAY_SERVICES = "schedulers:1", "gateways:8786", "delays:delay"
 #: Seconds that a process gets to drain.
 GRACE = 10.0
 
@@ -164,6 +168,15 @@ def delay(address: str) -> Part:
     return Group([stores, *_delay(stores)[1]])
 
 
+def gateway(store: str) -> Part:
+    """A gateway over served stores."""
+    stores = RemoteStores(store)
+    config = GatewayConfig(listen=f"{here().name}:8786")
+    clock = here().clock
+    server = GatewayServer(config, stores.queue, stores.results, stores.dead_letters, stores.control, clock=clock)
+    return Group([stores, server])
+
+
 class SeparateTailers(Group):
     """Tailers over served stores, with the delay service at its address. A Part."""
 
@@ -216,4 +229,5 @@ def worker(plan: Plan, schedulers: Sequence[str]) -> Part:
     """A worker whose executors are simulated."""
     config = WorkerConfig(executors=plan.executors, slots=plan.slots, isolated=1, name=here().name)
     loaded = Loaded(("simulated",), {FUNCTION: work})
-    return Worker(config, loaded, schedulers, None, SIZES, here().clock, process=SimExecutor)
+    registry = GATEWAYS if plan.gateways else None
+    return Worker(config, loaded, schedulers, registry, SIZES, here().clock, process=SimExecutor)

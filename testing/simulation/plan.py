@@ -63,6 +63,7 @@ class Fault:
     drain           the process is ended with SIGTERM's drain, and started again
     pause           an operator's gate pauses the function
     outage          whatever runs fails
+    steer           what is sent to the front of `host`'s kind goes to it from then on
     """
 
     at: float
@@ -88,6 +89,9 @@ class Plan:
 
     apart   the stores, the delay service and so many `tailers`, each with all sources, are processes of their own, and
             tailer number i pushes to scheduler number i; else they are one node
+    front   the schedulers stand behind one address, which every tailer dials: each connection finds another of them
+    gateways, delays   so many gateways, through which the queue's items are brought (0: they go to the store); so many
+            delay services, if apart. Each kind stands behind one address
     order   of the stream's tailer: none, key or partition
     urgent  the stream's items have their own priorities and deadlines; what expired becomes a dead letter
     rates   seconds that a machine's clock counts in a true one
@@ -102,6 +106,9 @@ class Plan:
     workers: int = 2
     executors: int = 1
     slots: int = 4
+    front: bool = False
+    gateways: int = 0
+    delays: int = 1
     order: str = "none"
     urgent: bool = False
     rates: dict[str, float] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from random import Random
 
 from .parts import QUEUE, STREAM
 from .plan import Deed, Fault, Item, Plan
+from .plans_several import several
 
 #: Items of a story: the least and the most. Faults at most.
 ITEMS = (12, 36)
@@ -50,7 +51,7 @@ def plan_of(seed: int) -> Plan:
     with_more = [_with_more(more, item, order) for item in items]
     urgency = Random(f"urgency of {seed}")
     urgent = order != "partition" and urgency.random() < URGENT
-    return Plan(
+    plan = Plan(
         seed=seed,
         items=tuple(_urgent(urgency, item) if urgent else item for item in with_more),
         faults=tuple(_seen(faults, names[0])),
@@ -65,6 +66,7 @@ def plan_of(seed: int) -> Plan:
         rates={name: _rate(random) for name in names},
         calm=CALM,
     )
+    return several(plan, STRIKE, _rate)
 
 
 def _with_more(random: Random, item: Item, order: str) -> Item:

@@ -13,7 +13,19 @@ from .faults import Faults
 from .host import Host, current
 from .journal import Journal
 from .network import Network
-from .parts import SeparateTailers, delay, main, node, scheduler, store, worker
+from .parts import (
+    DELAY_SERVICES,
+    GATEWAYS,
+    SCHEDULERS,
+    SeparateTailers,
+    delay,
+    gateway,
+    main,
+    node,
+    scheduler,
+    store,
+    worker,
+)
 from .plan import Plan
 from .sqlite_disk import Disk
 from .turns import Turns
@@ -51,16 +63,25 @@ class Story:
         self._over = False
         schedulers = [f"scheduler{number + 1}" for number in range(plan.schedulers)]
         addresses = [f"{name}:1" for name in schedulers]
+        dialled = [SCHEDULERS] if plan.front else addresses
+        if plan.front:
+            self.network.fronts[SCHEDULERS] = addresses
         if plan.apart:
             self.store = "store"
             self._add("store", main(store))
-            self._add("delay", main(partial(delay, "store:store")))
+            delays = self._behind(
+                DELAY_SERVICES, ["delay", *(f"delay{number}" for number in range(2, plan.delays + 1))]
+            )
+            for name in delays:
+                self._add(name, main(partial(delay, "store:store")))
             for number in range(plan.tailers):
-                make = partial(SeparateTailers, plan, addresses[number % len(addresses)], "store:store", "delay:delay")
+                make = partial(SeparateTailers, plan, dialled[number % len(dialled)], "store:store", DELAY_SERVICES)
                 self._add(f"tailer{number + 1}", main(make))
         else:
             self.store = "node"
-            self._add("node", main(partial(node, plan, addresses[0])))
+            self._add("node", main(partial(node, plan, dialled[0])))
+        for name in self._behind(GATEWAYS, [f"gateway{number + 1}" for number in range(plan.gateways)]):
+            self._add(name, main(partial(gateway, f"{self.store}:store")))
         for name in schedulers:
             self._add(name, main(partial(scheduler, plan)))
         for number in range(plan.workers):
@@ -71,6 +92,12 @@ class Story:
         self.turns = Turns(self.disk, self.journal, self.audit.ended) if plan.order != "none" else None
         self.hosts[self.store].after_commit = self.audit.committed
         self.faults = Faults(plan, self.world, self.hosts, self.network, self.journal)
+
+    def _behind(self, front: str, names: list[str]) -> list[str]:
+        """Has hosts stand behind an address, each with its own of the same kind."""
+        kind = front.rpartition(":")[2]
+        self.network.fronts[front] = [f"{name}:{kind}" for name in names]
+        return names
 
     def _add(self, name: str, run: object) -> None:
         offset = 1000.0 + 1000.0 * self.world.random.random()

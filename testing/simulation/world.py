@@ -15,7 +15,10 @@ SPINNING = 20_000
 
 
 class Turning(Protocol):
-    """An event loop as the world drives it."""
+    """An event loop as the world drives it: see SimLoop."""
+
+    ahead: float | None
+    known: bool
 
     def next_at(self) -> float | None: ...
 
@@ -107,7 +110,7 @@ class World:
             loop = host.loop
             if loop is None or host.frozen:
                 continue
-            at = loop.next_at()
+            at = loop.ahead if loop.known else loop.next_at()
             if at is None:
                 continue
             at = max(at, now)

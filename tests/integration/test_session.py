@@ -89,8 +89,9 @@ class End(Told):
 class Serving(Told):
     """A scheduler that only holds sessions. A restart forgets them."""
 
-    def __init__(self, silence: float = PATIENT) -> None:
+    def __init__(self, silence: float = PATIENT, name: str = "") -> None:
         super().__init__()
+        self.name = name
         self.silence = silence
         self.sessions: dict[str, Served] = {}
         self.ends: list[End] = []
@@ -115,7 +116,7 @@ class Serving(Told):
             end.notify = served.notify
             self.ends.append(end)
         self.changed()
-        welcome = pb.TailerReply(welcome=pb.Welcome(resumed=resumed))
+        welcome = pb.TailerReply(welcome=pb.Welcome(scheduler=self.name, resumed=resumed))
         try:
             await served.serve(
                 connection, hello, welcome, empty=pb.TailerReply, silence=self.silence, clock=SYSTEM_CLOCK
@@ -206,7 +207,8 @@ class Scene:
 
     def __init__(self, silence: float, server_silence: float) -> None:
         self.serving = Serving(server_silence)
-        self.proxy = Proxy(lambda: self.serving.address)
+        self.behind = self.serving
+        self.proxy = Proxy(lambda: self.behind.address)
         self.end = End(lambda number: pb.TailerFrame(cancel=[number]))
         self.silence = silence
         self.reasons: list[str] = []
@@ -335,6 +337,34 @@ async def test_a_restarted_server_knows_no_session_and_a_fresh_one_begins() -> N
         s.end.say(4)
         await s.far.until(lambda: len(s.far.heard) == 4)
         assert s.far.heard == [1, 2, 3, 4]
+
+
+async def test_a_session_that_went_on_elsewhere_is_not_resumed_where_it_was_before() -> None:
+    async with scene() as s:
+        # Given a session with one scheduler, which knows it when its dialer has gone on to another, at one address
+        other = Serving(name="the other one")
+        await other.start()
+        dialer = s.dial()
+        await s.attached()
+        s.end.say(3)
+        await s.far.until(lambda: len(s.far.heard) == 3)
+        s.behind = other
+        s.proxy.cut()
+        await s.end.until(lambda: s.end.story[-2:] == ["lost", "opened"])
+        # When it finds the first one again
+        s.behind = s.serving
+        s.proxy.cut()
+        await s.serving.until(lambda: len(s.serving.ends) == 2)
+        await s.end.until(lambda: s.end.story.count("opened") == 3)
+        # Then what that one remembers is nothing to it: a fresh session begins, and all that is said is heard
+        assert s.end.story == ["opened", *["broken", "lost", "opened"] * 2]
+        assert any("went on" in reason for reason in s.reasons)
+        s.end.said = 0
+        s.end.say(4)
+        await s.far.until(lambda: len(s.far.heard) == 4)
+        assert s.far.heard == [1, 2, 3, 4]
+        await dialer.close()
+        await other.stop()
 
 
 async def test_silence_ends_a_connection_that_only_seems_to_be_open() -> None:

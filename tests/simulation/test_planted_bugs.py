@@ -7,15 +7,16 @@ from tailrace.testing.simulation.plan import Plan
 from tailrace.testing.simulation.scenarios import SCENARIOS as FIRST
 from tailrace.testing.simulation.scenarios_order import OTHERS
 from tailrace.testing.simulation.scenarios_order import SCENARIOS as SECOND
+from tailrace.testing.simulation.scenarios_several import SCENARIOS as THIRD
 from tailrace.testing.simulation.story import Story
 
-SCENARIOS = FIRST | SECOND
+SCENARIOS = FIRST | SECOND | THIRD
 WORLDS = {id(plan): plan for plans in [*SCENARIOS.values(), OTHERS] for plan in plans}
 
 
 def test_every_bug_has_its_worlds_and_there_are_enough() -> None:
     assert set(SCENARIOS) == set(BUGS)
-    assert len(BUGS) >= 50
+    assert len(BUGS) >= 60
 
 
 @pytest.mark.parametrize("plan", WORLDS.values(), ids=range(len(WORLDS)))

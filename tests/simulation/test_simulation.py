@@ -7,6 +7,7 @@ import pytest
 from tailrace.testing.simulation.child import Verdict
 from tailrace.testing.simulation.plan import Deed, Fault, Item, Plan
 from tailrace.testing.simulation.run import Options, simulate
+from tailrace.testing.simulation.scenarios_several import ROLLING
 from tailrace.testing.simulation.shrink import fewer
 from tailrace.testing.simulation.story import Story
 
@@ -49,6 +50,15 @@ def test_a_frozen_worker_is_given_up_and_its_items_run_elsewhere() -> None:
     # Then it ran again, after the first run had been killed
     assert told.wrong == []
     assert told.runs == 2
+
+
+def test_schedulers_replaced_in_turn_under_load_cost_nothing() -> None:
+    # Given items that run while each of three schedulers behind one address is drained and replaced
+    # When the story is told
+    told = Story(ROLLING).tell()
+    # Then each ran once: nothing was lost, and no attempt was charged
+    assert told.wrong == []
+    assert told.runs == len(ROLLING.items)
 
 
 def test_a_wall_clock_that_jumps_ends_no_claim() -> None:

@@ -1,0 +1,103 @@
+"""Mistakes among several of a kind: schedulers that a tailer changes, gateways that hear a submission again."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from ...gateway import submission as submission_
+from ...sdk.wire.session import Dialer
+from ...tailers.epoch import Epoch
+from ...tailers.session import SchedulerSession
+from ...tailers.succession import Succession
+from .host import here
+from .planting import Bug, bug, instead
+
+# ---- schedulers
+
+
+@bug
+def _a_session_goes_on_wherever_it_is_known() -> Bug:
+    real = Dialer._welcomed
+
+    def welcomed(self: Dialer, reply: Any) -> Any:
+        self.peer = reply.welcome.scheduler
+        return real(self, reply)
+
+    return instead(Dialer, "_welcomed", welcomed)
+
+
+@bug
+def _one_of_several_schedulers_adopts_for_all() -> Bug:
+    real = Succession._adopt
+
+    async def adopt(self: Succession, row: Any) -> bool:
+        mine = self._session.scheduler
+        return await real(self, row._replace(schedulers=(mine,)) if mine in row.schedulers else row)
+
+    return instead(Succession, "_adopt", adopt)
+
+
+@bug
+def _a_scheduler_that_was_left_is_not_listed_any_more() -> Bug:
+    real = Epoch.left
+
+    def left(self: Epoch, scheduler: str, until: float) -> None:
+        real(self, scheduler, until)
+        self._schedulers.pop(scheduler, None)
+
+    return instead(Epoch, "left", left)
+
+
+@bug
+def _a_row_names_the_first_of_its_schedulers_alone() -> Bug:
+    real = Epoch.joined
+
+    def joined(self: Epoch, scheduler: str) -> None:
+        real(self, scheduler if not self._schedulers else next(iter(self._schedulers)))
+
+    stack = contextlib.ExitStack()
+    stack.enter_context(instead(Epoch, "joined", joined))
+    stack.enter_context(instead(Epoch, "may_push_to", lambda self, scheduler: True))
+    return stack
+
+
+@bug
+def _a_taker_compares_the_row_as_it_is_by_then() -> Bug:
+    async def take(self: Epoch, version: int) -> Any:
+        row = await self._ownership.read(self._source, self.row)
+        names = tuple(sorted(self._schedulers))
+        newest = row.version if row is not None else 0
+        return await self._ownership.take(self._source, self.row, self._holder, self._sizes.source, newest, names)
+
+    return instead(Epoch, "_take", take)
+
+
+@bug
+def _a_tailer_that_changed_schedulers_forgets_what_it_granted() -> Bug:
+    real = SchedulerSession.lost
+
+    def lost(self: SchedulerSession) -> None:
+        self._granted_until = 0.0
+        real(self)
+
+    return instead(SchedulerSession, "lost", lost)
+
+
+# ---- gateways
+
+
+@bug
+def _a_submission_that_comes_again_is_another_item() -> Bug:
+    return instead(submission_, "_dedupe_key", lambda workload: workload.dedupe_key)
+
+
+@bug
+def _a_gateway_knows_again_only_what_it_took_itself() -> Bug:
+    real = submission_._dedupe_key
+
+    def dedupe_key(workload: Any) -> str:
+        key, host = real(workload), here()
+        return f"{key} {host.name} {host.incarnation}" if key else ""
+
+    return instead(submission_, "_dedupe_key", dedupe_key)

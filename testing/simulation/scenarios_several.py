@@ -1,0 +1,92 @@
+"""Worlds with several schedulers behind one address, and several gateways: each made for a mistake of bugs_several.py,
+or for none. The second tailer comes late, so that the first one owns the stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .plan import Deed, Fault, Item, Plan
+from .scenarios import both, ordered, plan_of_faults
+
+
+def _moves(at: float, tailer: str, one: str, other: str) -> list[Fault]:
+    """A tailer loses its connection to one scheduler, and finds another one."""
+    return [Fault(at, "steer", other), Fault(at + 0.01, "reset", tailer, one)]
+
+
+def _fronted(items: list[Item], faults: list[Fault], late: float = 6.0, **options: Any) -> Plan:
+    """Two tailers before two schedulers, which they find at the first one."""
+    begin = [Fault(0.0, "steer", "scheduler1"), Fault(0.05, "kill", "tailer2", seconds=late)]
+    known: dict[str, Any] = {"apart": True, "front": True, "schedulers": 2, "slots": 16}
+    return plan_of_faults(items, [*begin, *faults], **(known | options))
+
+
+#: A tailer that went back to the scheduler it came from when as much had been said there as at the other one.
+THERE_AND_BACK = plan_of_faults(
+    [ordered(n, 1.0 + n * 0.4, (Deed("ok", 3.0),)) for n in range(30)],
+    [
+        Fault(0.0, "steer", "scheduler1"),
+        *_moves(3.0, "node", "scheduler1", "scheduler2"),
+        *_moves(5.0, "node", "scheduler2", "scheduler1"),
+    ],
+    schedulers=2,
+    front=True,
+)
+
+#: What runs was pushed to the first scheduler; its tailer went to the second one and died.
+LEFT_AND_DIED = _fronted(
+    [ordered()], [*_moves(5.0, "tailer1", "scheduler1", "scheduler2"), Fault(6.5, "kill", "tailer1", seconds=60.0)]
+)
+
+#: What runs was pushed to the second scheduler; its tailer died, and the heir is with the first one.
+WENT_AND_DIED = _fronted(
+    [ordered(0, 1.0, (Deed("ok", 1.0),)), ordered(1, 6.0)],
+    [
+        *_moves(5.0, "tailer1", "scheduler1", "scheduler2"),
+        Fault(6.5, "steer", "scheduler1"),
+        Fault(8.0, "kill", "tailer1", seconds=60.0),
+    ],
+    late=7.0,
+)
+
+#: A tailer goes to another scheduler while its heir asks the first one, whose answer is slow.
+ASKED_TOO_EARLY = _fronted(
+    [ordered(n, 9.0 + n / 10) for n in range(30)],
+    [
+        Fault(10.0, "cut", "scheduler1", "tailer2", 0.95),
+        both(10.0, "tailer1", "store", 0.7),
+        *_moves(10.0, "tailer1", "scheduler1", "scheduler2"),
+    ],
+)
+
+#: Each scheduler is replaced in turn, in order, while items run.
+ROLLING = plan_of_faults(
+    [ordered(n, 1.0 + n / 2, (Deed("ok", 2.0),)) for n in range(60)],
+    [Fault(6.0 + 8.0 * number, "drain", f"scheduler{number + 1}", seconds=15.0) for number in range(3)],
+    schedulers=3,
+    front=True,
+    slots=16,
+)
+
+#: Submissions of which every second answer is lost, with gateways that are replaced meanwhile.
+UNANSWERED = plan_of_faults(
+    [Item(n, "queue", 1.0 + n / 4, (Deed("ok", 0.2),)) for n in range(24)],
+    [
+        Fault(0.9, "weather", what="drop_reply", amount=0.4, seconds=12.0),
+        Fault(2.0, "kill", "gateway1", seconds=1.0),
+        Fault(4.0, "kill", "gateway2", seconds=1.0),
+    ],
+    gateways=2,
+    slots=16,
+)
+
+SCENARIOS: dict[str, list[Plan]] = {
+    "a session goes on wherever it is known": [THERE_AND_BACK],
+    "one of several schedulers adopts for all": [LEFT_AND_DIED],
+    "a scheduler that was left is not listed any more": [LEFT_AND_DIED],
+    "a row names the first of its schedulers alone": [WENT_AND_DIED],
+    "a taker compares the row as it is by then": [ASKED_TOO_EARLY],
+    "a tailer that changed schedulers forgets what it granted": [THERE_AND_BACK],
+    "a submission that comes again is another item": [UNANSWERED],
+    "a gateway knows again only what it took itself": [UNANSWERED],
+}
