@@ -8,9 +8,21 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent))
 from servers.kafka import guarded_kafka, kafka, own_kafka
 from servers.moto_s3 import moto, moto_server
+from servers.postgres import own_postgres, postgres_schema, postgres_server
 from servers.redis import own_redis, redis_server
 
-__all__ = ["guarded_kafka", "kafka", "moto", "moto_server", "own_kafka", "own_redis", "redis_server"]
+__all__ = [
+    "guarded_kafka",
+    "kafka",
+    "moto",
+    "moto_server",
+    "own_kafka",
+    "own_postgres",
+    "own_redis",
+    "postgres_schema",
+    "postgres_server",
+    "redis_server",
+]
 
 #: How long an example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("tailrace", deadline=None)

@@ -22,14 +22,17 @@ from ...sdk.model.errors import InvalidRequest, NotConnected
 from ...sdk.model.tries import Try
 from ..config import StoresConfig
 from ..sqlite import Again, SqliteFile
+from .admission import check
+from .gates import Gates
+from .ids import created_at, first_id, id_number
 from .lifecycle import LEASED, TERMINAL
 from .queue import NewItem, Status, Submitted, Tally
 from .sqlite_claims import keep_time, renew, start_clock
-from .sqlite_lease import Gates, claim
+from .sqlite_lease import claim
 from .sqlite_memory import Memory
-from .sqlite_rows import BLOCKED, IDS, SCHEMA, created_at, first_id, id_number, json_text
+from .sqlite_rows import BLOCKED, IDS, SCHEMA, json_text
 from .sqlite_settle import cancel, end, succeed
-from .sqlite_submit import check, submit
+from .sqlite_submit import submit
 from .sqlite_tally import Count
 
 __all__ = ["SCHEMA", "SqliteQueue"]

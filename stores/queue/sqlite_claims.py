@@ -12,9 +12,10 @@ from collections.abc import Sequence
 import msgspec
 
 from ...sdk.model.claim import Renewed, State
+from .ids import id_number, id_text
 from .lifecycle import may_move
 from .sqlite_memory import Memory
-from .sqlite_rows import BLOCKED, CANCEL, IDS, id_number, id_text, json_text
+from .sqlite_rows import BLOCKED, CANCEL, IDS, json_text
 from .sqlite_settle import release_keys
 
 #: A wall clock that moved by so many µs against the monotonic one jumped; less is how clocks are kept right.

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
 
 import msgspec
 
 from ...sdk.model.claim import Leased, Settle, State
-from ...sdk.model.demand import Cell, Closed, Demand
+from ...sdk.model.demand import Cell, Demand
 from ...sdk.model.workload import FLIGHT_ITEMS, Extra, Headers
+from .gates import Gates
+from .ids import id_text
 from .sqlite_claims import end_leases
 from .sqlite_memory import Fresh, Memory, Row
-from .sqlite_rows import BLOCKED, HAS_EXTRA, IDS, Kinds, id_text, json_text, one_or_many
+from .sqlite_rows import BLOCKED, HAS_EXTRA, IDS, json_text, one_or_many
 from .sqlite_settle import end
 from .turns import Ready, turns
 
@@ -35,33 +37,6 @@ _NEXT = (
     "SELECT json_group_array((SELECT min(next_trigger) FROM tasks WHERE lane = j.value AND next_trigger > ?2))"
     " FROM json_each(?1) AS j"
 )
-
-
-class Gates:
-    """The closed cells of a demand. What an operator drops is leased: the scheduler answers `dropped`."""
-
-    def __init__(self, closed: Iterable[Closed]) -> None:
-        self._whole: set[tuple[str, str]] = set()
-        self._tenants: dict[tuple[str, str], set[str]] = {}
-        for each in closed:
-            if each.drop:
-                continue
-            if each.tenant:
-                self._tenants.setdefault((each.function, each.collection), set()).add(each.tenant)
-            else:
-                self._whole.add((each.function, each.collection))
-
-    def shut(self, function: str, collection: str) -> bool:
-        """Whether nothing of the collection may be leased."""
-        return (function, "") in self._whole or (function, collection) in self._whole
-
-    def shut_kinds(self, kinds: Kinds, lane: int) -> frozenset[int]:
-        """The kinds of a lane whose tenants are closed."""
-        if not self._tenants:
-            return frozenset()
-        function, _, collection = kinds.lanes[lane]
-        tenants = self._tenants.get((function, ""), set()) | self._tenants.get((function, collection), set())
-        return frozenset(kind for kind in kinds.of_lane[lane] if kinds.kinds[kind].tenant in tenants)
 
 
 class _Visit:

@@ -12,7 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 
 from ...sdk.model.claim import State
-from .sqlite_rows import BLOCKED, Ids, Kinds, json_text
+from .ids import Ids
+from .sqlite_rows import BLOCKED, SqliteKinds, json_text
 
 #: Rows of `tasks` by state, in the order of State.
 SUMS = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
@@ -81,7 +82,7 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self.kinds = Kinds()
+        self.kinds = SqliteKinds()
         self.ids = Ids(0)
         self.counts: Counter[State] = Counter()
         self.taken = self.forgotten = 0

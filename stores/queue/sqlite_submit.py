@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Sequence
 
 from ...sdk.model.claim import State
-from ...sdk.model.errors import InvalidPayload, InvalidRequest, Overloaded
+from ...sdk.model.errors import Overloaded
 from ..sqlite_insert import insert
+from .ids import id_text
 from .lifecycle import LEASED, WAITING
 from .queue import NewItem, Submitted
 from .sqlite_memory import Fresh, Memory
-from .sqlite_rows import BLOCKED, DEDUPED, HAS_EXTRA, KEYED, id_text, json_text
+from .sqlite_rows import BLOCKED, DEDUPED, HAS_EXTRA, KEYED, json_text
 
-#: The latest moment that is a moment: the year 9999.
-_LATEST = 253_402_300_800.0
 #: How many items, and bytes of each, are remembered for a claim that follows at once.
 FRESH_ITEMS, FRESH_BYTES = 64, 64 << 10
-
-
-def check(items: Sequence[NewItem], max_payload: int) -> None:
-    """Raises InvalidPayload or InvalidRequest for the first item that cannot be stored."""
-    for index, item in enumerate(items):
-        if len(item.payload) > max_payload:
-            raise InvalidPayload(
-                f"workload {index} for {item.kind.function!r}: its payload has {len(item.payload)} bytes, at most "
-                f"{max_payload} are allowed; store it elsewhere and submit a reference"
-            )
-        for name, moment in (("due", item.due), ("expires_at", item.expires_at)):
-            if moment and not (math.isfinite(moment) and 0 < moment < _LATEST):
-                raise InvalidRequest(
-                    f"workload {index} for {item.kind.function!r}: {name} is {moment}: expected seconds since 1970"
-                )
 
 
 def submit(

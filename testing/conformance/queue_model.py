@@ -191,7 +191,7 @@ class QueueModel(RuleBasedStateMachine):
             if mine:
                 end = State.CANCELLED if item.cancel and state in WAITING else state
                 item.state, item.settled, item.until = end, state, 0.0
-                item.due, item.attempts, item.first = due, charged[id], False
+                item.due, item.attempts, item.first = due, charged[id], not delay
 
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:

@@ -12,7 +12,7 @@ from ...delay_service.mover import Rung
 from ...sdk.model.outcome import Outcome
 from ...stores.queue import sqlite as queue_
 from ...stores.queue import sqlite_lease, sqlite_settle
-from ...stores.queue.sqlite_rows import id_number
+from ...stores.queue.ids import id_number
 from ...tailers import epoch as epoch_
 from ...tailers import pump as pump_
 from ...tailers.departures import Departures

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ENDINGS = (".py", ".pyi", ".proto", ".yaml", "py.typed", ".json")
+ENDINGS = (".py", ".pyi", ".proto", ".yaml", "py.typed", ".json", ".sql")
 OUTSIDE = ("tests/", "examples/", "docs/", "deploy/", ".ci/")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import os
 import shutil
 import subprocess
@@ -15,16 +16,26 @@ from pathlib import Path
 _POLICY = Path("/usr/sbin/policy-rc.d")
 
 
-def install(program: str, package: str) -> str:
-    """Installs the package unless its program is there; returns why it could not, empty when it is there now."""
-    if shutil.which(program):
+def searched(folders: str) -> str:
+    """A search path: the usual one, then the folders of a pattern, newest version first."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), *sorted(glob.glob(folders), reverse=True)])  # noqa: PTH207
+
+
+def install(program: str, package: str, folders: str = "") -> str:
+    """Installs the package unless its program is there, on the path or in the folders of a pattern; returns why it
+    could not, empty when it is there now."""
+
+    def there() -> bool:
+        return shutil.which(program, path=searched(folders)) is not None
+
+    if there():
         return ""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         return f"{program} is not installed"
     lock = os.open(Path(tempfile.gettempdir()) / "tailrace-test-packages.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one process of pytest installs, the others wait for it
-        if shutil.which(program):
+        if there():
             return ""
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
         command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
@@ -33,7 +44,7 @@ def install(program: str, package: str) -> str:
             if done.returncode:
                 subprocess.run(["apt-get", "update", "-qq"], env=environment, capture_output=True, check=False)
                 done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        return "" if shutil.which(program) else f"apt-get could not install {package}: {done.stderr.strip()[-300:]}"
+        return "" if there() else f"apt-get could not install {package}: {done.stderr.strip()[-300:]}"
     finally:
         os.close(lock)
 

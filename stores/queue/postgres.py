@@ -1,0 +1,396 @@
+"""The queue on PostgreSQL: each verb is one call of a function of the schema (stores/migrations/0001_queue.sql), over
+columns, in one transaction. Any number of nodes may use one queue.
+
+The time is the server's, so that a node whose clock is wrong starts nothing early. Polling is the base: a lease that
+waits looks when something changed through this process, when the next item is due, and once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection
+
+from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...sdk.model.claim import Leased, Renewed, Settle, State
+from ...sdk.model.demand import Demand
+from ...sdk.model.errors import InvalidRequest, Overloaded, Unavailable
+from ...sdk.model.tries import Try
+from ..config import StoresConfig
+from ..migrations.postgres import require
+from ..postgres import PostgresOptions, PostgresServer, explained, refuse_unsafe
+from . import postgres_statements as call
+from .admission import check
+from .gates import Gates
+from .ids import Ids, id_number, id_text
+from .lifecycle import LEASED, WAITING
+from .postgres_bounds import Bounds
+from .postgres_claims import Out
+from .postgres_group import Submissions
+from .postgres_home import Home
+from .postgres_kinds import PostgresKinds
+from .postgres_lease import Claimed, claimed, open_lanes, planned
+from .postgres_rows import BLOCKED, new_rows, numbers, refuse_what_has_no_place, texts
+from .postgres_told import counts, statuses, tally, tries
+from .queue import NewItem, Status, Submitted, Tally
+
+#: Seconds between looks at what other processes may have changed: new lanes, leases that end, items due earlier.
+POLL = 1.0
+#: A server's clock that moved by so many seconds against this host's monotonic one jumped.
+JUMP = 1.0
+#: Tries of a submission whose new ids were taken already.
+NEW_IDS = 3
+#: Characters of a reason and of a progress note that are kept.
+_REASON, _PROGRESS = 4096, 1024
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger("tailrace.stores")
+
+
+class PostgresQueue:
+    """A Queue in a schema of its own. `wait` is the lease of a source, seconds: for so long nothing is leased on a
+    server that was put back or promoted. `store_time` is for tests: µs instead of the server's clock."""
+
+    def __init__(
+        self,
+        options: PostgresOptions,
+        config: StoresConfig | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        wait: float = 40.0,
+        store_time: Callable[[], int] | None = None,
+    ) -> None:
+        self._config = config or StoresConfig()
+        self._clock = clock
+        self._wait = wait
+        self._time: Callable[[], int | None] = store_time or (lambda: None)
+        self._server = PostgresServer(options, self._prepare)
+        self._schema = options.db_schema
+        self._home = Home(self._schema, options.server, wait, clock)
+        self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
+        self._kinds = PostgresKinds(self._read)
+        self._ids, self._bounds, self._out = Ids(0), Bounds(), Out()
+        self._checked = False
+        self._submissions = Submissions(self._store)
+        self._storing: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[Any]] = set()
+        self._changed = asyncio.Event()
+        self._turn = 0
+        self._looked = self._counted = -math.inf  # monotonic, of the last look at what others changed, and count
+        self._live = 0
+        self._soonest = 0  # µs, when a lease may end that this process knows of
+        self._ahead: float | None = None  # seconds that the server's clock was ahead of our monotonic one
+        self._no_end_before = -math.inf  # monotonic; the server's clock jumped
+
+    # Connections.
+
+    async def open(self) -> None:
+        """Looks at the server and makes the schema where there is none. Raises ConfigError for a server or a schema
+        that cannot be used; one that cannot be reached now is tried again at each use. Harmless when open."""
+        self._server.open()
+        try:
+            await self._kinds.look()
+        except Unavailable as error:
+            _LOG.warning("%s; trying again at each use", error)
+
+    async def close(self) -> None:
+        """Closes the connections. Harmless when closed."""
+        while self._running:
+            await asyncio.wait(self._running)
+        await self._server.close()
+
+    async def _prepare(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
+        await refuse_unsafe(connection, self._server.name, durable=self._config.durability == "durable")
+        if not self._checked:
+            await require(connection, self._schema)
+            self._checked = True
+        await self._home.look(connection)
+
+    async def _rows(self, statement: str, arguments: Sequence[Any] = (), about: str = "") -> list[tuple[Any, ...]]:
+        """One statement, with S. for the schema. With relaxed durability its commit is not waited for."""
+        if self._config.durability == "relaxed":
+            statement = statement.replace(" FROM S.", " FROM set_config('synchronous_commit', 'off', true), S.", 1)
+        return await self._read(statement, arguments, about)
+
+    async def _read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
+        return await self._server.rows(statement.replace("S.", f"{self._schema}."), arguments, about)
+
+    def _wake(self, *, anything: bool = False) -> None:
+        """Something may be due."""
+        if anything:
+            self._bounds.forget()
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    # Submissions: concurrent ones share a transaction.
+
+    async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
+        check(items, self._config.max_payload)
+        refuse_what_has_no_place(items)
+        if not items:
+            return []
+        stored = self._submissions.add(items)
+        if self._storing is None or self._storing.done():
+            self._storing = self._run(self._submissions.run())
+        return await stored
+
+    async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:
+        await self._admit(len(items))
+        await self._kinds.add(item.kind for item in items)
+        for attempt in range(NEW_IDS):
+            ids = self._ids.take(len(items), int(self._clock.wall() * 1000))
+            try:
+                rows = await self._rows(
+                    call.SUBMIT,
+                    (self._time(), *new_rows(self._kinds, ids, items)),
+                    "a submission",
+                )
+            except psycopg.errors.UniqueViolation as error:  # another node made the same ids in this millisecond
+                if attempt == NEW_IDS - 1:
+                    raise explained(error, self._server.name, "a submission") from None
+            else:
+                break
+        first = dict(rows)
+        moment = first.pop(-1)
+        self._live += len(items) - len(first)
+        lane_of, number_of = self._kinds.lane_of, self._kinds.numbers
+        self._bounds.sooner((lane_of[number_of[item.kind]], int(item.due * 1e6) or moment) for item in items)
+        self._wake()
+        return [Submitted(id_text(first.get(number, number)), number in first) for number in ids]
+
+    async def _admit(self, count: int) -> None:
+        """Raises Overloaded at the bound: what other nodes submitted in the last second may pass it."""
+        now = self._clock.monotonic()
+        if abs(now - self._counted) > POLL or self._live + count > self._config.max_waiting:
+            counts = await self.counts()
+            self._live = sum(counts[state.label] for state in WAITING | LEASED)
+            self._counted = now
+        if self._live + count > self._config.max_waiting:
+            raise Overloaded(
+                f"the queue holds {self._live} workloads and takes at most {self._config.max_waiting}; try again later",
+                5.0,
+            )
+
+    # Leases.
+
+    async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
+        if seconds <= 0:
+            raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
+        loop = asyncio.get_running_loop()
+        gates, deadline = Gates(demand.closed), loop.time() + wait
+        while True:
+            changed = self._changed
+            quiet = max(self.quiet_until, self._home.quiet_until) - self._clock.monotonic()
+            found: Leased | float = quiet if quiet > 0 else await self._claim(demand, gates, seconds)
+            if isinstance(found, Leased):
+                return found
+            left = deadline - loop.time()
+            if left <= 0:
+                return None
+            try:
+                async with asyncio.timeout(min(left, POLL, max(0.001, found))):
+                    await changed.wait()
+            except TimeoutError:
+                pass
+
+    async def _claim(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
+        """One look, which is carried through whoever waits for it: what it claims for nobody goes back."""
+        task = self._run(self._look(demand, gates, seconds))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(self._hand_back)
+            raise
+
+    def _hand_back(self, task: asyncio.Task[Leased | float]) -> None:
+        if task.cancelled() or task.exception() is not None or not isinstance(leased := task.result(), Leased):
+            return
+        back = [Settle(id, leased.fence, State.NEW) for id in leased.ids]
+        self._run(self._return(leased.fence, back))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work, name="postgres-queue")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    async def _return(self, fence: int, back: Sequence[Settle]) -> None:
+        try:
+            await self.settle(fence, [], back)
+        except Unavailable as error:
+            _LOG.warning("%s; what was claimed for nobody waits for its lease to end", error)
+
+    async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
+        """Claims what is due within the demand; else seconds until something may be."""
+        await self._look_at_others()
+        lanes, shut = open_lanes(self._kinds, demand, gates)
+        if not lanes or demand.total <= 0:
+            return POLL
+        found = await self._rows(
+            call.LOOK,
+            (self._time(), numbers(lanes), numbers(map(self._bounds.of, lanes)), numbers(shut)),
+            "a look at what is due",
+        )
+        moment: int = found[0][2]
+        ready = [lane for lane, earliest, _ in found if earliest is not None and earliest <= moment]
+        if not shut:
+            for lane, earliest, _ in found:
+                self._bounds.found(lane, moment if earliest is None else min(earliest, moment))
+        if not ready:
+            next_due = min((each for _, each, _ in found if each is not None), default=BLOCKED)
+            return float(min(next_due, self._soonest) - moment) / 1e6
+        plan = planned(self._kinds, demand, ready, shut, self._bounds, self._config.low_share, self._turn)
+        rows = await self._rows(
+            call.CLAIM,
+            (self._time(), *plan, int(seconds * 1e6), self._home.timeline),
+            "a claim",
+        )
+        if not rows:  # others were quicker, or this is another server than it was
+            self._bounds.forget()
+            return 0.01
+        self._turn += 1
+        if any(row[1] not in self._kinds.kinds for row in rows):
+            await self._kinds.look()
+        taken = claimed(self._kinds, rows, seconds)
+        self._out.claimed(taken.number, rows[0][10], taken.ids)
+        self._soonest = min(self._soonest, taken.moment + int(seconds * 1e6))
+        await self._expire(taken, rows[0][10])
+        return taken.leased or 0.0
+
+    async def _expire(self, taken: Claimed, fence: int) -> None:
+        if taken.expired:
+            reason = "its deadline passed before it started"
+            over = [Settle(id_text(number), fence, State.EXPIRED, reason=reason) for number in taken.expired]
+            await self.settle(fence, [], over)
+
+    async def _look_at_others(self) -> None:
+        """Now and then: new kinds, leases that ended, and what others made due earlier."""
+        now = self._clock.monotonic()
+        moment = self._time() or (now + (self._ahead or 0.0)) * 1e6
+        if abs(now - self._looked) < POLL and moment < self._soonest:
+            return
+        self._looked = now
+        if settled := self._home.settled_in:
+            await self._rows("UPDATE S.home SET known = %s", (settled,), "its home")
+            self._home.known()
+        await self._kinds.look()
+        self._bounds.forget()
+        ending = now >= self._no_end_before
+        [(moment, soonest, ended, troubles)] = await self._rows(
+            call.END_LEASES,
+            (self._time(), ending),
+            "the end of leases",
+        )
+        # What somebody else holds, or what may not end yet, is looked at with the next poll.
+        stuck = not ending or not ended
+        self._soonest = BLOCKED if soonest is None or (stuck and soonest <= moment) else soonest
+        self._watch_clock(moment / 1e6 - now)
+        if troubles:
+            _LOG.warning("%s: some leases could not be ended now: %s", self._server.name, troubles)
+
+    def _watch_clock(self, ahead: float) -> None:
+        """A server's clock that was set forward ends no lease before its time: who holds one renews it meanwhile."""
+        if self._ahead is not None and ahead - self._ahead > JUMP and self._time() is None:
+            self._no_end_before = self._clock.monotonic() + self._wait
+            _LOG.warning("%s: its clock was set forward: no lease is ended for %.0f s", self._server.name, self._wait)
+        self._ahead = ahead
+
+    async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
+        if phase not in (State.CLAIMED, State.PROCESSING):
+            raise InvalidRequest(f"a lease is renewed as claimed or processing, not as {phase.label}")
+        rows = await self._rows(
+            call.RENEW,
+            (self._time(), numbers(map(id_number, ids)), fence, int(seconds * 1e6), int(phase)),
+            "a renewal",
+        )
+        claims: dict[int, list[int]] = {}
+        for number, _, claim in rows:
+            claims.setdefault(claim, []).append(number)
+        for claim, held in claims.items():
+            self._out.renewed(claim, fence, held)
+        kept = {number for number, _, _ in rows}
+        return Renewed(
+            seconds,
+            [each for each in ids if id_number(each) not in kept],
+            [id_text(number) for number, cancel, _ in rows if cancel],
+        )
+
+    # Ends.
+
+    async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
+        plain = [id_number(each) for each in succeeded]
+        ends = [id_number(each.id) for each in others]
+        leaving = plain + [number for number, each in zip(ends, others, strict=True) if each.state not in LEASED]
+        [(refused, again)] = await self._rows(
+            call.SETTLE,
+            (
+                self._time(),
+                fence,
+                numbers(plain),
+                numbers(self._out.over_with(fence, leaving)),
+                numbers(ends),
+                numbers(int(each.state) for each in others),
+                numbers(math.ceil(each.delay * 1e6) for each in others),
+                numbers(each.attempts for each in others),
+                numbers(each.crashes for each in others),
+                numbers(each.throttles for each in others),
+                texts([each.reason[:_REASON] for each in others]),
+                texts([each.progress[:_PROGRESS] for each in others]),
+                texts([each.outcome for each in others]),
+            ),
+            "a settlement",
+        )
+        self._out.ended(fence, leaving)
+        if again:
+            self._wake(anything=True)
+        gone = set(refused)
+        return [each for each in (*succeeded, *(other.id for other in others)) if id_number(each) in gone]
+
+    async def cancel(self, ids: Sequence[str]) -> list[str]:
+        [(answers, again)] = await self._rows(
+            call.CANCEL,
+            (self._time(), numbers(map(id_number, ids))),
+            "a cancellation",
+        )
+        if again:
+            self._wake(anything=True)
+        return list(answers)
+
+    # What it says of itself.
+
+    async def status(self, ids: Sequence[str]) -> list[Status | None]:
+        return await statuses(self._read, self._kinds, self._kinds.look, ids)
+
+    async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
+        return await tries(self._read, ids)
+
+    async def counts(self) -> dict[str, int]:
+        return await counts(self._read)
+
+    async def tally(self) -> Tally:
+        return await tally(self._read)
+
+    async def due(self, most: int) -> dict[str, int]:
+        rows = await self._read(
+            call.DUE,
+            (self._time(), most),
+            "a look at what is due",
+        )
+        return dict(rows)
+
+    async def sweep(self) -> int:
+        """Folds the counts and forgets what is past its retention; returns how many items. The owner calls it now and
+        then, and again while it forgets some."""
+        bounds = (int(self._config.retention * 1e6), self._config.keep_ended)
+        try:
+            [(gone,)] = await self._rows(call.SWEEP, (self._time(), *bounds))
+        except Unavailable as error:
+            _LOG.warning("%s; sweeping again later", error)
+            return 0
+        return int(gone)

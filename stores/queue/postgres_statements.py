@@ -1,0 +1,29 @@
+"""The calls of the schema's functions; S. stands for the schema. Their arguments are described with the functions."""
+
+from __future__ import annotations
+
+KINDS = "SELECT * FROM S.queue_kinds(%s::text[], %s::int[], %s::text[], %s::text[])"
+LEARN = (
+    "SELECT k.kind, k.lane, k.tenant, l.function, l.priority, l.collection FROM S.kinds AS k"
+    " JOIN S.lanes AS l USING (lane) WHERE k.kind > %s ORDER BY k.kind"
+)
+SUBMIT = (
+    "SELECT item, first FROM S.queue_submit(%s::bigint, %s::bigint[], %s::int[], %s::int[], %s::bigint[], %s::int[],"
+    " %s::smallint[], %s::bytea[], %s::bigint[], %s::text[], %s::text[], %s::float8[], %s::bigint[], %s::text[],"
+    " %s::text[])"
+)
+LOOK = "SELECT lane, earliest, moment FROM S.queue_look(%s::bigint, %s::int[], %s::bigint[], %s::int[])"
+CLAIM = (
+    "SELECT id, kind, attempts, crashes, payload, key, headers, expires_at, progress, due, fence, number, moment"
+    " FROM S.queue_claim(%s::bigint, %s::int[], %s::int[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::int,"
+    " %s::bigint, %s::bigint, %s::text)"
+)
+END_LEASES = "SELECT moment, soonest, claims_ended, troubles FROM S.queue_end_leases(%s::bigint, %s::boolean)"
+RENEW = "SELECT id, cancel, claim FROM S.queue_renew(%s::bigint, %s::bigint[], %s::bigint, %s::bigint, %s::smallint)"
+SETTLE = (
+    "SELECT refused, again FROM S.queue_settle(%s::bigint, %s::bigint, %s::bigint[], %s::bigint[], %s::bigint[],"
+    " %s::smallint[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[])"
+)
+CANCEL = "SELECT answers, again FROM S.queue_cancel(%s::bigint, %s::bigint[])"
+DUE = "SELECT function, items FROM S.queue_due(%s::bigint, %s::int) WHERE items > 0"
+SWEEP = "SELECT gone FROM S.queue_sweep(%s::bigint, %s::bigint, %s::bigint) AS gone"

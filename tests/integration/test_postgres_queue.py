@@ -1,0 +1,290 @@
+"""The queue on real PostgreSQL: what the schema refuses, several nodes at once, and what troubles are called."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+
+from tailrace.sdk.model.claim import Settle, State
+from tailrace.sdk.model.demand import Cell, Demand
+from tailrace.sdk.model.errors import ConfigError, NotConnected, Overloaded
+from tailrace.sdk.model.workload import Kind
+from tailrace.stores.config import StoresConfig
+from tailrace.stores.migrations.postgres import steps
+from tailrace.stores.postgres import PostgresOptions
+from tailrace.stores.queue.postgres import PostgresQueue
+from tailrace.stores.queue.queue import NewItem
+from tailrace.testing.clock import ManualClock
+
+MAIL = Kind("mail", 2)
+ANY = Demand({Cell("mail", 2): 1000}, frozenset(), 1000)
+LEASE = 30.0
+
+
+class Bench:
+    """A schema of its own and statements beside our code."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        self.url, self.schema, self.clock = url, schema, ManualClock()
+        self._queues: list[PostgresQueue] = []
+
+    async def queue(self, *, url: str = "", **config: object) -> PostgresQueue:
+        queue = PostgresQueue(
+            PostgresOptions(url=url or self.url, schema=self.schema, connections=3, timeout=5),
+            StoresConfig(**{"durability": "relaxed", **config}),
+            self.clock,
+            store_time=lambda: int(self.clock.wall() * 1e6),
+        )
+        self._queues.append(queue)
+        await queue.open()
+        return queue
+
+    async def run(self, statement: str) -> list[tuple]:
+        async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
+            cursor = await connection.execute(statement.replace("S.", f"{self.schema}.").encode())
+            return await cursor.fetchall() if cursor.description else []
+
+    async def close(self) -> None:
+        for queue in self._queues:
+            await queue.close()
+
+
+@pytest.fixture
+async def bench(postgres_server: str, postgres_schema: str) -> AsyncIterator[Bench]:
+    bench = Bench(postgres_server, postgres_schema)
+    yield bench
+    await bench.close()
+
+
+# What the schema refuses.
+
+
+async def test_a_writer_that_bypasses_our_code_is_refused(bench: Bench) -> None:
+    # Given an item that is out, one that waits, and one that waits for an older one of its key
+    queue = await bench.queue()
+    [(out, _)] = await queue.submit([NewItem(MAIL, b"")])
+    await queue.lease(ANY, LEASE, 0)
+    ids = [each.id for each in await queue.submit([NewItem(MAIL, b"", key="k"), NewItem(MAIL, b"", key="k")])]
+    head, behind = (int(each, 16) for each in ids)
+    # Then each of these is refused by the database itself
+    for wrong in (
+        f"UPDATE S.tasks SET fence = 0 WHERE id = {int(out, 16)}",
+        f"UPDATE S.tasks SET state = 0, claim = NULL WHERE id = {int(out, 16)}",
+        f"UPDATE S.tasks SET state = 2, claim = 1, next_trigger = NULL WHERE id = {head}",
+        f"UPDATE S.tasks SET state = 2, claim = 1, next_trigger = NULL, fence = fence + 1 WHERE id = {behind}",
+        f"UPDATE S.tasks SET state = 4, claim = 1, next_trigger = NULL WHERE id = {head}",
+        f"UPDATE S.tasks SET state = 10 WHERE id = {head}",
+        f"INSERT INTO S.tasks (id, due, next_trigger, lane, kind, size) VALUES ({head}, 0, 0, 1, 1, 0)",
+        f"INSERT INTO S.keyed (key, id, due, head) VALUES ('k', {int(out, 16)}, 0, true)",
+    ):
+        with pytest.raises(psycopg.IntegrityError):
+            await bench.run(wrong)
+
+
+async def test_a_poll_that_finds_nothing_writes_nothing(bench: Bench) -> None:
+    queue = await bench.queue()
+    await queue.submit([NewItem(MAIL, b"", due=bench.clock.wall() + 100)])
+    assert await queue.lease(ANY, LEASE, 0) is None
+    written = "SELECT pg_current_xact_id()"
+    [(before,)] = await bench.run(written)
+    for _ in range(20):
+        assert await queue.lease(ANY, LEASE, 0) is None
+    [(after,)] = await bench.run(written)
+    # A transaction that writes takes a number; the two questions took one each.
+    others = int((await bench.run("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"))[0][0])
+    assert int(str(after)) - int(str(before)) <= 1 + others
+
+
+# Several nodes.
+
+
+async def test_nodes_that_share_a_queue_never_have_one_item_twice(bench: Bench) -> None:
+    # Given three nodes and many items, some of them in the order of their keys
+    nodes = [await bench.queue() for _ in range(3)]
+    await asyncio.gather(
+        *(node.submit([NewItem(MAIL, b"", key=f"k{n % 7}" if n % 3 else "") for n in range(100)]) for node in nodes)
+    )
+    seen: list[str] = []
+
+    async def work(node: PostgresQueue) -> None:
+        while leased := await node.lease(Demand({Cell("mail", 2): 10}, frozenset(), 10), LEASE, 0.05):
+            seen.extend(leased.ids)
+            assert await node.settle(leased.fence, leased.ids, []) == []
+
+    # When they work at once
+    while len(seen) < 300:
+        await asyncio.gather(*map(work, nodes))
+    # Then each item was handed out once, and every node counts the same
+    assert len(seen) == len(set(seen)) == 300
+    for node in nodes:
+        assert (await node.counts())["success"] == 300
+    tally = await nodes[0].tally()
+    assert (tally.taken, tally.forgotten, tally.states["success"]) == (300, 0, 300)
+
+
+async def test_what_another_node_submits_ends_a_wait_within_a_poll(bench: Bench) -> None:
+    one, other = await bench.queue(), await bench.queue()
+    waiting = asyncio.create_task(one.lease(ANY, LEASE, 30))
+    await other.submit([NewItem(MAIL, b"here")])
+    bench.clock.advance(1.0)
+    leased = await asyncio.wait_for(waiting, 20)
+    assert leased is not None
+    assert leased.payloads == [b"here"]
+
+
+async def test_what_is_claimed_for_somebody_who_left_goes_back(bench: Bench) -> None:
+    queue = await bench.queue()
+    [(id, _)] = await queue.submit([NewItem(MAIL, b"")])
+    leaving = asyncio.create_task(queue.lease(ANY, LEASE, 5))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    leased = await queue.lease(ANY, LEASE, 10)
+    assert leased is not None
+    assert (leased.ids, leased.attempts) == ([id], [1])
+
+
+# Bounds.
+
+
+async def test_what_is_past_its_retention_is_forgotten_whole(bench: Bench) -> None:
+    # Given items that ended, with a dedupe key and with attempts
+    queue = await bench.queue(retention=100.0, keep_ended=40)
+    for round in range(6):
+        await queue.submit([NewItem(MAIL, b"", dedupe_key=f"{round}-{n}") for n in range(20)])
+        leased = await queue.lease(ANY, LEASE, 0)
+        assert leased is not None
+        back = [Settle(id, leased.fence, State.RETRIABLE_FAILURE, attempts=1, outcome="retry") for id in leased.ids]
+        await queue.settle(leased.fence, [], back)
+        leased = await queue.lease(ANY, LEASE, 0)
+        assert leased is not None
+        assert await queue.settle(leased.fence, leased.ids, []) == []
+        while await queue.sweep():
+            pass
+    # Then no more than was configured is kept, and the books agree
+    tally = await queue.tally()
+    assert tally.states["success"] <= 40 + 20
+    assert tally.taken - tally.forgotten == sum(tally.states.values())
+    assert tally.states == await queue.counts()
+    assert (await bench.run("SELECT count(*) FROM S.dedupe")) == [(tally.states["success"],)]
+    assert (await bench.run("SELECT count(*) FROM S.tries")) == [(tally.states["success"],)]
+    # And with time all of it goes, dedupe keys too
+    for _ in range(12):
+        bench.clock.advance(60)
+        while await queue.sweep():
+            pass
+    assert sum((await queue.counts()).values()) == 0
+    [again] = await queue.submit([NewItem(MAIL, b"", dedupe_key="0-0")])
+    assert not again.duplicate
+
+
+async def test_a_full_queue_refuses_and_says_when_to_come_back(bench: Bench) -> None:
+    queue = await bench.queue(max_waiting=3)
+    await queue.submit([NewItem(MAIL, b"")] * 3)
+    with pytest.raises(Overloaded, match="at most 3") as told:
+        await queue.submit([NewItem(MAIL, b"")])
+    assert told.value.retry_after > 0
+
+
+async def test_a_newer_schema_is_refused_and_an_older_one_names_the_command(bench: Bench) -> None:
+    await bench.queue()
+    await bench.run("INSERT INTO S.migrations (number, name) VALUES (99, 'later')")
+    with pytest.raises(ConfigError, match="step 99"):
+        await bench.queue()
+    await bench.run(f"DELETE FROM S.migrations WHERE number >= {steps()[-1].number}")
+    with pytest.raises(ConfigError, match="tailrace store migrate"):
+        await bench.queue()
+
+
+# Servers.
+
+
+async def test_on_another_server_nothing_is_leased_for_the_lease_of_a_source(bench: Bench) -> None:
+    queue = await bench.queue()
+    await queue.submit([NewItem(MAIL, b"")])
+    first = await queue.lease(ANY, LEASE, 0)
+    assert first is not None
+    # When the tables stand elsewhere than those that handed it out
+    await bench.run("UPDATE S.home SET known = 'a server that is gone'")
+    bench.clock.advance(LEASE + 1)
+    promoted = await bench.queue()
+    # Then nothing is leased until whoever has something cannot hold it any more; and a death meanwhile shortens nothing
+    assert await promoted.lease(ANY, LEASE, 0) is None
+    again = await bench.queue()
+    bench.clock.advance(39)
+    assert await again.lease(ANY, LEASE, 0) is None
+    bench.clock.advance(2)
+    leased = await again.lease(ANY, LEASE, 0)
+    assert leased is not None
+    assert leased.fence > first.fence
+    # And the next start does not wait
+    bench.clock.advance(LEASE + 1)
+    assert await (await bench.queue()).lease(ANY, LEASE, 0) is not None
+
+
+async def test_wrong_addresses_and_passwords_are_named_and_no_secret_is(bench: Bench) -> None:
+    address = bench.url.rpartition("@")[2]
+    for url, words in (
+        (f"postgresql://tailrace:wrong@{address}", "user or the password"),
+        (bench.url.rpartition("/")[0] + "/nowhere", "no such database"),
+        ("postgresql://u:hidden@127.0.0.1:1/x", "cannot be reached"),
+    ):
+        queue = await bench.queue(url=url)  # starts all the same
+        with pytest.raises(NotConnected, match=words) as told:
+            await queue.lease(ANY, LEASE, 0)
+        assert not any(secret in str(told.value) for secret in ("wrong", "hidden", "secret"))
+
+
+async def test_a_server_that_dies_or_turns_read_only_loses_nothing_and_is_used_again(own_postgres) -> None:
+    server = own_postgres()
+    bench = Bench(server.address, "tailrace")
+    queue = await bench.queue(durability="durable")
+    try:
+        # Given what was acknowledged before the server was killed without warning
+        ids = [each.id for n in range(20) for each in await queue.submit([NewItem(MAIL, b"%d" % n)])]
+        first = await queue.lease(Demand({Cell("mail", 2): 5}, frozenset(), 5), LEASE, 0)
+        assert first is not None
+        server.program.kill()
+        with pytest.raises(NotConnected):
+            await queue.settle(first.fence, first.ids, [])
+        # When it is back, then the same queue goes on by itself, under the same claim
+        server.program.start()
+        assert await queue.settle(first.fence, first.ids, []) == []
+        second = await queue.lease(ANY, LEASE, 0)
+        assert second is not None
+        assert sorted(first.ids + second.ids) == sorted(ids)
+        assert second.fence > first.fence
+        # And while it takes no writes it says so, until it takes them again
+        server.run("ALTER SYSTEM SET default_transaction_read_only = on")
+        server.run("SELECT pg_reload_conf()")
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    await queue.submit([NewItem(MAIL, b"")])
+                except NotConnected as error:
+                    assert "read-only" in str(error)
+                    break
+        server.run("ALTER SYSTEM RESET default_transaction_read_only")
+        server.run("SELECT pg_reload_conf()")
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    assert await queue.settle(second.fence, second.ids, []) == []
+                    break
+                except NotConnected:
+                    await asyncio.sleep(0.01)
+        # And one that would lose what it acknowledged is refused
+        server.run("ALTER SYSTEM SET fsync = off")
+        server.run("SELECT pg_reload_conf()")
+        async with asyncio.timeout(20):
+            while server.run("SHOW fsync") != [("off",)]:
+                await asyncio.sleep(0.01)
+        with pytest.raises(ConfigError, match="fsync"):
+            await bench.queue(durability="durable")
+    finally:
+        await bench.close()
