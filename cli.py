@@ -167,6 +167,18 @@ def store_serve(listen: Listen = None, data: Data = DEFAULT_DATA, config: Config
     raise typer.Exit(run_store(listen, data, config))
 
 
+@store.command("migrate")
+def store_migrate(
+    config: Config = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what would be done, and do nothing.")] = False,
+    json: terminal.Json = False,
+) -> None:
+    """Bring the schema of stores on a server up to this version of tailrace. Stop what uses it first."""
+    from .assembly.migrating import migrate
+
+    migrate(config, plan, json)
+
+
 @store.command("restored")
 def store_restored(data: Data = DEFAULT_DATA) -> None:
     """Say that files were put back from a copy: the next run hands nothing out for the lease of a source. It notices

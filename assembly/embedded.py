@@ -1,7 +1,7 @@
 """The embedded stores: four SQLite files in one data directory, opened together by the one process that owns them.
 
-The delay service's streams may be on a server instead of in a file (`delay_log` in stores.yaml), and its items may wait
-in a queue of its own (`delay_queue`).
+The queue may be on a server instead of in a file (`queue` in stores.yaml), and so may the delay service's streams
+(`delay_log`); its items may wait in a queue of their own (`delay_queue`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Self
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.lifecycle import cancel
+from ..sdk.model.errors import ConfigError
 from ..sdk.model.lease import LeaseSizes, wait_for_source
 from ..stores.checkpoints import sqlite as checkpoints
 from ..stores.config import StoresConfig
@@ -28,6 +29,9 @@ from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
 from ..stores.ownership import sqlite as ownership
 from ..stores.queue import sqlite as queue
+from ..stores.queue.engines import ENGINES as QUEUES
+from ..stores.queue.engines import OpenQueue
+from ..stores.queue.lifecycle import LEASED, WAITING
 from ..stores.replays import sqlite as replays
 from ..stores.restored import Stamp
 from ..stores.results import sqlite as results
@@ -37,7 +41,8 @@ from ..stores.sqlite import SqliteFile
 #: Seconds between sweeps of what is past its retention.
 SWEEP_PERIOD = 5.0
 #: The files that know what was handed out.
-STAMPED = ("queue.db", "state.db")
+QUEUE_FILE = "queue.db"
+STAMPED = (QUEUE_FILE, "state.db")
 
 #: The queue in which the delay service's items wait. The delay service bounds it (delay.yaml); what has moved on is
 #: forgotten at once.
@@ -45,6 +50,24 @@ WAITING_FILE = "waiting.db"
 WAITING_BOUNDS = {"max_waiting": 1 << 40, "max_payload": 12 << 20, "retention": 0.0, "keep_ended": 0}
 
 _LOG = logging.getLogger("tailrace.stores")
+
+
+async def refuse_what_waits_in(file: Path) -> None:
+    """Raises ConfigError when a queue that is not configured any more still has workloads: nobody would run them."""
+    former = SqliteFile(file, queue.SCHEMA, name="queue")
+    await former.open()
+    try:
+        store = queue.SqliteQueue(former)
+        await store.open()
+        found = await store.counts()
+    finally:
+        await former.close()
+    waiting = sum(found[state.label] for state in WAITING | LEASED)
+    if waiting:
+        raise ConfigError(
+            f"{file} still has {waiting} workloads, and the queue is configured to be elsewhere: run it as it was until"
+            " they have ended, or move the file away if they are not to run"
+        )
 
 
 class EmbeddedStores:
@@ -67,7 +90,8 @@ class EmbeddedStores:
         config = config or StoresConfig()
         self.data_dir = DataDir(data)
         path, sync = self.data_dir.path, config.synchronous
-        self._queue_file = file(path / "queue.db", queue.SCHEMA, name="queue", synchronous=sync)
+        sizes = sizes or LeaseSizes()
+        self._queue_file: SqliteFile | None = None
         self._log_file = file(path / "log.db", log.SCHEMA, name="log", synchronous=sync)
         self._delay_file: SqliteFile | None = None
         self._state_file = file(
@@ -85,7 +109,12 @@ class EmbeddedStores:
             name="state",
             synchronous=sync,
         )
-        self.queue = queue.SqliteQueue(self._queue_file, config, clock)
+        chosen = QUEUES.chosen(config.queue, config, clock, wait=wait_for_source(sizes))
+        self._left_behind = chosen is not None and (path / QUEUE_FILE).exists()
+        if chosen is None:
+            self._queue_file = file(path / QUEUE_FILE, queue.SCHEMA, name="queue", synchronous=sync)
+            chosen = queue.SqliteQueue(self._queue_file, config, clock)
+        self.queue: OpenQueue = chosen
         self.log = log.SqliteLog(self._log_file, clock, retention=config.log_retention)
         delay_log = chosen_log(config.delay_log, clock)
         if delay_log is None:
@@ -111,7 +140,7 @@ class EmbeddedStores:
         self.segments = segments.SqliteSegments(self._state_file)
         self.replays = replays.SqliteReplays(self._state_file)
         self._sweeper: asyncio.Task[None] | None = None
-        self._clock, self._quiet = clock, wait_for_source(sizes or LeaseSizes())
+        self._clock, self._quiet = clock, wait_for_source(sizes)
         self._stamp = Stamp(path, STAMPED)
         self._opened = self._stamped = False
         self._quiet_until = -math.inf
@@ -119,6 +148,8 @@ class EmbeddedStores:
     async def start(self) -> None:
         """Takes the data directory and opens the files. Raises what DataDir and SqliteFile raise."""
         self.data_dir.open()
+        if self._left_behind:
+            await refuse_what_waits_in(self.data_dir.path / QUEUE_FILE)
         moved = self._stamp.moved()
         for file in self._files():
             await file.open()
@@ -188,6 +219,7 @@ class EmbeddedStores:
             self._sweeper = None
         if self._opened:
             self._stamp_opened()
+        await self.queue.close()
         await self.delay_log.close()
         for file in self._files():
             await file.close()

@@ -57,7 +57,11 @@ def bench(
     ] = "kafka-python",
     engine: Annotated[
         str,
-        typer.Option("--engine", metavar="NAME", help="Where the items of delay rest: sqlite, queue, redis, kafka."),
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue: sqlite, postgres.",
+        ),
     ] = "",
     against: Annotated[
         str,

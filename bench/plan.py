@@ -19,6 +19,7 @@ class Asked:
 ASKED: dict[str, tuple[Asked, ...]] = {
     "stream": (Asked("items_per_s", 50_000, "items/s", True, "stream: log → no-op, settled"),),
     "queue": (Asked("items_per_s", 30_000, "items/s", True, "queue: durable → no-op, acked"),),
+    "queue-postgres": (Asked("items_per_s", 12_000, "items/s", True, "queue on PostgreSQL: durable → no-op, acked"),),
     "latency": (
         Asked("p50_ms", 2.0, "ms", False, "queue latency p50: submit → start"),
         Asked("p99_ms", 8.0, "ms", False, "queue latency p99"),

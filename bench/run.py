@@ -31,6 +31,12 @@ async def _delay(
     return await delay(folder, count, engine, progress, client)
 
 
+async def _queue(folder: Path, count: int, progress: scenarios.Progress, engine: str) -> scenarios.Figures:
+    from .queue_engines import queue_on  # its engines need their extras
+
+    return await queue_on(folder, count, progress, engine)
+
+
 async def _redis_stream(folder: Path, count: int, progress: scenarios.Progress) -> scenarios.Figures:
     from .redis_stream import redis_stream  # needs the extra redis
 
@@ -70,7 +76,8 @@ APART = ("outage", "poison", "order", "frontier", "kafka", "redis_stream", "dela
 @dataclass(frozen=True, slots=True)
 class Options:
     """What to run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the address
-    of a broker (empty: one is started), `client` the library that reads it; `engine` is the log's, for `delay`;
+    of a broker (empty: one is started), `client` the library that reads it; `engine` is where
+    the items rest, for `delay` and `queue`;
     `against` names the rivals, empty: all of them."""
 
     scenario: str
@@ -96,7 +103,7 @@ def main(options: Options) -> int:
     rows = [
         Bar(asked.label, figures[name][asked.figure], asked.bound, asked.unit, asked.at_least)
         for name in names
-        for asked in ASKED[f"{name}-{options.client}" if name == KAFKA else name]
+        for asked in ASKED[_held_against(name, options)]
     ]
     if options.plot is not None and names == [RIVALS]:
         options.plot.write_text(_compared(figures[RIVALS], options))
@@ -110,9 +117,18 @@ def main(options: Options) -> int:
     return 0 if all(row.good for row in rows) else 1
 
 
+def _held_against(name: str, options: Options) -> str:
+    """The bounds of a scenario, where its engine or its client has bounds of its own."""
+    if name == KAFKA:
+        return f"{name}-{options.client}"
+    return f"{name}-{options.engine}" if f"{name}-{options.engine}" in ASKED else name
+
+
 def _on_engine(name: str, engine: str, client: str) -> Scenario:
+    if name == "queue":
+        return lambda folder, size, progress: _queue(folder, int(size), progress, engine)
     if name != "delay":
-        raise InvalidRequest(f"--engine is for the scenario delay, not for {name}")
+        raise InvalidRequest(f"--engine is for the scenarios delay and queue, not for {name}")
     return lambda folder, size, progress: _delay(folder, int(size), progress, engine, client)
 
 

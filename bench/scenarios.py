@@ -14,7 +14,9 @@ import tailrace
 
 from ..assembly.embedded import EmbeddedStores
 from ..assembly.platform import Platform
+from ..assembly.settings import ConfigDirectory
 from ..sdk.wire.gateway import GatewayClient
+from ..stores.config import StoresConfig
 from ..stores.log.log import Record
 from ..stores.remote import RemoteLog
 from .functions import starts
@@ -42,13 +44,13 @@ async def stream(folder: Path, count: int, progress: Progress) -> Figures:
     return await throughput(platform, settled, count, progress)
 
 
-async def queue(folder: Path, count: int, progress: Progress) -> Figures:
+async def queue(folder: Path, count: int, progress: Progress, config: Path | None = None) -> Figures:
     """Items in the durable queue, enqueued before, 20 functions × 50 tenants → no-op functions, acknowledged."""
-    async with EmbeddedStores(folder / "data") as stores:
+    async with EmbeddedStores(folder / "data", ConfigDirectory(config).read("stores.yaml", StoresConfig)) as stores:
         for number, batch in enumerate(items(count, functions=20)):
             await stores.queue.submit(batch)
             progress("filling the queue", number * 256 / count)
-    platform = Platform(folder / "data", [FUNCTIONS])
+    platform = Platform(folder / "data", [FUNCTIONS], config)
 
     async def settled(gateway: GatewayClient) -> int:
         return (await gateway.overview()).queue.get("success", 0)

@@ -7,7 +7,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..sdk.config import Bytes, Seconds
-from .log.engines import EMBEDDED, mistakes_in
+from .engines import EMBEDDED
+from .log.engines import mistakes_in
+from .queue.engines import ENGINES as QUEUES
 
 
 class StoresConfig(BaseModel):
@@ -26,6 +28,10 @@ class StoresConfig(BaseModel):
     result_retention: Seconds = Field(3600.0, description="how long results are kept")
     result_bytes: Bytes = Field(256 << 20, ge=0, description="most bytes of results that are kept")
     log_retention: Seconds = Field(7 * 86_400.0, description="how long records of a log are kept")
+    queue: dict[str, Any] = Field(
+        {"engine": EMBEDDED},
+        description="where queued workloads rest: `engine` (sqlite, postgres) and its own options",
+    )
     delay_log: dict[str, Any] = Field(
         {"engine": EMBEDDED},
         description="where the delay service's items rest: `engine` (sqlite, redis, kafka) and its own options",
@@ -41,6 +47,13 @@ class StoresConfig(BaseModel):
     @classmethod
     def _is_an_engine(cls, choice: dict[str, Any]) -> dict[str, Any]:
         if mistakes := mistakes_in(choice):
+            raise ValueError("; ".join(mistakes))
+        return choice
+
+    @field_validator("queue")
+    @classmethod
+    def _is_an_engine_of_queues(cls, choice: dict[str, Any]) -> dict[str, Any]:
+        if mistakes := QUEUES.mistakes_in(choice):
             raise ValueError("; ".join(mistakes))
         return choice
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import NamedTuple
 
+import psycopg
 from psycopg import AsyncConnection
 
 from ...sdk.model.errors import ConfigError
+from ..postgres import PostgresOptions, explained
 
 
 class Step(NamedTuple):
@@ -82,6 +84,19 @@ async def migrate(connection: AsyncConnection[tuple[object, ...]], schema: str) 
             await connection.execute(step.text.encode())
             await connection.execute("INSERT INTO migrations (number, name) VALUES (%s, %s)", (step.number, step.name))
             done.append(step)
+
+
+async def bring_up(options: PostgresOptions, *, plan: bool) -> list[Step]:
+    """The steps that the schema of a server lacks, taken unless it is only a `plan`."""
+    connection = await options.connect()
+    try:
+        if plan:
+            return await pending(connection, options.db_schema)
+        return await migrate(connection, options.db_schema)
+    except psycopg.Error as error:
+        raise explained(error, options.server, "a migration") from None
+    finally:
+        await connection.close()
 
 
 async def require(connection: AsyncConnection[tuple[object, ...]], schema: str) -> None:

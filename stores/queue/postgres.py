@@ -26,6 +26,7 @@ from ..migrations.postgres import require
 from ..postgres import PostgresOptions, PostgresServer, explained, refuse_unsafe
 from . import postgres_statements as call
 from .admission import check
+from .engines import QueueEngine
 from .gates import Gates
 from .ids import Ids, id_number, id_text
 from .lifecycle import LEASED, WAITING
@@ -394,3 +395,6 @@ class PostgresQueue:
             _LOG.warning("%s; sweeping again later", error)
             return 0
         return int(gone)
+
+
+ENGINE = QueueEngine("postgres", PostgresOptions, PostgresQueue)

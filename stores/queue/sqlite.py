@@ -64,6 +64,9 @@ class SqliteQueue:
 
         await self._file.write(read)
 
+    async def close(self) -> None:
+        """Nothing is open but the file, which is its owner's."""
+
     def _ahead(self) -> int:
         return int((self._clock.wall() - self._clock.monotonic()) * 1e6)
 

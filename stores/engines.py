@@ -1,0 +1,88 @@
+"""What a configuration's `{engine: …}` may say, for any kind of store: a name, and that engine's own options."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from ..sdk.model.errors import ConfigError
+
+S = TypeVar("S")
+
+#: The engine that needs no server: a file of the node.
+EMBEDDED = "sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Engine(Generic[S]):
+    """`options` is a pydantic model of the keys beside `engine`; `build` makes a store of them and of what its kind
+    gives besides."""
+
+    name: str
+    options: type[Any]
+    build: Callable[..., S]
+
+
+class Engines(Generic[S]):
+    """The engines of one kind of store besides the embedded one, and where each is; the name is also that of the extra
+    that brings its client library."""
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = places
+
+    def named(self, name: str) -> Engine[S]:
+        """The engine of a name. Raises ConfigError for an unknown one and for one whose extra is not installed."""
+        if name not in self._places:
+            known = [EMBEDDED, *self._places]
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f'; did you mean "{near[0]}"?' if near else ""
+            raise ConfigError(f'unknown engine "{name}": expected one of {", ".join(known)}{hint}')
+        module, _, attribute = self._places[name].partition(":")
+        try:
+            engine: Engine[S] = getattr(import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f'engine "{name}" needs the Python package "{error.name}", which is not installed: '
+                f"pip install 'tailrace[{name}]'"
+            ) from error
+        return engine
+
+    def mistakes_in(self, choice: Mapping[str, Any]) -> list[str]:
+        """What is wrong with an engine's name and its options; values are not repeated, they may be secrets."""
+        name = choice.get("engine")
+        if not isinstance(name, str):
+            return [f"expected an engine, such as {{engine: {EMBEDDED}}}"]
+        if name == EMBEDDED:
+            return [f'the engine "{EMBEDDED}" has no option {key!r}' for key in choice if key != "engine"]
+        try:
+            engine = self.named(name)
+            engine.options.model_validate(_options(choice))
+        except ConfigError as error:
+            return [str(error)]
+        except ValidationError as error:
+            return [_told(each, engine) for each in error.errors(include_input=False, include_url=False)]
+        return []
+
+    def chosen(self, choice: Mapping[str, Any], *given: Any, **named: Any) -> S | None:
+        """The store of a choice that has no mistakes; None: the embedded one."""
+        if choice["engine"] == EMBEDDED:
+            return None
+        engine = self.named(choice["engine"])
+        return engine.build(engine.options.model_validate(_options(choice)), *given, **named)
+
+
+def _told(each: Any, engine: Engine[Any]) -> str:
+    key = ".".join(map(str, each["loc"]))
+    if each["type"] == "extra_forbidden":
+        names = sorted(field.alias or name for name, field in engine.options.model_fields.items())
+        return f'the engine "{engine.name}" has no option {key!r}: it has {", ".join(names)}'
+    return f"{key}: {each['msg'].removeprefix('Value error, ')}" if key else each["msg"].removeprefix("Value error, ")
+
+
+def _options(choice: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in choice.items() if key != "engine"}
