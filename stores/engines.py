@@ -18,7 +18,7 @@ S = TypeVar("S")
 EMBEDDED = "sqlite"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Engine(Generic[S]):
     """`options` is a pydantic model of the keys beside `engine`; `build` makes a store of them and of what its kind
     gives besides."""
