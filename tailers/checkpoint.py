@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 from ..sdk.clock import Clock
@@ -51,6 +51,7 @@ class Checkpoint:
         self._moved = moved
         self._trimmed_at = 0.0
         self._told: dict[str, int] = {}  # what the source has heard of each partition
+        self._opened = False  # again, so that it may have forgotten all that
 
     async def run(self) -> None:
         """Commits and trims whenever there is something new, at most each `every` seconds."""
@@ -66,7 +67,7 @@ class Checkpoint:
 
     def _quiet_for(self) -> float | None:
         """Seconds after which the source is told what it has not heard, also when nothing moves any more."""
-        if not isinstance(self._source, Trimmed) or not self._untold():
+        if not isinstance(self._source, Trimmed) or not (self._opened or self._untold()):
             return None
         return max(0.0, self._trimmed_at + TRIM_EVERY - self._clock.monotonic())
 
@@ -91,6 +92,13 @@ class Checkpoint:
             self._trimmed_at = now
             await self.tell()
 
+    async def opening(self, opened: Awaitable[None]) -> None:
+        """The source is opened, perhaps again: then it hears the checkpoint anew, of an owner that is one still."""
+        self._opened = bool(self._told)
+        await opened
+        self._opened = bool(self._told)  # also what it was told meanwhile
+        self._wake.set()
+
     async def finish(self) -> None:
         """The last commit, of which the source hears too."""
         await self.commit()
@@ -99,6 +107,10 @@ class Checkpoint:
     async def tell(self) -> None:
         """Tells the source what its checkpoint has passed, if it wants to know."""
         if isinstance(self._source, Trimmed):
+            if self._opened:
+                await self._epoch.renew()  # raises when somebody else took the source meanwhile, who knows more
+                self._opened = False
+                self._told.clear()
             untold = self._untold().items()
             await asyncio.gather(*(self._tell(self._source, name, position) for name, position in untold))
 

@@ -98,7 +98,8 @@ class StreamPump(Pump):
         return part
 
     async def _open_source(self) -> None:
-        await self.source.open({name: part.frontier.end for name, part in self._partitions.items()})
+        ends = {name: part.frontier.end for name, part in self._partitions.items()}
+        await self._checkpoint.opening(self.source.open(ends))
 
     async def _reopen(self) -> None:
         await self.source.close()
@@ -253,8 +254,7 @@ class StreamPump(Pump):
         former = mapped.parked.get(index)
         history = item.history(self.clock.wall())
         family = self._ordering.family(part, position)
-        origin = former.tailer if former is not None else ""
-        settlement = self.settlement(kind.function, ended, family, history, origin)
+        settlement = self.settlement(kind.function, ended, family, history, former.tailer if former else "")
         match settlement.action:
             case Action.PARK:
                 self._departures.park(item, settlement)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -35,12 +35,14 @@ class ConfluentMember:
             "fetch.message.max.bytes": POLL_BYTES,
             "enable.partition.eof": True,
             "error_cb": self._failed,
+            "on_commit": self._on_commit,
         }
         if options.group_instance_id:
             settings["group.instance.id"] = options.group_instance_id
         self._fresh: set[Place] = set()
         self._places: set[Place] = set()
         self._failure: Any = None
+        self._heard: Callable[[BaseException | None], None] | None = None  # of the commit that is under way
         self._down_since = 0.0
         self._consumer: Any = Consumer(settings)
         self._consumer.subscribe(
@@ -120,9 +122,16 @@ class ConfluentMember:
     def _held(self, places: Collection[Place]) -> list[Any]:
         return [TopicPartition(*place) for place in places if place in self._places]
 
-    def commit(self, positions: Mapping[Place, int]) -> None:
+    def commit(self, positions: Mapping[Place, int], heard: Callable[[BaseException | None], None]) -> None:
         offsets = [TopicPartition(*place, at) for place, at in positions.items()]
         self._consumer.commit(offsets=offsets, asynchronous=True)
+        self._heard = heard
+
+    def _on_commit(self, error: Any, offsets: Any) -> None:
+        heard, self._heard = self._heard, None
+        wrong = error or next((each.error for each in offsets if each.error is not None), None)
+        if heard is not None:
+            heard(None if wrong is None else KafkaException(wrong))
 
     def committed(self, place: Place) -> int | None:
         (found,) = self._consumer.committed([TopicPartition(*place)], timeout=self._timeout)

@@ -25,6 +25,7 @@ from ...stores.log.kafka_clients import client_of
 from ...stores.log.kafka_errors import unavailable
 from ...stores.log.kafka_gather import Gather, KafkaThread
 from ...stores.log.log import Bounds, Records
+from ..rules.group_offsets import Settled
 from .kafka_again import AGAIN_BYTES, name_of, place_of
 from .kafka_member import Member, Polled
 from .kafka_partition import BUFFER_ITEMS, CAPABILITIES, KafkaPartition
@@ -162,9 +163,9 @@ class KafkaGroup:
             if part.full or not part.is_open or (place in before and part.items > SLACK)
         )
 
-    def settled(self, place: Place, position: int) -> None:
+    def settled(self, place: Place, position: int, generation: int) -> None:
         if self._session is not None:
-            self._session.settled[place] = position
+            self._session.settled[place] = Settled(position, generation)
 
     async def again(self, place: Place, position: int, limit: int) -> Records:
         return await self._again.ask(Fetch(place, position, limit, AGAIN_BYTES))

@@ -6,7 +6,7 @@ the group assigns is paused from the start, at no position: nothing is fetched b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, Protocol, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -98,8 +98,9 @@ class Member(Protocol):
 
     def resume(self, places: Collection[Place]) -> None: ...
 
-    def commit(self, positions: Mapping[Place, int]) -> None:
-        """Tells the group how far this application is. Bounded by two seconds or so."""
+    def commit(self, positions: Mapping[Place, int], heard: Callable[[BaseException | None], None]) -> None:
+        """Begins to tell the group how far this application is, without waiting: records are not to wait for it. One at
+        a time. A later poll calls `heard` with why the group did not take it, None when it did; unless this raises."""
 
     def committed(self, place: Place) -> int | None:
         """What the group knows, from whoever said it."""

@@ -33,7 +33,7 @@ class Feed(Rereads, Protocol):
     seek      has the member fetch from a position, or from the start where that is gone; returns from where. What is
               fetched from then on bears this generation
     flow      a partition has room again, or none
-    settled   the group is to know that everything below is done
+    settled   the group is to know that everything below is done, while what was sought with this generation is read
     """
 
     async def begin(self, place: Place) -> int: ...
@@ -42,14 +42,15 @@ class Feed(Rereads, Protocol):
 
     def flow(self) -> None: ...
 
-    def settled(self, place: Place, position: int) -> None: ...
+    def settled(self, place: Place, position: int, generation: int) -> None: ...
 
 
 class KafkaPartition:
     """Implements `sdk.source.PartitionSource`.
 
     Invariant: `items` and `size` are those of `_chunks`, which rise by position and are of this generation.
-    `fetched`: everything below it was fetched, or holds nothing.
+    `fetched`: everything below it was fetched, or holds nothing. `_sought` is the generation of the last opening: what
+    settles while this closes is still of that one.
     """
 
     capabilities = CAPABILITIES
@@ -64,7 +65,7 @@ class KafkaPartition:
         self._feed = feed
         self._skip = tombstones == "skip"
         self._chunks: deque[StreamBatch] = deque()
-        self._generation = 0
+        self._generation = self._sought = 0
         self._failure = ""
         self._lost: list[tuple[int, int]] = []
         self._arrived = asyncio.Event()
@@ -88,6 +89,7 @@ class KafkaPartition:
         self.items = self.size = 0
         self._failure = ""
         self._generation += 1
+        self._sought = self._generation
         self.fetched = await self._feed.seek(self.place, position, self._generation)
         if self.fetched > position:
             self._lost.append((position, self.fetched - 1))
@@ -182,7 +184,7 @@ class KafkaPartition:
         return {self._name: (await self._feed.bounds(self.place)).end}
 
     async def settled_below(self, partition: str, position: int) -> None:
-        self._feed.settled(self.place, position)
+        self._feed.settled(self.place, position, self._sought)
 
     async def close(self) -> None:
         self.is_open = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
@@ -19,8 +19,8 @@ from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOption
 
 #: Milliseconds that one poll waits for a rebalance to end; nothing is fetched meanwhile.
 JOIN_WITHIN = 1000
-#: Milliseconds for a commit, and for leaving the group.
-COMMIT_WITHIN = 2000
+#: Milliseconds for leaving the group.
+LEAVE_WITHIN = 2000
 
 
 class _Rebalanced(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -128,9 +128,11 @@ class PythonMember:
         assignment = self._consumer.assignment()
         return [each for place in places if (each := TopicPartition(*place)) in assignment]
 
-    def commit(self, positions: Mapping[Place, int]) -> None:
+    def commit(self, positions: Mapping[Place, int], heard: Callable[[BaseException | None], None]) -> None:
         offsets = {TopicPartition(*place): OffsetAndMetadata(at, "", -1) for place, at in positions.items()}
-        self._consumer.commit(offsets, timeout_ms=COMMIT_WITHIN)
+        self._consumer.commit_async(
+            offsets, lambda _, answer: heard(answer if isinstance(answer, BaseException) else None)
+        )
 
     def committed(self, place: Place) -> int | None:
         found: int | None = self._consumer.committed(TopicPartition(*place))
@@ -138,4 +140,4 @@ class PythonMember:
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
-            self._consumer.close(autocommit=False, timeout_ms=COMMIT_WITHIN)
+            self._consumer.close(autocommit=False, timeout_ms=LEAVE_WITHIN)

@@ -9,7 +9,8 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import structlog
@@ -17,6 +18,7 @@ import structlog
 from ...sdk.model.errors import NotConnected
 from ...stores.log.kafka_client import Place
 from ...stores.log.kafka_errors import explained
+from ..rules.group_offsets import Settled, to_tell
 from .kafka_member import Member, MemberOptions, OutOfRange, Polled
 from .kafka_members import member_of
 
@@ -27,6 +29,8 @@ PAUSED_WAIT = 0.01
 COMMIT_EVERY = 1.0
 #: Polls that may be under way to the event loop.
 AHEAD = 2
+#: Seconds after which the answer to a commit is not waited for any more.
+HEARD_WITHIN = 30.0
 #: Seconds that the last commit may take before the group is left.
 LAST_COMMIT = 3.0
 #: Seconds that leaving the group may take.
@@ -53,11 +57,12 @@ class Listener(Protocol):
 
 class KafkaSession:
     """Invariants: `_at` has the partitions that are fetched, each with the position that comes next, `_generations` the
-    same ones; `full` is replaced by the event loop and read by the thread, which pauses what is in it."""
+    same ones; `_told` is what the group took of some of them, since each was opened; `full` is replaced by the event
+    loop and read by the thread, which pauses what is in it."""
 
     def __init__(self, options: MemberOptions, listener: Listener) -> None:
         self.full: frozenset[Place] = frozenset()
-        self.settled: dict[Place, int] = {}  # what the group is to know; written by the event loop
+        self.settled: dict[Place, Settled] = {}  # what the group may be told, by `seek`'s generation; the event loop's
         self._options = options
         self._listener = listener
         self._loop = asyncio.get_running_loop()
@@ -70,7 +75,8 @@ class KafkaSession:
         self._paused: set[Place] = set()
         self._share: frozenset[Place] | None = None
         self._told: dict[Place, int] = {}
-        self._commit_at = 0.0
+        self._commit_at = self._heard_by = 0.0
+        self._telling: Mapping[Place, int] | None = None  # the commit that is under way
         self._thread = threading.Thread(target=self._run, name=f"kafka-{options.group}", daemon=True)
 
     def start(self) -> None:
@@ -166,15 +172,14 @@ class KafkaSession:
             self._paused.difference_update(go)
 
     def _look_at_share(self, member: Member) -> None:
-        """What was taken away is read no further; what was taken and given back goes on from where it was."""
+        """What was taken away is read no further. What was taken and given back is opened again: another member may
+        have had it meanwhile."""
         places, fresh = member.assigned()
-        for place in [place for place in self._at if place not in places]:
+        back = [place for place in self._at if place in fresh]
+        for place in [place for place in self._at if place not in places or place in fresh]:
             self._forget(place)
-        for place in fresh:
-            if place in self._at:
-                member.seek(place, self._at[place])
-                member.pause([place])
-                self._paused.add(place)
+        if back:
+            self._tell(self._listener.failed, f"{self._options.where}: the group gave it to others and back", back)
         share = frozenset(places)
         if share != self._share:
             self._share = share
@@ -183,29 +188,39 @@ class KafkaSession:
     def _forget(self, place: Place) -> None:
         self._at.pop(place, None)
         self._generations.pop(place, None)
+        self._told.pop(place, None)
         self._paused.discard(place)
 
     def _commit(self, member: Member, *, now: bool = False) -> bool:
         """Whether the group knows all that is to be known, or soon enough will."""
-        if not now and time.monotonic() < self._commit_at:
+        clock = time.monotonic()
+        if self._telling is not None and clock < self._heard_by:
+            return False
+        if not now and clock < self._commit_at:
             return True
-        news = {place: at for place, at in dict(self.settled).items() if self._told.get(place) != at}
+        news = to_tell(dict(self.settled), self._generations, self._told)
         if news:
-            self._commit_at = time.monotonic() + COMMIT_EVERY
+            self._telling, self._commit_at, self._heard_by = news, clock + COMMIT_EVERY, clock + HEARD_WITHIN
             try:
-                member.commit(news)
+                member.commit(news, partial(self._heard, news))
             except Exception as error:
-                # A rebalance, or the coordinator moves: it is said again. Our own checkpoint is what counts.
-                log.debug("the group did not take a commit", group=self._options.group, reason=str(error))
-                return False
-            self._told.update(news)
-        return True
+                self._heard(news, error)
+        return not news
+
+    def _heard(self, news: Mapping[Place, int], error: BaseException | None) -> None:
+        if self._telling is news:
+            self._telling = None
+        if error is None:
+            self._told.update((place, at) for place, at in news.items() if place in self._at)
+        else:
+            # A rebalance, or the coordinator moves: it is said again. Our own checkpoint is what counts.
+            log.debug("the group did not take a commit", group=self._options.group, reason=str(error))
 
     def _leave(self, member: Member) -> None:
         limit = time.monotonic() + LAST_COMMIT
         try:
             while not self._commit(member, now=True) and time.monotonic() < limit:
-                member.poll(POLL_WAIT)  # so that a rebalance under way comes to its end
+                member.poll(PAUSED_WAIT)  # so that a rebalance under way comes to its end
             member.close()
         except Exception as error:
             self._over = explained(self._options.where, error)

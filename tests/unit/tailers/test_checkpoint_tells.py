@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.errors import Unavailable
+from tailrace.sdk.model.errors import StaleFence, Unavailable
 from tailrace.tailers import checkpoint
 from tailrace.tailers.checkpoint import Checkpoint
 
@@ -38,8 +40,18 @@ class Source:
 
 
 class Epoch:
+    """`taken`: by somebody else."""
+
+    def __init__(self, taken: bool = False) -> None:
+        self.renewals, self._taken = 0, taken
+
     async def commit(self, marks: object) -> None:
         """Durable at once."""
+
+    async def renew(self) -> None:
+        self.renewals += 1
+        if self._taken:
+            raise StaleFence("somebody else has it")
 
 
 async def run_until_heard(monkeypatch, source, frontiers):
@@ -68,4 +80,31 @@ async def test_the_last_of_several_is_heard_though_nothing_moves_after_it(monkey
 async def test_what_the_source_could_not_hear_is_told_again(monkeypatch):
     source = Source(refuses=2)
     await run_until_heard(monkeypatch, source, [5])
+    assert source.heard == [5]
+
+
+async def opened_twice(epoch: Epoch) -> tuple[Checkpoint, Source]:
+    """A checkpoint of which the source has heard, and that was opened again since."""
+    source, part = Source(), Part()
+    behind = Checkpoint(source, epoch, {"p": part}, SYSTEM_CLOCK, asyncio.Event(), lambda: None)
+    await behind.opening(asyncio.sleep(0))
+    part.frontier = 5
+    await behind.finish()
+    await behind.tell()
+    assert (source.heard, epoch.renewals) == ([5], 0)
+    await behind.opening(asyncio.sleep(0))
+    return behind, source
+
+
+async def test_a_source_that_was_opened_again_hears_the_checkpoint_again_from_an_owner_that_is_one_still():
+    behind, source = await opened_twice(epoch := Epoch())
+    await behind.tell()
+    await behind.tell()
+    assert (source.heard, epoch.renewals) == ([5, 5], 1)
+
+
+async def test_one_whose_owner_is_another_by_now_hears_nothing_old():
+    behind, source = await opened_twice(Epoch(taken=True))
+    with pytest.raises(StaleFence):
+        await behind.tell()
     assert source.heard == [5]

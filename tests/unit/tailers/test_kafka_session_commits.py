@@ -1,0 +1,155 @@
+"""How a member tells its group: without waiting, one commit at a time, and of its own tenure only."""
+
+import asyncio
+
+import pytest
+
+from tailrace.tailers.rules.group_offsets import Settled
+from tailrace.tailers.sources import kafka_session
+from tailrace.tailers.sources.kafka import KafkaSourceOptions
+from tailrace.tailers.sources.kafka_session import KafkaSession
+
+PLACE = ("orders", 0)
+
+
+class Group:
+    """A member, and the group's memory. A commit is answered by the next poll, unless `silent`; `refuses` says why the
+    group does not take it."""
+
+    def __init__(self):
+        self.known, self.commits, self.refuses, self.silent = {}, 0, "", False
+        self.places, self.fresh, self._under_way = {PLACE}, {PLACE}, None
+
+    def poll(self, seconds):
+        if self._under_way is not None and not self.silent:
+            (positions, heard), self._under_way = self._under_way, None
+            if not self.refuses:
+                self.known.update(positions)
+            heard(RuntimeError(self.refuses) if self.refuses else None)
+        return []
+
+    def assigned(self):
+        fresh, self.fresh = self.fresh, set()
+        return set(self.places), fresh
+
+    def commit(self, positions, heard):
+        assert self._under_way is None, "one at a time"
+        self.commits += 1
+        self._under_way = (positions, heard)
+
+    def seek(self, place, position):
+        pass
+
+    def pause(self, places):
+        pass
+
+    def close(self):
+        pass
+
+    resume = pause
+
+
+class Tailer:
+    def __init__(self):
+        self.again = []
+
+    def assigned(self, session, share):
+        pass
+
+    def failed(self, session, why, places):
+        self.again += places
+
+
+@pytest.fixture
+async def session(monkeypatch):
+    monkeypatch.setattr(kafka_session, "COMMIT_EVERY", 0.0)
+    return KafkaSession(KafkaSourceOptions(topic="orders", group="g"), Tailer())
+
+
+def turn(session, group, settled=None, generation=1):
+    if settled is not None:
+        session.settled[PLACE] = Settled(settled, generation)
+    session._turn(group)
+
+
+def opened(session, group, generation=1):
+    turn(session, group)
+    session.seek(group, PLACE, 0, generation)
+
+
+async def test_each_step_is_told_once(session):
+    group = Group()
+    opened(session, group)
+    for settled in (5, 7, 7):
+        turn(session, group, settled)
+        assert group.known[PLACE] == settled
+    assert group.commits == 2
+
+
+async def test_nobody_waits_for_an_answer_and_nothing_is_told_meanwhile(session):
+    group = Group()
+    opened(session, group)
+    group.silent = True
+    for settled in (5, 7, 9):
+        turn(session, group, settled)
+    assert group.commits == 1 and group.known == {}
+    group.silent = False
+    turn(session, group)
+    turn(session, group)
+    assert group.known[PLACE] == 9
+
+
+async def test_an_answer_that_never_comes_is_not_waited_for_for_ever(session, monkeypatch):
+    monkeypatch.setattr(kafka_session, "HEARD_WITHIN", 0.0)
+    group = Group()
+    opened(session, group)
+    group.silent = True
+    turn(session, group, 5)
+    group.silent, group._under_way = False, None
+    turn(session, group, 7)
+    assert group.known[PLACE] == 7
+
+
+async def test_what_the_group_did_not_take_is_told_again(session):
+    group = Group()
+    opened(session, group)
+    group.refuses = "a rebalance"
+    turn(session, group, 5)
+    assert group.known == {}
+    group.refuses = ""
+    turn(session, group)
+    assert group.known[PLACE] == 5
+
+
+async def test_a_member_that_lost_a_partition_for_a_while_tells_nothing_old_of_it(session):
+    # Given a member with something to tell that was frozen, while another one had its partition and told more
+    group = Group()
+    opened(session, group)
+    turn(session, group, 5)
+    group.refuses = "unknown member"
+    turn(session, group, 8)
+    group.known[PLACE] = 20
+    # When it joins again, is given the partition, and hears late of what it settled before
+    group.fresh = {PLACE}
+    turn(session, group)
+    group.refuses = ""
+    turn(session, group, 9)
+    turn(session, group)
+    # Then it tells nothing before it opened the partition again, and then what is new
+    await asyncio.sleep(0)
+    assert session._listener.again == [PLACE]
+    assert group.known[PLACE] == 20
+    session.seek(group, PLACE, 20, 2)
+    turn(session, group)
+    assert group.known[PLACE] == 20
+    turn(session, group, 21, generation=2)
+    assert group.known[PLACE] == 21
+
+
+async def test_the_last_of_it_is_told_before_the_group_is_left(session):
+    group = Group()
+    opened(session, group)
+    turn(session, group)
+    session.settled[PLACE] = Settled(9, 1)
+    session._leave(group)
+    assert group.known[PLACE] == 9
