@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -24,6 +25,18 @@ def cpu_seconds(pid: int) -> float:
     except (FileNotFoundError, ProcessLookupError):
         return 0.0
     return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def context_switches(pid: int) -> int:
+    """How often threads of one process went to sleep or were put to it, of those that live."""
+    switches = 0
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                for line in (thread / "status").read_text().splitlines():
+                    if "ctxt_switches" in line:
+                        switches += int(line.split()[1])
+    return switches
 
 
 def descendants(pid: int) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import statistics
 import subprocess
 import sys
@@ -21,10 +22,12 @@ from ..stores.log.log import Record
 from ..stores.remote import RemoteLog
 from .functions import starts
 from .percentiles import percentile
-from .process import cpu_of_tree, resident_bytes
+from .process import context_switches, cpu_of_tree, cpu_seconds, descendants, resident_bytes
 from .workload import START_TAILER, STREAM, items, records, write_tailer
 
 FUNCTIONS = "tailrace.bench.functions"
+#: What is sent before a measurement of latencies begins: a second's worth.
+WARM_UP = 200
 Progress = Callable[[str, float], None]  # what is going on, and the share of it that is done
 Figures = dict[str, float]
 
@@ -109,13 +112,17 @@ async def latency(folder: Path, seconds: float, progress: Progress) -> Figures:
             async def submit() -> None:
                 await client.submit("bench_start", sent=time.monotonic())
 
+            before = _work(platform)
             queued = await paced(submit, seconds, starts_file, progress, "queue")
+            work = _each("", before, _work(platform), WARM_UP + len(queued))
         async with RemoteLog(platform.store_address) as log:
 
             async def append() -> None:
                 await log.append("starts", 0, [Record(f'{{"sent": {time.monotonic()!r}}}'.encode())])
 
+            before = _work(platform)
             logged = await paced(append, seconds, starts_file, progress, "log")
+            work |= _each("log_", before, _work(platform), WARM_UP + len(logged))
     finally:
         await platform.stop()
     return {
@@ -124,7 +131,30 @@ async def latency(folder: Path, seconds: float, progress: Progress) -> Figures:
         "p99_ms": 1e3 * percentile(queued, 0.99),
         "log_p50_ms": 1e3 * percentile(logged, 0.5),
         "log_p99_ms": 1e3 * percentile(logged, 0.99),
+        **work,
     }
+
+
+def _work(platform: Platform) -> dict[str, tuple[float, int]]:
+    """CPU seconds and context switches of each process so far, the client's (this one) among them."""
+    pids = {"client": [os.getpid()]}
+    for name, pid in platform.pids().items():
+        own, *executors = descendants(pid)
+        pids[name] = [own]
+        if name == "worker":
+            pids["executors"] = executors
+    return {name: (sum(map(cpu_seconds, each)), sum(map(context_switches, each))) for name, each in pids.items()}
+
+
+def _each(
+    prefix: str, before: dict[str, tuple[float, int]], after: dict[str, tuple[float, int]], items: int
+) -> Figures:
+    """What an item took of each process."""
+    figures: Figures = {}
+    for name, (cpu, switches) in after.items():
+        figures[f"{prefix}{name}_cpu_us_per_item"] = 1e6 * (cpu - before[name][0]) / items
+        figures[f"{prefix}{name}_switches_per_item"] = (switches - before[name][1]) / items
+    return figures
 
 
 async def paced(
@@ -136,7 +166,7 @@ async def paced(
 ) -> list[float]:
     """Sends 200 a second for so long, after a warm-up of one second; returns the latencies of what was measured."""
     running: set[asyncio.Task[None]] = set()
-    warm, count = 200, 200 + int(200 * seconds)
+    count = WARM_UP + int(200 * seconds)
     starts_file.unlink(missing_ok=True)
     began = time.perf_counter() + 0.05
     for number in range(count):
@@ -144,7 +174,8 @@ async def paced(
         task = asyncio.create_task(send())
         running.add(task)
         task.add_done_callback(running.discard)
-        progress(f"measuring the {what}", number / count)
+        if number % 20 == 0:  # a drawn line takes as long as a submission
+            progress(f"measuring the {what}", number / count)
     await asyncio.gather(*running)
     deadline = time.perf_counter() + 30
     while len(starts(starts_file)) < count and time.perf_counter() < deadline:
@@ -152,7 +183,7 @@ async def paced(
     found = starts(starts_file)
     if len(found) < count:
         raise tailrace.TailraceError(f"only {len(found)} of {count} workloads started within 30 s")
-    return found[warm:]
+    return found[WARM_UP:]
 
 
 async def memory(folder: Path, count: int, progress: Progress) -> Figures:

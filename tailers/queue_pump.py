@@ -50,7 +50,7 @@ class QueuePump(Pump):
     def __init__(self, setup: Setup, counts: Counts, source: QueueSource) -> None:
         super().__init__(setup, counts)
         self.source = source
-        self._claims: dict[asyncio.Task[Leased | None], tuple[dict[Cell, int], float]] = {}
+        self._claims: dict[asyncio.Task[None], dict[Cell, int]] = {}
         self._all_asked: tuple[Credit, int] | None = None  # the credit, and how much of it, that claims now ask for
         self._claim_failed: BaseException | None = None
         self._stranded: list[tuple[float, Out]] = []  # of lost sessions: returned at that time
@@ -102,29 +102,31 @@ class QueuePump(Pump):
         if total <= 0:
             return False
         cells = dict(rooms)
-        for asked, _ in self._claims.values():
+        for asked in self._claims.values():
             cells = {cell: left for cell, left in cells.items() if cell not in asked}
         if not cells:
             return False
         demand = Demand(cells, credit.closed, total, room.bytes)
         sent = self.clock.monotonic()
-        ask = partial(self.source.lease, demand, self.sizes.source, LEASE_WAIT)
-        task = asyncio.create_task(unless_refused(partial(self.connecting, ask, self._reopen), self._fails, LEASE_WAIT))
-        self._claims[task] = (cells, sent)
+        task = asyncio.create_task(self._push_claimed(demand, sent))
+        self._claims[task] = cells
         self._all_asked = None if credit.clogs else (credit, credit.opened)
         task.add_done_callback(self._claimed)
         return True
 
-    def _claimed(self, task: asyncio.Task[Leased | None]) -> None:
-        """A claim is over: what it found is pushed at once, without another turn of the event loop, and before anything
-        else is woken."""
-        _, sent = self._claims.pop(task)
+    async def _push_claimed(self, demand: Demand, sent: float) -> None:
+        """One claim; what it found is pushed at once, before anything else is woken."""
+        ask = partial(self.source.lease, demand, self.sizes.source, LEASE_WAIT)
+        leased = await unless_refused(partial(self.connecting, ask, self._reopen), self._fails, LEASE_WAIT)
+        if leased is not None and leased.ids:
+            self._push_claim(leased, sent)
+
+    def _claimed(self, task: asyncio.Task[None]) -> None:
+        """A claim is over."""
+        del self._claims[task]
         self._all_asked = None
-        if not task.cancelled():
-            if (failed := task.exception()) is not None:
-                self._claim_failed = failed
-            elif (leased := task.result()) is not None and leased.ids:
-                self._push_claim(leased, sent)
+        if not task.cancelled() and (failed := task.exception()) is not None:
+            self._claim_failed = failed
         if self.draining:
             self.wake()  # whoever drains waits for it
         self._read_wake.set()
