@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
@@ -22,6 +23,10 @@ CAPABILITIES = Capabilities(delays=False, holes=True, timed=True, replays=True)
 #: What is fetched ahead of a partition's reader, before it is paused: a few reads of a busy tailer.
 BUFFER_ITEMS = 8192
 BUFFER_BYTES = 4 << 20
+
+#: Each opening has a number of its own, also among objects that follow each other over one partition: what was fetched
+#: or settled in one opening is told from that of any other.
+_GENERATIONS = itertools.count(1)
 
 Tombstones = Literal["deliver", "skip"]
 
@@ -88,8 +93,7 @@ class KafkaPartition:
         self._lost.clear()
         self.items = self.size = 0
         self._failure = ""
-        self._generation += 1
-        self._sought = self._generation
+        self._generation = self._sought = next(_GENERATIONS)
         self.fetched = await self._feed.seek(self.place, position, self._generation)
         if self.fetched > position:
             self._lost.append((position, self.fetched - 1))
@@ -122,7 +126,7 @@ class KafkaPartition:
     def failed(self, why: str) -> None:
         """Nothing more comes; a read says why, and the pump opens this again."""
         self._failure = self._failure or why
-        self._generation += 1
+        self._generation = 0
         self._arrived.set()
 
     async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
@@ -188,6 +192,6 @@ class KafkaPartition:
 
     async def close(self) -> None:
         self.is_open = False
-        self._generation += 1
+        self._generation = 0
         self._feed.flow()
         self._arrived.set()

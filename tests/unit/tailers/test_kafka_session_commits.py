@@ -7,6 +7,7 @@ import pytest
 from tailrace.tailers.rules.group_offsets import Settled
 from tailrace.tailers.sources import kafka_session
 from tailrace.tailers.sources.kafka import KafkaSourceOptions
+from tailrace.tailers.sources.kafka_partition import KafkaPartition
 from tailrace.tailers.sources.kafka_session import KafkaSession
 
 PLACE = ("orders", 0)
@@ -153,3 +154,36 @@ async def test_the_last_of_it_is_told_before_the_group_is_left(session):
     session.settled[PLACE] = Settled(9, 1)
     session._leave(group)
     assert group.known[PLACE] == 9
+
+
+class Feed:
+    """Notes what is sought and settled, and in which generation."""
+
+    def __init__(self):
+        self.sought, self.told = [], []
+
+    async def seek(self, place, position, generation):
+        self.sought.append(generation)
+        return position
+
+    def flow(self):
+        pass
+
+    def settled(self, place, position, generation):
+        self.told.append(generation)
+
+
+async def test_no_two_openings_of_a_partition_have_one_number():
+    # Given a partition that is opened, taken away while it settles, and opened again by the next pump
+    feed = Feed()
+    for _ in range(2):
+        part = KafkaPartition("orders-0", PLACE, feed, "deliver")
+        await part.open({"orders-0": 5})
+        part.failed("the group gave it away")
+        await part.settled_below("orders-0", 7)
+        await part.close()
+        await part.settled_below("orders-0", 8)
+    # Then what each settled bears the number of its own opening
+    first, second = feed.sought
+    assert first != second
+    assert feed.told == [first, first, second, second]
