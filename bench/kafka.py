@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 import uuid
 from collections.abc import Callable, Coroutine
@@ -38,7 +39,7 @@ class Broker:
     async def kafka(self, folder: Path, count: int, progress: Progress) -> Figures:
         """Records of 200 bytes → a no-op, settled; then 200 appends a second, append → start."""
         topic = f"tailrace-bench-{uuid.uuid4().hex[:10]}"
-        log = KafkaLog(KafkaOptions.model_validate({"bootstrap_servers": self.bootstrap}), prefix="")
+        log = self.log()
         try:
             await log.create(topic, PARTITIONS)
             for first in range(0, count, 1024):
@@ -49,6 +50,12 @@ class Broker:
             return figures | await self._latency(folder, f"{topic}-starts", log, progress)
         finally:
             await log.close()
+
+    def log(self) -> KafkaLog:
+        """What appends the records. It is not what is measured, so it is librdkafka where that is installed."""
+        client = "confluent" if importlib.util.find_spec("confluent_kafka") is not None else "kafka-python"
+        options = KafkaOptions.model_validate({"bootstrap_servers": self.bootstrap, "client": client})
+        return KafkaLog(options, prefix="")
 
     def _tailer(self, folder: Path, topic: str, function: str) -> Path:
         text = TAILER.format(bootstrap=self.bootstrap, client=self.client, topic=topic, function=function)

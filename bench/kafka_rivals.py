@@ -15,7 +15,6 @@ from kafka.admin import KafkaAdminClient
 
 from ..sdk.model.errors import TailraceError
 from ..stores.log.kafka import KafkaLog
-from ..stores.log.kafka_options import KafkaOptions
 from ..stores.log.log import Record
 from .kafka import PARTITIONS, Broker
 from .redis_server import redis_server
@@ -34,7 +33,7 @@ async def rivals(broker: Broker, against: Sequence[Rival], folder: Path, count: 
     them, in a topic of its own. Raises TailraceError when a group was not told of what is done."""
     run = uuid.uuid4().hex[:10]
     topics: dict[int, str] = {}
-    log = KafkaLog(KafkaOptions.model_validate({"bootstrap_servers": broker.bootstrap}), prefix="")
+    log = broker.log()
     try:
         for items in sorted({count, *(_items(rival, count) for rival in against)}):
             topics[items] = f"tailrace-bench-{run}-{items}"
