@@ -35,6 +35,7 @@ from ..stores.queue.lifecycle import LEASED, WAITING
 from ..stores.replays import sqlite as replays
 from ..stores.restored import Stamp
 from ..stores.results import sqlite as results
+from ..stores.schedules import sqlite as schedules
 from ..stores.segments import sqlite as segments
 from ..stores.sqlite import SqliteFile
 
@@ -105,6 +106,7 @@ class EmbeddedStores:
             + drops.SCHEMA
             + replays.SCHEMA
             + results.SCHEMA
+            + schedules.SCHEMA
             + segments.SCHEMA,
             name="state",
             synchronous=sync,
@@ -139,6 +141,7 @@ class EmbeddedStores:
         )
         self.segments = segments.SqliteSegments(self._state_file)
         self.replays = replays.SqliteReplays(self._state_file)
+        self.schedules = schedules.SqliteSchedules(self._state_file)
         self._sweeper: asyncio.Task[None] | None = None
         self._clock, self._quiet = clock, wait_for_source(sizes)
         self._stamp = Stamp(path, STAMPED)
@@ -194,6 +197,7 @@ class EmbeddedStores:
             "ledger": self.ledger,
             "segments": self.segments,
             "replays": self.replays,
+            "schedules": self.schedules,
         }
 
     def _files(self) -> list[SqliteFile]:

@@ -70,6 +70,7 @@ class Node:
                 ledger=stores.ledger,
                 drops=stores.drops,
                 segments=stores.segments,
+                schedules=stores.schedules,
                 clock=SYSTEM_CLOCK,
                 data_dir=data,
             ),

@@ -33,6 +33,7 @@ from ..stores.remote import (
     RemoteQueue,
     RemoteReplays,
     RemoteResults,
+    RemoteSchedules,
     RemoteSegments,
 )
 from ..stores.server import StoreServer
@@ -64,6 +65,7 @@ class RemoteStores:
         self.segments = RemoteSegments(address)
         self.ownership = RemoteOwnership(address)
         self.replays = RemoteReplays(address)
+        self.schedules = RemoteSchedules(address)
         self.ledger = RemoteLedger(address)
 
     async def start(self) -> None:
@@ -176,6 +178,7 @@ class SeparateTailers:
             ledger=stores.ledger,
             drops=stores.drops,
             segments=stores.segments,
+            schedules=stores.schedules,
             delay_log=stores.delay_log,
         )
         tailers = Tailers(

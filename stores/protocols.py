@@ -15,6 +15,7 @@ from .ownership.ownership import Ownership
 from .queue.queue import Queue
 from .replays.replays import Replays
 from .results.results import Results
+from .schedules.schedules import Schedules
 from .segments.segments import Segments
 
 PROTOCOLS: dict[str, type[Any]] = {
@@ -32,4 +33,5 @@ PROTOCOLS: dict[str, type[Any]] = {
     "ledger": Ledger,
     "segments": Segments,
     "replays": Replays,
+    "schedules": Schedules,
 }

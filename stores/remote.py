@@ -19,6 +19,7 @@ from .ownership.ownership import Ownership
 from .queue.queue import Queue
 from .replays.replays import Replays
 from .results.results import Results
+from .schedules.schedules import Schedules
 from .segments.segments import Segments
 
 
@@ -159,6 +160,26 @@ class RemoteReplays(StoreClient):
     get = remote(Replays.get)
     list = remote(Replays.list)
     move = remote(Replays.move)
+
+
+class RemoteSchedules(StoreClient):
+    """Schedules likewise."""
+
+    def __init__(self, address: str, store: str = "schedules") -> None:
+        super().__init__(address, store)
+
+    put = remote(Schedules.put)
+    remove = remote(Schedules.remove)
+    get = remote(Schedules.get)
+    list = remote(Schedules.list)
+    due = remote(Schedules.due)
+    fire = remote(Schedules.fire)
+    run = remote(Schedules.run)
+    read = remote(Schedules.read)
+    last = remote(Schedules.last)
+    bounds = remote(Schedules.bounds)
+    wait = remote(Schedules.wait)
+    trim = remote(Schedules.trim)
 
 
 class RemoteOwnership(StoreClient):

@@ -100,6 +100,8 @@ class TailerConfig(BaseModel):
     order       none: failed items are parked and never wait for each other. key: items of one key run one at a time,
                 in the order of their partition; one that failed is tried again before the next. partition: the same
                 for all items of a partition
+    overlap     with an order: queue: an item waits for those of its key before it; skip: it is passed while one of them
+                is not over, and counted as filtered; or the header that says which
     stalled_after   with work and no completion for so long, the tailer is unhealthy
     on_outage   clog: when nearly all first attempts of a function fail, its items wait where they are until it works.
                 park: they run all the same, and what fails goes to the delay service
@@ -123,6 +125,7 @@ class TailerConfig(BaseModel):
     retry: RetryConfig | None = None
     window: WindowConfig = Field(default_factory=lambda: WindowConfig.model_validate({}))
     order: Literal["none", "key", "partition"] = "none"
+    overlap: Literal["queue", "skip"] | FromHeader = "queue"
     stalled_after: Seconds = Field(60.0, gt=0)
     on_outage: OnOutage = OnOutage.CLOG
     results: bool = False
@@ -146,6 +149,9 @@ class TailerConfig(BaseModel):
             )
         if why := _why_not_in_order(config, kind):
             mistakes.append(_mistake("order", why, config.order))
+        if config.overlap != "queue" and config.order == "none":
+            why = 'items of "order: none" never wait for each other: write "order: key", or leave overlap out'
+            mistakes.append(_mistake("overlap", why, None))
         if why := _why_never_lost(config, kind):
             mistakes.append(_mistake("allow_loss", why, None))
         mistakes += [_mistake(key, why, getattr(config, key)) for key, why in _why_not_urgent(config, kind)]

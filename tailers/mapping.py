@@ -116,7 +116,15 @@ class FieldMapping:
         self._in_fields = [(_path(one), reads) for one, reads in said if isinstance(one, FromField)]
         self._strange: set[Headers] = set()  # of `_entries`, those whose level or deadline cannot be read
         self._ranked: dict[tuple[Kind, int], tuple[Kind, Cell]] = {}
-        fields = (config.function, config.priority, config.collection, config.tenant, config.key, config.expires)
+        fields = (
+            config.function,
+            config.priority,
+            config.collection,
+            config.tenant,
+            config.key,
+            config.expires,
+            config.overlap,
+        )
         self._used = frozenset(one.header for one in fields if isinstance(one, FromHeader))
 
     def map(self, batch: StreamBatch) -> Mapped:

@@ -9,15 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..sdk.clock import Clock
+from ..sdk.model.audit import Fate
 from ..sdk.model.demand import Cell
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import Ended
 from ..sdk.source import StreamBatch
 from .aim import Aim
 from .config import TailerConfig
+from .departures import Departing, Departures
 from .holding import Holding
 from .mapping import Mapped
 from .partition import Partition, chosen
+from .record_values import FromHeader
 from .rules.order import PATIENCE, Order, Waiting
 from .rules.settlement import Family
+
+#: What is said of an item that found its key busy, where such are not to wait.
+BUSY = Ended(Outcome.CANCELLED, "one of its key before it is not over")
 
 
 class Ordering:
@@ -25,7 +33,13 @@ class Ordering:
     without a key is in no line: it waits for nobody, and fails like one of `order: none`."""
 
     def __init__(
-        self, config: TailerConfig, aim: Aim, partitions: Mapping[str, Partition], holding: Holding, clock: Clock
+        self,
+        config: TailerConfig,
+        aim: Aim,
+        partitions: Mapping[str, Partition],
+        holding: Holding,
+        clock: Clock,
+        departures: Departures,
     ) -> None:
         self._aim = aim
         self._on = config.order != "none"
@@ -35,6 +49,8 @@ class Ordering:
         self._partitions = partitions
         self._holding = holding
         self._clock = clock
+        self._overlap = config.overlap
+        self._departures = departures
 
     @property
     def patience(self) -> float | None:
@@ -64,11 +80,14 @@ class Ordering:
 
     def _heads(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> list[int] | None:
         """The indexes of items that wait for no other, None for all."""
-        enter, positions, kinds = self._order(part).enter, batch.positions, mapped.kinds
+        order, positions, kinds = self._order(part), batch.positions, mapped.kinds
         going: list[int] = []
         for index, position in enumerate(positions):
             key = self._key(mapped, index)
-            if key is None or enter(key, position, kinds[index], mapped.expires_at(index)):
+            if key is not None and self._skips(part, batch, index) and order.is_busy(key, position):
+                item = Departing(part, batch, mapped, index, self._clock.wall(), 0, BUSY)
+                self._departures.skip([item], Fate.FILTERED)
+            elif key is None or order.enter(key, position, kinds[index], mapped.expires_at(index)):
                 going.append(index)
             else:
                 self._holding.keep(part, batch, index)
@@ -88,6 +107,15 @@ class Ordering:
                 mapped.cells[index] = Cell(lifted.function, lifted.priority)
         if part.lift():
             self._holding.look()
+
+    def _skips(self, part: Partition, batch: StreamBatch, index: int) -> bool:
+        """Whether an item does not wait for those of its key. One that ran before had its turn, and does."""
+        overlap: FromHeader | str = self._overlap
+        if overlap == "queue":
+            return False
+        if isinstance(overlap, FromHeader):
+            overlap = dict(batch.headers[index]).get(overlap.header, overlap.default)
+        return overlap == "skip" and not part.is_troubled(batch.positions[index : index + 1])
 
     def _key(self, mapped: Mapped, index: int) -> str | None:
         """The key of the line that an item belongs to; None: it is in no order."""

@@ -20,6 +20,7 @@ from ..stores.log.log import Log
 from ..stores.ownership.ownership import Ownership
 from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
+from ..stores.schedules.schedules import Schedules
 from ..stores.segments.segments import Segments
 
 GROUP = "tailrace.sources"
@@ -27,7 +28,7 @@ GROUP = "tailrace.sources"
 #: The kinds that come with tailrace, and where each is.
 BUILT_IN = {
     kind: f"tailrace.tailers.sources.{kind}:KIND"
-    for kind in ("directory", "due", "kafka", "log", "objects", "queue", "redis_stream")
+    for kind in ("directory", "due", "kafka", "log", "objects", "queue", "redis_stream", "schedule")
 }
 #: The extra that brings the client library of a kind, where it has another name.
 EXTRAS = {"redis_stream": "redis"}
@@ -36,7 +37,7 @@ EXTRAS = {"redis_stream": "redis"}
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The stores that this process has, embedded or remote. `delay_log` holds the delay service's streams (None: they
-    are in `log`); `tailer` is the name of the tailer being built."""
+    are in `log`); `schedules` may be none; `tailer` is the name of the tailer being built."""
 
     queue: Queue
     log: Log
@@ -52,6 +53,7 @@ class Environment:
     data_dir: Path = field(default_factory=Path)
     tailer: str = ""
     delay_log: Log | None = None
+    schedules: Schedules | None = None
 
     @property
     def due_log(self) -> Log:

@@ -1,4 +1,4 @@
-"""All tailers of one process: those that are configured, one for what is due, and those of replays."""
+"""All tailers of one process: those that are configured, one for what is due, one for schedules, those of replays."""
 
 from __future__ import annotations
 
@@ -28,9 +28,20 @@ from .tailer import Tailer
 
 log = structlog.get_logger("tailrace.tailers")
 
-#: The tailer of what is due.
+#: The tailer of what is due, and the one of schedules: each run says itself what it is.
 DUE = "due"
-#: Seconds between looks for due streams of functions that never had one.
+SCHEDULES = {
+    "name": "schedules",
+    "source": {"kind": "schedule"},
+    "function": {"header": "function"},
+    "priority": {"header": "priority"},
+    "collection": {"header": "collection"},
+    "tenant": {"header": "tenant"},
+    "key": {"record": True},
+    "order": "key",
+    "overlap": {"header": "overlap"},
+}
+#: Seconds between looks for due streams of functions that never had one, and for a first schedule.
 LOOK_EVERY = 2.0
 #: Seconds between looks at whether each tailer gets on.
 WATCH_EVERY = 1.0
@@ -41,7 +52,8 @@ OnHealth = Callable[[str, bool], Awaitable[None]]
 
 class Tailers:
     """A part. With `due`, once something is due or this process parks something, a tailer named `due` reads what comes
-    due, each function in a window of its own: a clogged function never holds up another's retries.
+    due, each function in a window of its own: a clogged function never holds up another's retries. Likewise one named
+    `schedules` once there is a schedule, unless a tailer's file reads them.
     """
 
     def __init__(
@@ -63,6 +75,11 @@ class Tailers:
             raise ConfigError(f"two tailers are named {twice[0]!r}: names must differ, since checkpoints bear them")
         if due and DUE in names:
             raise ConfigError(f"the tailer name {DUE!r} is taken: it reads what the delay service says is due")
+        self._schedules = environment.schedules if due else None
+        if any(config.source["kind"] == "schedule" for config in configs):
+            self._schedules = None
+        elif self._schedules is not None and SCHEDULES["name"] in names:
+            raise ConfigError("the tailer name 'schedules' is taken: it reads the runs of `tailrace schedule`")
         self._configs = {config.name: config for config in configs}
         self._environment = environment
         self._scheduler = scheduler
@@ -242,6 +259,10 @@ class Tailers:
 
     async def _find_due(self) -> None:
         while True:
+            with contextlib.suppress(Unavailable):
+                if self._schedules is not None and await self._schedules.list(1):
+                    self._schedules = None
+                    await self._add(TailerConfig.model_validate(SCHEDULES))
             with contextlib.suppress(Unavailable):
                 for stream in await self._environment.due_log.streams():
                     if (function := due_function(stream)) is not None:

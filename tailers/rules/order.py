@@ -140,6 +140,10 @@ class Order:
         self._stuck_waiting += key in self._stuck
         return False
 
+    def is_busy(self, key: str, position: int) -> bool:
+        """Whether another item of its key is not over."""
+        return key in self._lines and position not in self._heads
+
     def is_head(self, position: int) -> bool:
         """Whether it is a key's head: an item whose order counts."""
         return position in self._heads

@@ -33,12 +33,15 @@ from tailrace.stores.remote import (
     RemoteOwnership,
     RemoteReplays,
     RemoteResults,
+    RemoteSchedules,
     RemoteSegments,
 )
 from tailrace.stores.replays import sqlite as replays
 from tailrace.stores.replays.replays import Replays
 from tailrace.stores.results import sqlite as results
 from tailrace.stores.results.results import Results
+from tailrace.stores.schedules import sqlite as schedules
+from tailrace.stores.schedules.schedules import Schedules
 from tailrace.stores.segments import sqlite as segments
 from tailrace.stores.segments.segments import Segments
 from tailrace.stores.server import StoreServer
@@ -55,6 +58,7 @@ from tailrace.testing.conformance.log import LogLaws
 from tailrace.testing.conformance.ownership import OwnershipLaws
 from tailrace.testing.conformance.replays import ReplayLaws
 from tailrace.testing.conformance.results import MAX_BYTES, RETENTION, ResultLaws
+from tailrace.testing.conformance.schedules import ScheduleLaws
 from tailrace.testing.conformance.segments import SegmentLaws
 
 E = TypeVar("E")
@@ -163,3 +167,9 @@ class TestRemoteReplays(ReplayLaws):
     def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Replays]]:
         embedded = SqliteBench(folder, replays.SCHEMA, lambda file, clock: replays.SqliteReplays(file))
         return RemoteBench("replays", embedded, RemoteReplays)
+
+
+class TestRemoteSchedules(ScheduleLaws):
+    def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Schedules]]:
+        embedded = SqliteBench(folder, schedules.SCHEMA, lambda file, clock: schedules.SqliteSchedules(file))
+        return RemoteBench("schedules", embedded, RemoteSchedules)

@@ -33,7 +33,9 @@ class LocalRedis:
 
     def __init__(self, *settings: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="tailrace-redis-"))
-        (self.port,) = free_ports(1)
+        self.port, bus = free_ports(2)
+        if "--cluster-enabled" in settings:  # else its nodes would talk at the port 10,000 higher, which may not exist
+            settings = (*settings, "--cluster-port", str(bus))
         self.address = f"redis://127.0.0.1:{self.port}/0"
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder)]
         self.program = Program(

@@ -214,6 +214,7 @@ def environment(stores: EmbeddedStores) -> Environment:
     return Environment(
         stores.queue, stores.log, stores.checkpoints, stores.inventory, stores.dead_letters, stores.results,
         stores.ownership, stores.ledger, stores.drops, stores.segments, delay_log=stores.delay_log,
+        schedules=stores.schedules,
     )  # fmt: skip
 
 

@@ -89,6 +89,24 @@ def test_what_waits_behind_a_failed_or_slow_head_does_not_keep_others_from_being
     assert order.moving == 2, "the next of its key is not slow yet"
 
 
+def test_a_key_is_busy_for_all_but_its_head_until_that_is_over():
+    order = Order()
+    assert not order.is_busy("a", 0) and order.enter("a", 0, KIND)
+    assert order.is_busy("a", 1) and not order.is_busy("a", 0) and not order.is_busy("b", 2)
+    order.stuck((0,))
+    assert order.is_busy("a", 1), "one that failed is not over"
+    order.over((0,))
+    assert not order.is_busy("a", 1)
+
+
+def test_a_key_is_busy_with_what_a_former_owner_handed_out():
+    order = Order()
+    order.shut = True
+    assert order.adopt("a", 0, KIND) and order.is_busy("a", 1)
+    order.open()
+    assert order.is_busy("a", 1)
+
+
 @given(st.lists(KEYS, max_size=20))
 def test_a_new_kind_is_known_when_a_line_moves(keys):
     order = Order()

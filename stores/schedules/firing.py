@@ -1,0 +1,106 @@
+"""Which runs of a schedule are due, which are passed over, and when to look again: THE rule, of (row, now).
+
+Never early; each instant once; after an absence as its catch-up says. Whoever asks keeps the answer by compare-and-set
+(`Schedules.fire`), so that of any number who ask one is heard.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from itertools import islice, takewhile
+
+from ...sdk.model.schedule import MOST_CATCH_UP, CatchUp, Firing, Schedule, ScheduleRow
+from .timetable import instants_after
+
+#: Instants looked at in one go (tens of milliseconds); beyond it the oldest are passed over first, and counted.
+LOOK_AT = 5000
+#: Runs of one firing.
+AT_ONCE = 1000
+
+
+def firing(row: ScheduleRow, now: float) -> Firing:
+    """What is to be done at `now`, wall clock. Nothing, for one that is paused or over; `next_at` not later than `now`
+    says that there is more to do at once."""
+    schedule = row.schedule
+    left = _left(row)
+    if row.paused or left == 0:
+        return Firing((), row.decided, 0, 0.0)
+    due = takewhile(lambda instant: due_at(schedule, instant) <= now, instants_after(schedule, row.decided))
+    instants = list(islice(due, LOOK_AT + 1))
+    if not instants:
+        return Firing((), row.decided, 0, next_at(row, row.decided))
+    missed = sum(1 for instant in instants if instant + schedule.jitter < now - schedule.grace)
+    if len(instants) > LOOK_AT and (passed := min(missed, LOOK_AT - MOST_CATCH_UP)):
+        return Firing((), instants[passed - 1], passed, now)
+    chosen = _chosen(schedule, instants, missed)[: min(AT_ONCE, left)]
+    # Where a bound cuts, what lies behind is for the next look.
+    cut = len(chosen) in (AT_ONCE, left) and chosen[-1] < instants[-1]
+    decided = chosen[-1] if cut else instants[-1]
+    passed = sum(1 for instant in instants if instant <= decided) - len(chosen)
+    after = row._replace(decided=decided, runs=row.runs + len(chosen))
+    return Firing(tuple(chosen), decided, passed, next_at(after, decided))
+
+
+def _chosen(schedule: Schedule, instants: list[float], missed: int) -> list[float]:
+    if not missed:
+        return instants
+    if schedule.catch_up is CatchUp.LATEST:
+        return instants[-1:]
+    if schedule.catch_up is CatchUp.ALL:
+        return instants[-schedule.catch_up_max :]
+    return instants[missed:]
+
+
+def next_at(row: ScheduleRow, after: float) -> float:
+    """When the first run after an instant is due, for a schedule that is not paused; 0: there is none."""
+    if _left(row) == 0:
+        return 0.0
+    found = next(instants_after(row.schedule, after), None)
+    return 0.0 if found is None else due_at(row.schedule, found)
+
+
+def upcoming(row: ScheduleRow, now: float, count: int = 10) -> list[float]:
+    """When its next runs are due; empty for one that is paused or over."""
+    left = _left(row)
+    if row.paused or left == 0:
+        return []
+    few = islice(instants_after(row.schedule, max(row.decided, now - row.schedule.grace)), min(count, left))
+    return [due_at(row.schedule, instant) for instant in few]
+
+
+def paused(row: ScheduleRow) -> ScheduleRow:
+    """It fires no more."""
+    return row._replace(paused=True, next_at=0.0)
+
+
+def resumed(row: ScheduleRow, now: float) -> ScheduleRow:
+    """It fires again, but for what fell into the pause: that is passed over (counted up to LOOK_AT)."""
+    fell = takewhile(lambda instant: instant <= now, instants_after(row.schedule, row.decided))
+    passed = sum(1 for _ in islice(fell, LOOK_AT))
+    after = row._replace(paused=False, decided=max(row.decided, now), passed_over=row.passed_over + passed)
+    return after._replace(next_at=next_at(after, after.decided))
+
+
+def begun(schedule: Schedule, now: float) -> ScheduleRow:
+    """A new schedule: no instant up to `now` is due."""
+    row = ScheduleRow(schedule, decided=now)
+    return row._replace(next_at=next_at(row, now))
+
+
+def replaced(row: ScheduleRow, schedule: Schedule, now: float) -> ScheduleRow:
+    """Another definition under the same name: it counts on, and what it would have been before is nobody's miss."""
+    after = row._replace(schedule=schedule, decided=max(row.decided, now))
+    return after if row.paused else after._replace(next_at=next_at(after, after.decided))
+
+
+def due_at(schedule: Schedule, instant: float) -> float:
+    """When a run is due: at its instant, or later by its part of the jitter. It is the same for everybody who asks."""
+    if not schedule.jitter:
+        return instant
+    drawn = int.from_bytes(blake2b(f"{schedule.name}\n{instant!r}".encode(), digest_size=8).digest())
+    return instant + schedule.jitter * (drawn >> 11) / (1 << 53)
+
+
+def _left(row: ScheduleRow) -> int:
+    """How many more runs there may be."""
+    return max(0, row.schedule.max_runs - row.runs) if row.schedule.max_runs else LOOK_AT

@@ -1,0 +1,90 @@
+"""The schedules' protocol: what is scheduled, how far each one is, and the stream of their runs."""
+
+from __future__ import annotations
+
+import builtins
+from typing import NamedTuple, Protocol
+
+from ...sdk.model.schedule import KEEP, MOST_SCHEDULES, Firing, Run, Schedule, ScheduleRow
+
+#: Runs kept behind the checkpoint at most; older ones go first.
+KEPT_RUNS = 1_000_000
+
+
+class Due(NamedTuple):
+    """What is due: rows whose `next_at` has come, and the earliest of the others; 0: there is none."""
+
+    rows: list[ScheduleRow]
+    next_at: float
+
+
+class Runs(NamedTuple):
+    """Runs of rising positions, with the schedule of each version as it was when it fired."""
+
+    runs: list[Run]
+    schedules: dict[int, Schedule]
+
+
+class RunBounds(NamedTuple):
+    """The runs that are kept: from `start` to before `end`, the position that the next one will get."""
+
+    start: int
+    end: int
+
+
+class Schedules(Protocol):
+    """Durable when a method returns. Positions are dense and never given twice; of a schedule and an instant there is
+    one run, whoever fires."""
+
+    async def put(self, row: ScheduleRow, expected: int) -> ScheduleRow | None:
+        """Keeps a row when the version there is still `expected` (0: none of this name); it gets a new version. None:
+        it is another, and nothing was changed. Raises InvalidRequest when there are MOST_SCHEDULES already."""
+
+    async def remove(self, name: str) -> bool:
+        """Forgets one; its runs stay. Whether there was one."""
+
+    async def get(self, name: str) -> ScheduleRow | None:
+        """One of them."""
+
+    async def list(self, limit: int) -> list[ScheduleRow]:
+        """By name."""
+
+    async def due(self, now: float, limit: int) -> Due:
+        """Those whose time has come by `now`, the earliest first; for the rest when to look again."""
+
+    async def fire(self, name: str, version: int, decided: float, firing: Firing, at: float) -> bool:
+        """Does what `firing` says, in one step, when the schedule is still of this version and decided up to there.
+        False: somebody else was first, and nothing was changed."""
+
+    async def run(self, name: str, instant: float, at: float) -> Run | None:
+        """One run by hand, beside what the schedule says. None: there is no such schedule, or a run of this instant."""
+
+    async def read(self, position: int, limit: int, max_bytes: int) -> Runs:
+        """From a position on, at most so many and about so many bytes of payload (at least one)."""
+
+    async def last(self, name: str, limit: int) -> builtins.list[Run]:
+        """The newest runs of one schedule first."""
+
+    async def bounds(self) -> RunBounds:
+        """Which runs there are."""
+
+    async def wait(self, end: int, timeout: float) -> int:
+        """Returns the end when it is not `end` any more, or after `timeout` seconds."""
+
+    async def trim(self, position: int, before: float) -> int:
+        """Forgets runs below `position` that fired before that time or are more than KEPT_RUNS; and schedules made by
+        hand that were over then. How many runs went."""
+
+
+__all__ = [
+    "KEEP",
+    "KEPT_RUNS",
+    "MOST_SCHEDULES",
+    "Due",
+    "Firing",
+    "Run",
+    "RunBounds",
+    "Runs",
+    "ScheduleRow",
+    "Schedules",
+]

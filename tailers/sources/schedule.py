@@ -1,0 +1,226 @@
+"""A clock as a source: the runs of all schedules, one stream of one partition.
+
+Whoever has the source open also fires what is due (`Ticker`). Any number may: of each instant one firing is heard
+(stores/schedules). A record is what its schedule said when it fired: the payload, and in headers the function,
+priority, collection, tenant, overlap, the schedule's name and the instant; its key is the name, unless runs may
+overlap; its time is the instant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import structlog
+from pydantic import BaseModel, ConfigDict
+
+from ...sdk.clock import Clock
+from ...sdk.lifecycle import cancel
+from ...sdk.model.errors import ConfigError, InvalidRequest, TailraceError
+from ...sdk.model.schedule import KEEP, Overlap, Run, Schedule, ScheduleRow
+from ...sdk.model.workload import Headers
+from ...sdk.source import Capabilities, SourceKind, StreamBatch
+from ...stores.schedules.firing import firing
+from ...stores.schedules.schedules import Runs, Schedules
+from ..registry import Environment
+
+#: The one partition.
+ONLY = "0"
+#: The ticker looks at least this often, seconds: what others change is found then.
+LOOK_EVERY = 1.0
+#: Schedules fired between two looks at the clock.
+AT_ONCE = 256
+#: Runs that wait for their turn in the stream. While there are so many nothing is fired; then the catch-up says.
+MOST_WAITING = 100_000
+#: Seconds between two times that old runs are forgotten, and how many runs one look may read again.
+TRIM_EVERY = 60.0
+NEAR = 256
+
+log = structlog.get_logger("tailrace.schedules")
+
+
+class ScheduleOptions(BaseModel):
+    """None: what is scheduled is in the store (`tailrace schedule`, schedules.yaml)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Ticker:
+    """Fires what is due, and sleeps until something is. `settled` is how far the stream's reader is: a position."""
+
+    def __init__(self, schedules: Schedules, clock: Clock) -> None:
+        self.settled = 0
+        self._schedules = schedules
+        self._clock = clock
+        self._told: set[int] = set()
+        self._away = ""
+
+    async def run(self) -> None:
+        """For ever. A store that is away is looked at again; what was missed meanwhile is caught up with."""
+        while True:
+            try:
+                following = await self.look()
+                self._away = ""
+            except TailraceError as error:
+                following = 0.0
+                if not self._away:
+                    log.warning("schedules cannot be looked at; trying again", reason=str(error))
+                self._away = str(error)
+            left = following - self._clock.wall() if following else LOOK_EVERY
+            await asyncio.sleep(min(LOOK_EVERY, max(0.0, left)))
+
+    async def look(self) -> float:
+        """Fires everything that is due now; returns when the next run is (wall clock), 0: nobody knows."""
+        while True:
+            now = self._clock.wall()
+            due = await self._schedules.due(now, AT_ONCE)
+            if due.rows and (await self._schedules.bounds()).end - self.settled >= MOST_WAITING:
+                return 0.0
+            fired = [await self._fire(row, now) for row in due.rows]
+            if not any(fired):
+                return due.next_at
+            await asyncio.sleep(0)
+
+    async def _fire(self, row: ScheduleRow, now: float) -> bool:
+        """Whether there may be more to do for it at once."""
+        try:
+            step = firing(row, now)
+        except InvalidRequest as error:  # its time zone is not known here, say
+            if row.version not in self._told:
+                self._told.add(row.version)
+                log.error("a schedule cannot be read and does not fire", schedule=row.schedule.name, reason=str(error))
+            return False
+        if await self._schedules.fire(row.schedule.name, row.version, row.decided, step, now) and step.passed_over:
+            log.warning("runs passed over", schedule=row.schedule.name, runs=step.passed_over)
+        return True
+
+
+class ScheduleSource:
+    """Implements `sdk.source.StreamSource` over `stores.schedules.schedules.Schedules`."""
+
+    capabilities = Capabilities(delays=False)
+
+    def __init__(self, schedules: Schedules, clock: Clock) -> None:
+        self._schedules = schedules
+        self._clock = clock
+        self._ticker = Ticker(schedules, clock)
+        self._next = 0
+        self._closed = asyncio.Event()
+        self._closed.set()
+        self._ticking: asyncio.Task[None] | None = None
+        self._trimmed_at = 0.0
+
+    async def open(self, positions: Mapping[str, int]) -> None:
+        if not self._closed.is_set():
+            return
+        start = (await self._schedules.bounds()).start
+        self._next = self._ticker.settled = positions.get(ONLY, start)
+        self._closed.clear()
+        self._ticking = asyncio.create_task(self._ticker.run(), name="schedules: ticking")
+
+    async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
+        if self._closed.is_set():
+            return []
+        found = await self._schedules.read(self._next, limit, max_bytes)
+        if not found.runs and timeout > 0 and await self._wait(timeout):
+            found = await self._schedules.read(self._next, limit, max_bytes)
+        if not found.runs:
+            return []
+        self._next = found.runs[-1].position + 1
+        return [_batch(found, found.runs)]
+
+    async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
+        batch = StreamBatch(ONLY, [], [], [], [], [])
+        wanted, at = sorted(positions), 0
+        while at < len(wanted):
+            stop = at + 1
+            while stop < len(wanted) and wanted[stop] - wanted[at] < NEAR:
+                stop += 1
+            few = set(wanted[at:stop])
+            found = await self._schedules.read(wanted[at], wanted[stop - 1] + 1 - wanted[at], 1 << 24)
+            _append(batch, found, [run for run in found.runs if run.position in few])
+            reached = found.runs[-1].position if found.runs else wanted[stop - 1]
+            while at < len(wanted) and wanted[at] <= reached:
+                at += 1
+        batch.absent = sorted(set(wanted).difference(batch.positions))
+        return batch
+
+    async def ends(self) -> dict[str, int]:
+        return {ONLY: (await self._schedules.bounds()).end}
+
+    async def settled_below(self, partition: str, position: int) -> None:
+        """Old runs are forgotten, but none that the checkpoint has not passed."""
+        self._ticker.settled = position
+        now = self._clock.monotonic()
+        if now >= self._trimmed_at + TRIM_EVERY or not self._trimmed_at:
+            self._trimmed_at = now
+            await self._schedules.trim(position, self._clock.wall() - KEEP)
+
+    async def close(self) -> None:
+        self._closed.set()
+        ticking, self._ticking = self._ticking, None
+        if ticking is not None:
+            await cancel(ticking)
+
+    async def _wait(self, timeout: float) -> bool:
+        """Waits for a run or for `close`; whether there may be something to read."""
+        waiting = asyncio.create_task(self._schedules.wait(self._next, timeout))
+        closed = asyncio.create_task(self._closed.wait())
+        try:
+            await asyncio.wait([waiting, closed], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            closed.cancel()
+            if not waiting.done():
+                waiting.cancel()
+                await asyncio.gather(waiting, return_exceptions=True)
+        if not waiting.cancelled():
+            waiting.result()
+        return not self._closed.is_set()
+
+
+def _batch(found: Runs, runs: Sequence[Run]) -> StreamBatch:
+    batch = StreamBatch(ONLY, [], [], [], [], [])
+    _append(batch, found, runs)
+    return batch
+
+
+def _append(batch: StreamBatch, found: Runs, runs: Sequence[Run]) -> None:
+    for run in runs:
+        schedule = found.schedules[run.version]
+        batch.positions.append(run.position)
+        batch.times.append(run.instant)
+        batch.keys.append("" if schedule.overlap is Overlap.ALLOW else schedule.name)
+        batch.headers.append(_headers(schedule, run))
+        batch.payloads.append(schedule.payload)
+
+
+def _headers(schedule: Schedule, run: Run) -> Headers:
+    instant = datetime.fromtimestamp(run.instant, UTC).isoformat().replace("+00:00", "Z")
+    said = {
+        "function": schedule.function,
+        "priority": schedule.priority,
+        "collection": schedule.collection,
+        "tenant": schedule.tenant,
+        "overlap": schedule.overlap.value,
+        "schedule": schedule.name,
+        "instant": instant,
+    }
+    return tuple((name, value) for name, value in said.items() if value)
+
+
+def build(options: ScheduleOptions, environment: Environment) -> ScheduleSource:
+    """The source over this process's schedules. Raises ConfigError where it has none."""
+    if environment.schedules is None:
+        raise ConfigError("source.kind: this process has no store of schedules")
+    return ScheduleSource(environment.schedules, environment.clock)
+
+
+KIND = SourceKind(
+    "schedule",
+    "stream",
+    ScheduleOptions,
+    build,
+    ScheduleSource.capabilities,
+    description="runs of schedules: cron, intervals, moments",
+)
