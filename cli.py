@@ -16,6 +16,7 @@ from .bench.commands import bench
 from .demo.commands import demo
 from .gateway.commands import cancel, function, gate, quota, result, status, submit
 from .gateway.letter_commands import dead
+from .gateway.schedule_commands import schedule
 from .scheduler.commands import explain, inspect
 from .sdk import terminal
 from .sdk.model.errors import TailraceError
@@ -242,6 +243,7 @@ for name, group in (
     ("quota", quota),
     ("dead", dead),
     ("replay", replay),
+    ("schedule", schedule),
     ("store", store),
 ):
     app.add_typer(group, name=name, rich_help_panel=OPERATE)

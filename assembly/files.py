@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from ..delay_service.config import DelayConfig
 from ..gateway.config import GatewayConfig
 from ..gateway.quotas import QuotasConfig
+from ..gateway.schedules import SchedulesConfig
 from ..runtime.config import WorkerConfig
 from ..scheduler.config import SchedulerConfig
 from ..sdk.client_config import ClientConfig
@@ -26,6 +27,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "leases.yaml": LeasesConfig,
     "quotas.yaml": QuotasConfig,
     "scheduler.yaml": SchedulerConfig,
+    "schedules.yaml": SchedulesConfig,
     "stores.yaml": StoresConfig,
     "worker.yaml": WorkerConfig,
 }

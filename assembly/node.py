@@ -9,6 +9,7 @@ from ..delay_service.config import DelayConfig
 from ..delay_service.service import DelayServer, DelayService
 from ..gateway.config import GatewayConfig
 from ..gateway.quotas import QuotasConfig
+from ..gateway.schedules import SchedulesConfig
 from ..gateway.server import GatewayServer
 from ..sdk.clock import SYSTEM_CLOCK
 from ..sdk.config import load
@@ -53,6 +54,8 @@ class Node:
         delay_config = merged(directory.read("delay.yaml", DelayConfig), listen=listen["delay"])
         quota_file = directory.quotas()
         quotas = [] if quota_file is None else load(quota_file, QuotasConfig).quotas()
+        schedule_file = directory.schedules()
+        scheduled = None if schedule_file is None else load(schedule_file, SchedulesConfig).kept()
         stores = self._stores = EmbeddedStores(data, stores_config, sizes=directory.lease_sizes(heartbeat))
         waits_in = None if stores_config.delay_queue == "none" else stores.delay_queue
         self._delay = DelayService(stores.delay_log, delay_config, queue=waits_in)
@@ -93,6 +96,8 @@ class Node:
             drops=stores.drops,
             tailers=self._tailers,
             replays=self._tailers.replays,
+            schedules=stores.schedules,
+            scheduled=scheduled,
         )
         self._delay_server = DelayServer(self._delay, delay_config)
         self._store_server = StoreServer(stores_config.listen, stores.engines())

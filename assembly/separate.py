@@ -13,6 +13,7 @@ from ..delay_service.config import DelayConfig
 from ..delay_service.service import DelayServer, DelayService
 from ..gateway.config import GatewayConfig
 from ..gateway.quotas import QuotasConfig
+from ..gateway.schedules import SchedulesConfig
 from ..gateway.server import GatewayServer
 from ..sdk.config import load
 from ..sdk.lifecycle import Group
@@ -103,7 +104,7 @@ class SeparateGateway(Group):
 
     def __init__(self, store: str, directory: ConfigDirectory, listen: str | None) -> None:
         config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen)
-        file = directory.quotas()
+        file, schedule_file = directory.quotas(), directory.schedules()
         stores = RemoteStores(store)
         self._server = GatewayServer(
             config,
@@ -113,6 +114,8 @@ class SeparateGateway(Group):
             stores.control,
             quotas=[] if file is None else load(file, QuotasConfig).quotas(),
             drops=stores.drops,
+            schedules=stores.schedules,
+            scheduled=None if schedule_file is None else load(schedule_file, SchedulesConfig).kept(),
         )
         super().__init__([stores, self._server])
 

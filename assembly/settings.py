@@ -1,4 +1,5 @@
-"""The configuration directory: one optional YAML file per part, `tailers/*.yaml`, `quotas.yaml`, `leases.yaml`.
+"""The configuration directory: one optional YAML file per part, `tailers/*.yaml`, `quotas.yaml`, `schedules.yaml`,
+`leases.yaml`.
 
 A file that is absent means the defaults. Everything is read and checked before anything starts.
 """
@@ -24,6 +25,7 @@ FILES = (
     "leases.yaml",
     "quotas.yaml",
     "scheduler.yaml",
+    "schedules.yaml",
     "stores.yaml",
     "worker.yaml",
 )
@@ -84,7 +86,14 @@ class ConfigDirectory:
 
     def quotas(self) -> Path | None:
         """The quota file, if there is one."""
-        path = None if self.path is None else self.path / "quotas.yaml"
+        return self._file("quotas.yaml")
+
+    def schedules(self) -> Path | None:
+        """The file of schedules, if there is one."""
+        return self._file("schedules.yaml")
+
+    def _file(self, name: str) -> Path | None:
+        path = None if self.path is None else self.path / name
         return path if path is not None and path.exists() else None
 
     def tailers(self) -> list[Path]:

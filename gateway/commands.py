@@ -55,7 +55,7 @@ def submit(
     as_json: Json = False,
 ) -> None:
     """Submit a workload; it is durable when this returns. Prints its id."""
-    given = _arguments(arguments or [], json_arguments)
+    given = arguments_of(arguments or [], json_arguments)
     if dedupe_key and count > 1:
         raise InvalidRequest("--dedupe-key with --count would submit one workload only: leave one of them out")
     from ..sdk.call import Call
@@ -85,7 +85,7 @@ def submit(
         terminal.say(f"{count} workloads submitted, {ids[0]['id']} … {ids[-1]['id']}")
 
 
-def _arguments(pairs: Iterable[str], text: str | None) -> dict[str, Any]:
+def arguments_of(pairs: Iterable[str], text: str | None) -> dict[str, Any]:
     """The arguments of a call from `key=value` pairs or one JSON object."""
     given: dict[str, Any] = {}
     if text is not None:

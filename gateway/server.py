@@ -10,6 +10,7 @@ import grpc
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.limits import Quota
 from ..sdk.model.overview import Overview
+from ..sdk.model.schedule import Schedule
 from ..sdk.wire import gateway as wire
 from ..sdk.wire.channel import serve
 from ..sdk.wire.health import Health
@@ -18,6 +19,7 @@ from ..stores.dead_letters.dead_letters import DeadLetters
 from ..stores.drops.drops import Drops
 from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
+from ..stores.schedules.schedules import Schedules
 from .config import GatewayConfig
 from .control import ControlDesk
 from .dead_letters import DeadLetterDesk
@@ -25,6 +27,7 @@ from .drops import DropsDesk
 from .known_functions import KnownFunctions
 from .overview import Audits, OverviewDesk, no_audits, no_parts
 from .replay_desk import ReplayControl, ReplayDesk
+from .schedule_desk import ScheduleDesk
 from .status import StatusDesk
 from .submitter import Submitter
 from .tailer_desk import TailerControl, TailerDesk
@@ -48,6 +51,7 @@ class _Front:
         drops: DropsDesk,
         tailers: TailerDesk,
         replays: ReplayDesk,
+        schedules: ScheduleDesk,
     ) -> None:
         self.submit = submitter.submit
         self.status = desk.status
@@ -70,6 +74,9 @@ class _Front:
         self.start_replay = replays.start
         self.list_replays = replays.list
         self.change_replay = replays.change
+        self.put_schedule = schedules.put
+        self.list_schedules = schedules.list
+        self.change_schedule = schedules.change
 
 
 class GatewayServer:
@@ -81,6 +88,8 @@ class GatewayServer:
     tailers   those beside it, to be paused and moved; None: there are none
     replays   likewise
     quotas    limits to set at start (`quotas.yaml`)
+    schedules what is scheduled; None: this gateway keeps none
+    scheduled what `schedules.yaml` says, applied at start; None: there is no such file
 
     The stores are the caller's: open before `start`, closed after `stop`.
     """
@@ -99,8 +108,11 @@ class GatewayServer:
         drops: Drops | None = None,
         tailers: TailerControl | None = None,
         replays: ReplayControl | None = None,
+        schedules: Schedules | None = None,
+        scheduled: Sequence[Schedule] | None = None,
     ) -> None:
         self._config = config
+        self._scheduled = scheduled
         self._quotas = quotas
         functions = KnownFunctions()
         self._submitter = Submitter(config, queue, functions, clock)
@@ -110,18 +122,20 @@ class GatewayServer:
         self._drops = DropsDesk(drops)
         self._tailers = TailerDesk(tailers)
         self._replays = ReplayDesk(replays)
+        self._schedules = ScheduleDesk(config, schedules, functions, clock)
         self._overview = OverviewDesk(queue, dead_letters, overview, audits)
         self._health = Health(wire.SERVICE)
         self._server: grpc.aio.Server | None = None
         self.address = config.listen
 
     async def start(self) -> None:
-        """Applies the quotas, listens, answers. `address` is the actual one from then on."""
+        """Applies the quotas and schedules, listens, answers. `address` is the actual one from then on."""
         await self._control.start(self._quotas)
+        await self._schedules.start(self._scheduled)
         self._status.start()
         self._letters.start()
         desks = (self._status, self._control, self._letters, self._overview, self._drops, self._tailers)
-        front = _Front(self._submitter, *desks, self._replays)
+        front = _Front(self._submitter, *desks, self._replays, self._schedules)
         self._server, self.address = await serve(self._config.listen, [wire.register(front), self._health.register])
         await self._health.set(True)
 

@@ -55,6 +55,11 @@ class CatchUp(StrEnum):
     ALL = "all"
 
 
+def usual_catch_up(at: float) -> CatchUp:
+    """What nobody said: work that was asked for once, at a moment, is not dropped for a restart at that moment."""
+    return CatchUp.LATEST if at else CatchUp.SKIP
+
+
 class Origin(StrEnum):
     """Who keeps a schedule: people, or schedules.yaml, which takes away what it does not name any more."""
 

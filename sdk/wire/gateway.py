@@ -24,6 +24,7 @@ from ..model.function_spec import FunctionSpec
 from ..model.limits import Gate, Quota, Snapshot
 from ..model.overview import Overview
 from ..model.replay import ReplayOrder
+from ..model.schedule import Schedule
 from ..model.seek import Move, Seek
 from ..model.status import WorkloadStatus
 from .audit_messages import audit_from_wire
@@ -39,6 +40,7 @@ from .gateway_messages import (
 )
 from .letter_messages import filter_to_wire, letter_from_wire
 from .replay_messages import ReplayView, order_to_wire, view_from_wire
+from .schedule_messages import ScheduleView, schedule_to_wire, schedule_view
 from .seek_messages import moves_from_wire, seek_to_wire
 from .v1 import gateway_pb2 as pb
 from .v1.gateway_pb2_grpc import GatewayStub, add_GatewayServicer_to_server
@@ -74,6 +76,9 @@ _UNARY = {
     "StartReplay": "start_replay",
     "ListReplays": "list_replays",
     "ChangeReplay": "change_replay",
+    "PutSchedule": "put_schedule",
+    "ListSchedules": "list_schedules",
+    "ChangeSchedule": "change_schedule",
 }
 
 
@@ -115,6 +120,12 @@ class Gateway(Protocol):
     async def list_replays(self, request: pb.ListReplaysRequest) -> pb.ListReplaysReply: ...
 
     async def change_replay(self, request: pb.ChangeReplayRequest) -> pb.Replay: ...
+
+    async def put_schedule(self, request: pb.PutScheduleRequest) -> pb.ScheduleState: ...
+
+    async def list_schedules(self, request: pb.ListSchedulesRequest) -> pb.ListSchedulesReply: ...
+
+    async def change_schedule(self, request: pb.ChangeScheduleRequest) -> pb.ScheduleState: ...
 
     async def list_drops(self, request: pb.ListDropsRequest) -> pb.ListDropsReply: ...
 
@@ -287,6 +298,21 @@ class GatewayClient:
     async def change_replay(self, number: int, what: str) -> ReplayView:
         """Pauses, resumes or cancels one."""
         return view_from_wire(await self.call("ChangeReplay", pb.ChangeReplayRequest(number=number, what=what)))
+
+    async def put_schedule(self, schedule: Schedule, replace_it: bool = False) -> ScheduleView:
+        """Keeps a schedule, in the place of another one of its name only if told; without `created_by`: user@host."""
+        schedule = schedule if schedule.created_by else replace(schedule, created_by=whoami())
+        request = pb.PutScheduleRequest(schedule=schedule_to_wire(schedule), replace=replace_it)
+        return schedule_view(await self.call("PutSchedule", request))
+
+    async def schedules(self, name: str = "", limit: int = 1000, next: int = 1, last: int = 0) -> list[ScheduleView]:
+        """All of them by name, or one, each with so many coming and former runs."""
+        request = pb.ListSchedulesRequest(name=name, limit=limit, next=next, last=last)
+        return [schedule_view(each) for each in (await self.call("ListSchedules", request)).schedules]
+
+    async def change_schedule(self, name: str, what: str) -> ScheduleView:
+        """Pauses, resumes, runs or removes one (then: as it was)."""
+        return schedule_view(await self.call("ChangeSchedule", pb.ChangeScheduleRequest(name=name, what=what)))
 
     async def drops(self, tailer: str = "", limit: int = 100, skip: int = 0) -> list[DropRow]:
         """What of a tailer's stream (or of all) was passed without being run, by tailer, partition and position."""

@@ -107,10 +107,10 @@ def _fault(expression: str, fields: list[str], said: str) -> str:
                 part = term
                 break
             column += len(term) + 1
-    expected = _EXPECTED[number + 6 - len(fields)]
+    field = number + 6 - len(fields)
     return (
-        f'cron: "{expression}", column {column + 1}: "{part}" is not a {_FIELDS[number + 6 - len(fields)]} that can be '
-        f"met: expected *, {expected}, lists (1,2), ranges (1-5) or steps (*/5)"
+        f'cron: "{expression}", column {column + 1}: bad {_FIELDS[field]} "{part}": expected *, {_EXPECTED[field]}, '
+        "lists (1,2), ranges (1-5) or steps (*/5), of a day that there is"
     )
 
 
@@ -150,3 +150,18 @@ def zone_of(name: str) -> Any:
             f"timezone {name[:100]!r} is not known: expected a name such as Europe/Berlin{hint}{lacks}"
         )
     return ZoneInfo(name)
+
+
+def moment_in(option: str, text: str, timezone: str) -> float:
+    """A wall clock time from an ISO 8601 time, in that zone unless it says its offset; 0 for an empty text. Raises
+    InvalidRequest."""
+    if not text:
+        return 0.0
+    try:
+        said = datetime.fromisoformat(text)
+        moment = (said if said.tzinfo else said.replace(tzinfo=zone_of(timezone))).timestamp()
+    except (ValueError, OverflowError, OSError):
+        moment = 0.0
+    if moment <= 0:
+        raise InvalidRequest(f'{option} is {text[:50]!r}: expected a time, such as "2026-12-24T18:00"')
+    return moment

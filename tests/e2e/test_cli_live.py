@@ -255,3 +255,30 @@ def test_a_tailer_is_paused_and_resumed_and_a_queue_has_nothing_to_seek(up: Up) 
     up.run("tailer", "resume", "queue")
     (tailer,) = (each for each in up.json("tailer", "list") if each["name"] == "queue")
     assert tailer["state"] != "paused"
+
+
+def test_a_schedule_runs_by_itself_and_by_hand(up: Up) -> None:
+    done = up.run("schedule", "add", "hello", "greet", "name=Clock", "--every", "1s", "--max-runs", "2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("next  ") == 2
+    until = time.monotonic() + 30
+    while (hello := up.json("schedule", "show", "hello"))["state"] != "over" and time.monotonic() < until:
+        time.sleep(0.2)
+    assert (hello["state"], hello["runs"], len(hello["last"])) == ("over", 2, 2)
+    assert up.run("schedule", "run-now", "hello").stdout == "hello: run 2, by hand\n"
+    while time.monotonic() < until:
+        clocks = [each for each in up.json("tailer", "list") if each["name"] == "schedules"]
+        if clocks and clocks[0]["settled"] == 3:
+            break
+    (audit,) = up.json("audit", "schedules")
+    assert audit["good"] and audit["counts"]["succeeded"] + audit["counts"].get("filtered", 0) == 3
+    for arguments, why in (
+        (("add", "x", "greet", "--cron", "0 3 * FOO *"), 'column 7: bad month "FOO"'),
+        (("add", "x", "greet", "--at", "noon"), "--at is 'noon': expected a time"),
+        (("add", "hello", "greet", "--every", "1h"), "--replace"),
+    ):
+        done = up.run("schedule", *arguments)
+        assert done.returncode == 2, arguments
+        assert why in done.stderr and "Traceback" not in done.stderr
+    assert up.run("schedule", "remove", "hello").stdout == "hello: removed\n"
+    assert up.json("schedule", "list") == []

@@ -26,6 +26,7 @@ from tailrace.assembly.settings import LeasesConfig
 from tailrace.delay_service.config import DelayConfig
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.quotas import QuotasConfig
+from tailrace.gateway.schedules import SchedulesConfig
 from tailrace.runtime.config import WorkerConfig
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.sdk.config import loads
@@ -42,6 +43,7 @@ MODELS = {
     "leases.yaml": LeasesConfig,
     "quotas.yaml": QuotasConfig,
     "scheduler.yaml": SchedulerConfig,
+    "schedules.yaml": SchedulesConfig,
     "stores.yaml": StoresConfig,
     "worker.yaml": WorkerConfig,
 }

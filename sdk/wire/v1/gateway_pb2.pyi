@@ -613,6 +613,116 @@ class ChangeReplayRequest(_message.Message):
     what: str
     def __init__(self, number: _Optional[int] = ..., what: _Optional[str] = ...) -> None: ...
 
+class Schedule(_message.Message):
+    __slots__ = ("name", "function", "payload", "cron", "every", "at", "timezone", "priority", "collection", "tenant", "overlap", "catch_up", "catch_up_max", "grace", "jitter", "starts", "until", "max_runs", "created_by", "created_at", "origin")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    CRON_FIELD_NUMBER: _ClassVar[int]
+    EVERY_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TIMEZONE_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    OVERLAP_FIELD_NUMBER: _ClassVar[int]
+    CATCH_UP_FIELD_NUMBER: _ClassVar[int]
+    CATCH_UP_MAX_FIELD_NUMBER: _ClassVar[int]
+    GRACE_FIELD_NUMBER: _ClassVar[int]
+    JITTER_FIELD_NUMBER: _ClassVar[int]
+    STARTS_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    MAX_RUNS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_BY_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    function: str
+    payload: bytes
+    cron: str
+    every: float
+    at: float
+    timezone: str
+    priority: str
+    collection: str
+    tenant: str
+    overlap: str
+    catch_up: str
+    catch_up_max: int
+    grace: float
+    jitter: float
+    starts: float
+    until: float
+    max_runs: int
+    created_by: str
+    created_at: float
+    origin: str
+    def __init__(self, name: _Optional[str] = ..., function: _Optional[str] = ..., payload: _Optional[bytes] = ..., cron: _Optional[str] = ..., every: _Optional[float] = ..., at: _Optional[float] = ..., timezone: _Optional[str] = ..., priority: _Optional[str] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., overlap: _Optional[str] = ..., catch_up: _Optional[str] = ..., catch_up_max: _Optional[int] = ..., grace: _Optional[float] = ..., jitter: _Optional[float] = ..., starts: _Optional[float] = ..., until: _Optional[float] = ..., max_runs: _Optional[int] = ..., created_by: _Optional[str] = ..., created_at: _Optional[float] = ..., origin: _Optional[str] = ...) -> None: ...
+
+class PutScheduleRequest(_message.Message):
+    __slots__ = ("schedule", "replace")
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_FIELD_NUMBER: _ClassVar[int]
+    schedule: Schedule
+    replace: bool
+    def __init__(self, schedule: _Optional[_Union[Schedule, _Mapping]] = ..., replace: _Optional[bool] = ...) -> None: ...
+
+class ListSchedulesRequest(_message.Message):
+    __slots__ = ("name", "limit", "next", "last")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    limit: int
+    next: int
+    last: int
+    def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ..., next: _Optional[int] = ..., last: _Optional[int] = ...) -> None: ...
+
+class ListSchedulesReply(_message.Message):
+    __slots__ = ("schedules",)
+    SCHEDULES_FIELD_NUMBER: _ClassVar[int]
+    schedules: _containers.RepeatedCompositeFieldContainer[ScheduleState]
+    def __init__(self, schedules: _Optional[_Iterable[_Union[ScheduleState, _Mapping]]] = ...) -> None: ...
+
+class ChangeScheduleRequest(_message.Message):
+    __slots__ = ("name", "what")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    what: str
+    def __init__(self, name: _Optional[str] = ..., what: _Optional[str] = ...) -> None: ...
+
+class ScheduleRun(_message.Message):
+    __slots__ = ("position", "instant", "fired_at", "by_hand")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    INSTANT_FIELD_NUMBER: _ClassVar[int]
+    FIRED_AT_FIELD_NUMBER: _ClassVar[int]
+    BY_HAND_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    instant: float
+    fired_at: float
+    by_hand: bool
+    def __init__(self, position: _Optional[int] = ..., instant: _Optional[float] = ..., fired_at: _Optional[float] = ..., by_hand: _Optional[bool] = ...) -> None: ...
+
+class ScheduleState(_message.Message):
+    __slots__ = ("schedule", "paused", "over", "runs", "passed_over", "next", "last")
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    OVER_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    PASSED_OVER_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    schedule: Schedule
+    paused: bool
+    over: bool
+    runs: int
+    passed_over: int
+    next: _containers.RepeatedScalarFieldContainer[float]
+    last: _containers.RepeatedCompositeFieldContainer[ScheduleRun]
+    def __init__(self, schedule: _Optional[_Union[Schedule, _Mapping]] = ..., paused: _Optional[bool] = ..., over: _Optional[bool] = ..., runs: _Optional[int] = ..., passed_over: _Optional[int] = ..., next: _Optional[_Iterable[float]] = ..., last: _Optional[_Iterable[_Union[ScheduleRun, _Mapping]]] = ...) -> None: ...
+
 class ListDropsRequest(_message.Message):
     __slots__ = ("tailer", "limit", "skip")
     TAILER_FIELD_NUMBER: _ClassVar[int]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace import cli
-from tailrace.gateway.commands import _arguments
+from tailrace.gateway.commands import arguments_of
 from tailrace.sdk import terminal
 from tailrace.sdk.model.errors import (
     AlreadyInUse,
@@ -197,11 +197,11 @@ names = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
 @settings(max_examples=50)
 def test_arguments_as_pairs_or_as_one_object_mean_the_same(given_: dict[str, Any]) -> None:
     pairs = [f"{name}={json.dumps(value)}" for name, value in given_.items()]
-    assert _arguments(pairs, None) == _arguments([], json.dumps(given_)) == given_
+    assert arguments_of(pairs, None) == arguments_of([], json.dumps(given_)) == given_
 
 
 def test_what_is_not_json_is_text() -> None:
-    assert _arguments(["name=Ann", "n=5", 'zip="01"', "e=", "x=a=b"], None) == {
+    assert arguments_of(["name=Ann", "n=5", 'zip="01"', "e=", "x=a=b"], None) == {
         "name": "Ann",
         "n": 5,
         "zip": "01",

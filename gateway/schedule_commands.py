@@ -1,0 +1,236 @@
+"""The commands `tailrace schedule …`: what runs by the clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..sdk import terminal
+from ..sdk.model.errors import InvalidRequest
+from ..sdk.terminal import GatewayAddress, Json
+from .commands import arguments_of, ask
+
+if TYPE_CHECKING:
+    from ..sdk.wire.schedule_messages import ScheduleView
+
+#: Coming and former runs that `show` shows.
+SHOWN = 10
+COLUMNS = ["name", "function", "when", "state", "next", "runs", "passed_over", "created_by"]
+
+schedule = typer.Typer(
+    help="Run functions by the clock: cron, intervals, moments.", no_args_is_help=True, rich_markup_mode=None
+)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
+
+
+@schedule.command("list")
+def schedule_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """All schedules by name, with when each runs next."""
+    views = ask(gateway, lambda client: client.schedules())
+    terminal.show([_row(view) for view in views], COLUMNS, as_json, empty="there are no schedules")
+
+
+@schedule.command()
+def show(name: Name, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """One schedule, with its next ten runs and its last ones."""
+    [view] = ask(gateway, lambda client: client.schedules(name, next=SHOWN, last=SHOWN))
+    _show(view, as_json)
+
+
+@schedule.command()
+def add(
+    name: Name,
+    function: Annotated[str, typer.Argument(metavar="FUNCTION")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="Arguments of each run, as of `tailrace submit`.")
+    ] = None,
+    cron: Annotated[
+        str, typer.Option("--cron", metavar="FIELDS", help='Such as "0 3 * * *"; six fields begin with seconds.')
+    ] = "",
+    every: Annotated[str, typer.Option("--every", metavar="TIME", help='So long between runs, such as "15m".')] = "",
+    at: Annotated[
+        str, typer.Option("--at", metavar="WHEN", help='Once: "2026-12-24T18:00", or in "10m" from now.')
+    ] = "",
+    timezone: Annotated[str, typer.Option("--timezone", help="Of cron, and of times that say no offset.")] = "UTC",
+    json_arguments: Annotated[
+        str | None, typer.Option("--json-arguments", metavar="TEXT", help="All arguments as a JSON object; - reads it.")
+    ] = None,
+    priority: Annotated[str, typer.Option("--priority", help="A priority; default: the function's.")] = "",
+    collection: Annotated[str, typer.Option("--collection", help="A label among the function's.")] = "",
+    tenant: Annotated[str, typer.Option("--tenant", help="On whose behalf.")] = "",
+    overlap: Annotated[
+        str, typer.Option("--overlap", help="A run that meets the one before: skip, queue or allow.")
+    ] = "skip",
+    catch_up: Annotated[
+        str, typer.Option("--catch-up", help="What was missed: skip, latest or all; default: skip (of --at latest).")
+    ] = "",
+    catch_up_max: Annotated[int, typer.Option("--catch-up-max", help="So many of them at most.")] = 100,
+    grace: Annotated[str, typer.Option("--grace", metavar="TIME", help="A run this late was missed.")] = "60s",
+    jitter: Annotated[str, typer.Option("--jitter", metavar="TIME", help="Each run is later by a part of it.")] = "0s",
+    starts: Annotated[str, typer.Option("--starts", metavar="WHEN", help="No run before.")] = "",
+    until: Annotated[str, typer.Option("--until", metavar="WHEN", help="No run after.")] = "",
+    max_runs: Annotated[int, typer.Option("--max-runs", min=0, help="So many and no more; 0: no bound.")] = 0,
+    replace: Annotated[bool, typer.Option("--replace", help="In the place of the one of this name.")] = False,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Add a schedule; it is durable when this returns, and shows its next runs."""
+    from ..sdk.clock import SYSTEM_CLOCK
+    from ..sdk.model.schedule import CatchUp, Overlap, Schedule, usual_catch_up
+    from ..sdk.model.units import seconds
+    from ..sdk.payload import encode_arguments
+
+    now = SYSTEM_CLOCK.wall()
+    once = _moment("--at", at, timezone, now)
+    wanted = Schedule(
+        name,
+        function,
+        encode_arguments(None, arguments_of(arguments or [], json_arguments)),
+        cron=cron,
+        every=seconds(every) if every else 0.0,
+        at=once,
+        timezone=timezone,
+        priority=priority,
+        collection=collection,
+        tenant=tenant,
+        overlap=Overlap(_one_of("--overlap", overlap, Overlap)),
+        catch_up=CatchUp(_one_of("--catch-up", catch_up, CatchUp)) if catch_up else usual_catch_up(once),
+        catch_up_max=catch_up_max,
+        grace=seconds(grace),
+        jitter=seconds(jitter),
+        starts=_moment("--starts", starts, timezone, now),
+        until=_moment("--until", until, timezone, now),
+        max_runs=max_runs,
+    )
+    _show(ask(gateway, lambda client: client.put_schedule(wanted, replace)), as_json)
+
+
+def _one_of(option: str, text: str, words: Any) -> str:
+    if text not in list(words):
+        raise InvalidRequest(f"{option} is {text!r}: expected one of {', '.join(words)}")
+    return text
+
+
+def _moment(option: str, text: str, timezone: str, now: float) -> float:
+    """A time, or so long from now."""
+    from ..sdk.model.units import seconds
+    from ..stores.schedules.timetable import moment_in
+
+    try:
+        return now + seconds(text) if text else 0.0
+    except InvalidRequest:
+        return moment_in(option, text, timezone)
+
+
+@schedule.command()
+def pause(name: Name, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Fire no more until `resume`; what falls into the pause is passed over, and counted."""
+    _change(name, "pause", gateway, as_json)
+
+
+@schedule.command()
+def resume(name: Name, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """The opposite of `pause`."""
+    _change(name, "resume", gateway, as_json)
+
+
+@schedule.command("run-now")
+def run_now(name: Name, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Run it once now, beside what it does by itself; also one that is paused or over."""
+    view = ask(gateway, lambda client: client.change_schedule(name, "run-now"))
+    [run] = view.last
+    if as_json:
+        terminal.show_json({"name": name} | _run(run))
+    else:
+        terminal.say(f"{name}: run {run.position}, by hand")
+
+
+@schedule.command()
+def remove(name: Name, gateway: GatewayAddress = None, as_json: Json = False) -> None:
+    """Forget a schedule. What it fired already comes to its end."""
+    _change(name, "remove", gateway, as_json)
+
+
+def _change(name: str, what: str, gateway: str | None, as_json: bool) -> None:
+    view = ask(gateway, lambda client: client.change_schedule(name, what))
+    if as_json:
+        terminal.show_json(_row(view))
+        return
+    passed = f", {view.passed_over} runs passed over so far" if what == "resume" and view.passed_over else ""
+    terminal.say(f"{name}: {'removed' if what == 'remove' else view.state}{passed}")
+
+
+def _show(view: ScheduleView, as_json: bool) -> None:
+    row = _row(view)
+    if as_json:
+        terminal.show_json(row)
+        return
+    left_out = ("next", "coming", "last", "cron", "every", "at", "passed_over")
+    facts = {name: value for name, value in row.items() if name not in left_out and value not in (0, "0s", False)}
+    terminal.show_facts(facts | ({"passed over": view.passed_over} if view.passed_over else {}), False)
+    for moment in row["coming"]:
+        terminal.say(f"next  {moment}")
+    for run in row["last"]:
+        terminal.say(f"ran   {run['instant']}{'  (by hand)' if run['by_hand'] else ''}")
+
+
+def _row(view: ScheduleView) -> dict[str, Any]:
+    """Everything of one, as plain data; times in its own zone."""
+    from ..sdk.model.units import duration_text
+
+    said = view.schedule
+    coming = [_in_zone(at, said.timezone) for at in view.next]
+    return {
+        "name": said.name,
+        "function": said.function,
+        "arguments": said.payload.decode(errors="backslashreplace"),
+        "when": said.when,
+        "state": view.state,
+        "next": coming[0] if coming else None,
+        "coming": coming,
+        "runs": view.runs,
+        "passed_over": view.passed_over,
+        "cron": said.cron,
+        "every": said.every,
+        "at": _in_zone(said.at, said.timezone),
+        "timezone": said.timezone,
+        "priority": said.priority,
+        "collection": said.collection,
+        "tenant": said.tenant,
+        "overlap": said.overlap.value,
+        "catch_up": said.catch_up.value,
+        "catch_up_max": said.catch_up_max,
+        "grace": duration_text(said.grace),
+        "jitter": duration_text(said.jitter),
+        "starts": _in_zone(said.starts, said.timezone),
+        "until": _in_zone(said.until, said.timezone),
+        "max_runs": said.max_runs,
+        "created_by": said.created_by,
+        "created": _in_zone(said.created_at, said.timezone),
+        "origin": said.origin.value,
+        "last": [_run(run) | {"instant": _in_zone(run.instant, said.timezone)} for run in view.last],
+    }
+
+
+def _run(run: Any) -> dict[str, Any]:
+    return {
+        "run": run.position,
+        "instant": terminal.moment(run.instant),
+        "fired_at": terminal.moment(run.fired_at),
+        "by_hand": run.by_hand,
+    }
+
+
+def _in_zone(at: float, timezone: str) -> str | None:
+    """A time as ISO 8601 with the offset of a zone, to the second; None for 0."""
+    from datetime import datetime
+
+    from ..stores.schedules.timetable import zone_of
+
+    if not at:
+        return None
+    try:
+        return datetime.fromtimestamp(at, zone_of(timezone)).isoformat(timespec="seconds")
+    except InvalidRequest:  # known to the gateway, not here
+        return terminal.moment(at)

@@ -1,0 +1,188 @@
+"""What operators do with schedules: keep, see, pause, resume, run and remove them; and what schedules.yaml says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..sdk.clock import Clock
+from ..sdk.model.errors import Conflict, InvalidPayload, InvalidRequest, Unavailable
+from ..sdk.model.schedule import MOST_SCHEDULES, Origin, Run, Schedule, ScheduleRow, check_schedule
+from ..sdk.wire.schedule_messages import schedule_from_wire, state_to_wire
+from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..stores.schedules import firing
+from ..stores.schedules.schedules import Schedules
+from ..stores.schedules.timetable import check_timetable
+from .config import GatewayConfig
+from .known_functions import KnownFunctions
+
+#: Schedules in one answer; coming and former runs of each.
+MOST = MOST_SCHEDULES
+MOST_RUNS = 100
+#: How often a change is tried again that somebody else's came before.
+TRIES = 5
+#: Seconds before the store is asked again after it failed at the start.
+PAUSE = 0.5
+CHANGES = ("pause", "resume", "run-now", "remove")
+
+_LOG = logging.getLogger("tailrace.gateway")
+
+
+class ScheduleDesk:
+    """Answers PutSchedule, ListSchedules and ChangeSchedule; without a store of schedules it refuses."""
+
+    def __init__(
+        self, config: GatewayConfig, schedules: Schedules | None, functions: KnownFunctions, clock: Clock
+    ) -> None:
+        self._config = config
+        self._schedules = schedules
+        self._functions = functions
+        self._clock = clock
+
+    async def start(self, kept: Sequence[Schedule] | None) -> None:
+        """Applies schedules.yaml; None: there is no such file, and nothing is changed. Waits for a store that is
+        away."""
+        told = False
+        while kept is not None:
+            try:
+                await self._apply(kept)
+                return
+            except Unavailable as error:
+                if not told:
+                    _LOG.warning("schedules.yaml waits for the store: %s", error)
+                    told = True
+                await asyncio.sleep(PAUSE)
+
+    async def put(self, request: pb.PutScheduleRequest) -> pb.ScheduleState:
+        """Keeps a schedule. Harmless when the same is there already."""
+        store, now = self._store(), self._clock.wall()
+        wanted = replace(schedule_from_wire(request.schedule), origin=Origin.HAND, created_at=now)
+        self._check(wanted, now)
+        for _ in range(TRIES):
+            before = await store.get(wanted.name)
+            if before is None:
+                row = firing.begun(wanted, now)
+                if not row.next_at:
+                    raise InvalidRequest(f"{wanted.name}: it would never run: see cron, at, starts and until")
+            else:
+                if before.schedule.same_as(wanted):
+                    return await self._state(before)
+                if before.schedule.origin is Origin.FILE:
+                    raise InvalidRequest(f"{wanted.name} is kept by schedules.yaml: change it there, or take it out")
+                if not request.replace:
+                    raise Conflict(
+                        f"there is a schedule {wanted.name!r} already ({before.schedule.when}): give --replace to "
+                        "change it, or another name"
+                    )
+                row = firing.replaced(before, replace(wanted, created_at=before.schedule.created_at), now)
+            kept = await store.put(row, 0 if before is None else before.version)
+            if kept is not None:
+                return await self._state(kept)
+        raise _busy(wanted.name)
+
+    async def list(self, request: pb.ListSchedulesRequest) -> pb.ListSchedulesReply:
+        """By name, or the one of a name."""
+        store = self._store()
+        rows = [await self._named(request.name)] if request.name else await store.list(min(request.limit or MOST, MOST))
+        coming, former = min(request.next, MOST_RUNS), min(request.last, MOST_RUNS)
+        return pb.ListSchedulesReply(schedules=[await self._state(row, coming, former) for row in rows])
+
+    async def change(self, request: pb.ChangeScheduleRequest) -> pb.ScheduleState:
+        """Each is harmless when it is so already."""
+        if request.what not in CHANGES:
+            raise InvalidRequest(f"what is {request.what!r:.50}: expected one of {', '.join(CHANGES)}")
+        if request.what == "run-now":
+            return await self._run(request.name)
+        store = self._store()
+        for _ in range(TRIES):
+            before = await self._named(request.name)
+            if request.what == "remove":
+                if before.schedule.origin is Origin.FILE:
+                    raise InvalidRequest(
+                        f"{request.name} is kept by schedules.yaml: take it out there, or pause it until then"
+                    )
+                await store.remove(request.name)
+                return await self._state(before, 0)
+            wants_pause = request.what == "pause"
+            if before.paused is wants_pause:
+                return await self._state(before)
+            after = firing.paused(before) if wants_pause else firing.resumed(before, self._clock.wall())
+            kept = await store.put(after, before.version)
+            if kept is not None:
+                return await self._state(kept)
+        raise _busy(request.name)
+
+    async def _run(self, name: str) -> pb.ScheduleState:
+        store, row, now = self._store(), await self._named(name), self._clock.wall()
+        self._functions.check(row.schedule.function)
+        run = await store.run(name, round(now, 3), now)
+        if run is None:
+            raise InvalidRequest(f"{name} has a run of this very moment already")
+        return state_to_wire(row, [], [run])
+
+    async def _named(self, name: str) -> ScheduleRow:
+        row = await self._store().get(name)
+        if row is None:
+            raise InvalidRequest(f"there is no schedule {name!r:.200}; `tailrace schedule list` shows those there are")
+        return row
+
+    async def _state(self, row: ScheduleRow, coming: int = 10, former: int = 0) -> pb.ScheduleState:
+        try:
+            following = firing.upcoming(row, self._clock.wall(), coming) if coming else []
+        except InvalidRequest:  # its time zone is gone from this system
+            following = []
+        last: list[Run] = await self._store().last(row.schedule.name, former) if former else []
+        return state_to_wire(row, following, last)
+
+    def _store(self) -> Schedules:
+        if self._schedules is None:
+            raise InvalidRequest("this gateway has no store of schedules")
+        return self._schedules
+
+    def _check(self, schedule: Schedule, now: float) -> None:
+        for what in ("every", "at", "starts", "until", "jitter", "grace"):
+            value = getattr(schedule, what)
+            if not 0 <= value < math.inf:
+                raise InvalidRequest(f"{schedule.name}: {what} is {value}: expected zero or more")
+        check_schedule(schedule)
+        check_timetable(schedule)
+        if 0 < schedule.at <= now:
+            raise InvalidRequest(f"{schedule.name}: at is in the past: submit the workload, or give a later time")
+        self._functions.check(schedule.function)
+        if len(schedule.payload) > self._config.max_payload:
+            raise InvalidPayload(
+                f"{schedule.name}: the payload has {len(schedule.payload)} bytes, at most {self._config.max_payload} "
+                "are taken: store the data elsewhere and schedule where it is"
+            )
+
+    async def _apply(self, kept: Sequence[Schedule]) -> None:
+        """Makes the schedules of the file what it says. Functions may be announced later, when workers come."""
+        store, now = self._store(), self._clock.wall()
+        there = {row.schedule.name: row for row in await store.list(MOST)}
+        for schedule in kept:
+            before = there.get(schedule.name)
+            if before is None:
+                row = firing.begun(replace(schedule, created_at=now), now)
+            elif before.schedule.same_as(schedule) and before.schedule.origin is Origin.FILE:
+                continue
+            else:
+                row = firing.replaced(before, replace(schedule, created_at=before.schedule.created_at), now)
+            await store.put(row, 0 if before is None else before.version)
+            if self._functions.get(schedule.function) is None:
+                _LOG.warning(
+                    "schedules.yaml: %s: no worker has announced the function %r; until one does its runs are held",
+                    schedule.name,
+                    schedule.function,
+                )
+        names = {schedule.name for schedule in kept}
+        for name, row in there.items():
+            if row.schedule.origin is Origin.FILE and name not in names:
+                await store.remove(name)
+                _LOG.info("the schedule %s is not in schedules.yaml any more: removed", name)
+
+
+def _busy(name: str) -> Conflict:
+    return Conflict(f"the schedule {name!r} is being changed by somebody else: try again")

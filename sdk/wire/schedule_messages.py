@@ -1,0 +1,82 @@
+"""Schedules ↔ messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from ..model.errors import InvalidRequest
+from ..model.schedule import CatchUp, Origin, Overlap, Run, Schedule, ScheduleRow, usual_catch_up
+from .v1 import gateway_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleView:
+    """A schedule for people: how far it is, when its next runs are due, and its last ones, the newest first."""
+
+    schedule: Schedule
+    paused: bool
+    over: bool
+    runs: int
+    passed_over: int
+    next: list[float]
+    last: list[Run]
+
+    @property
+    def state(self) -> str:
+        """One word."""
+        return "paused" if self.paused else "over" if self.over else "active"
+
+
+def schedule_to_wire(schedule: Schedule) -> pb.Schedule:
+    """What a schedule says, as a message."""
+    return pb.Schedule(**{field.name: getattr(schedule, field.name) for field in fields(schedule)})
+
+
+def schedule_from_wire(message: pb.Schedule) -> Schedule:
+    """The inverse, with the defaults of what is not said. Raises InvalidRequest for words that are not known."""
+    said = {field.name: getattr(message, field.name) for field in fields(Schedule)}
+    usual = Schedule("", "")
+    for name in ("timezone", "catch_up_max", "grace"):
+        said[name] = said[name] or getattr(usual, name)
+    said["overlap"] = _word("overlap", message.overlap or usual.overlap, Overlap)
+    said["catch_up"] = _word("catch_up", message.catch_up or usual_catch_up(message.at), CatchUp)
+    said["origin"] = _word("origin", message.origin or usual.origin, Origin)
+    return Schedule(**said)
+
+
+def _word(name: str, text: str, words: type[Overlap] | type[CatchUp] | type[Origin]) -> Overlap | CatchUp | Origin:
+    try:
+        return words(text)
+    except ValueError:
+        raise InvalidRequest(f"{name} is {text!r:.50}: expected one of {', '.join(words)}") from None
+
+
+def state_to_wire(row: ScheduleRow, next: Sequence[float], last: Sequence[Run]) -> pb.ScheduleState:
+    """How far one is, as a message."""
+    return pb.ScheduleState(
+        schedule=schedule_to_wire(row.schedule),
+        paused=row.paused,
+        over=row.over,
+        runs=row.runs,
+        passed_over=row.passed_over,
+        next=next,
+        last=[
+            pb.ScheduleRun(position=run.position, instant=run.instant, fired_at=run.fired_at, by_hand=run.by_hand)
+            for run in last
+        ],
+    )
+
+
+def schedule_view(message: pb.ScheduleState) -> ScheduleView:
+    """What a client sees of it."""
+    schedule = schedule_from_wire(message.schedule)
+    return ScheduleView(
+        schedule,
+        message.paused,
+        message.over,
+        int(message.runs),
+        int(message.passed_over),
+        list(message.next),
+        [Run(int(run.position), schedule.name, 0, run.instant, run.fired_at, run.by_hand) for run in message.last],
+    )
