@@ -105,6 +105,10 @@ class PostgresServer:
     async def close(self) -> None:
         """Closes the connections; those in use when they are free. Harmless when closed."""
         self._closed = True
+        await self.dial_anew()
+
+    async def dial_anew(self) -> None:
+        """What is idle is closed, so that the next calls have new connections."""
         idle, self._idle = self._idle, []
         for connection in idle:
             await connection.close()

@@ -8,7 +8,7 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent))
 from servers.kafka import guarded_kafka, kafka, own_kafka
 from servers.moto_s3 import moto, moto_server
-from servers.postgres import own_postgres, postgres_schema, postgres_server
+from servers.postgres import own_postgres, postgres_pooler, postgres_schema, postgres_server
 from servers.redis import own_redis, redis_server
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "moto_server",
     "own_kafka",
     "own_postgres",
+    "postgres_pooler",
     "own_redis",
     "postgres_schema",
     "postgres_server",

@@ -32,18 +32,17 @@ from .ids import Ids, id_number, id_text
 from .lifecycle import LEASED, WAITING
 from .postgres_bounds import Bounds
 from .postgres_claims import Out
+from .postgres_clock import ServerClock
 from .postgres_group import Submissions
 from .postgres_home import Home
 from .postgres_kinds import PostgresKinds
-from .postgres_lease import Claimed, claimed, open_lanes, planned
+from .postgres_lease import claimed, open_lanes, planned
 from .postgres_rows import BLOCKED, new_rows, numbers, refuse_what_has_no_place, texts
 from .postgres_told import counts, statuses, tally, tries
 from .queue import NewItem, Status, Submitted, Tally
 
 #: Seconds between looks at what other processes may have changed: new lanes, leases that end, items due earlier.
 POLL = 1.0
-#: A server's clock that moved by so many seconds against this host's monotonic one jumped.
-JUMP = 1.0
 #: Tries of a submission whose new ids were taken already.
 NEW_IDS = 3
 #: Characters of a reason and of a progress note that are kept.
@@ -69,7 +68,6 @@ class PostgresQueue:
     ) -> None:
         self._config = config or StoresConfig()
         self._clock = clock
-        self._wait = wait
         self._time: Callable[[], int | None] = store_time or (lambda: None)
         self._server = PostgresServer(options, self._prepare)
         self._schema = options.db_schema
@@ -86,8 +84,7 @@ class PostgresQueue:
         self._looked = self._counted = -math.inf  # monotonic, of the last look at what others changed, and count
         self._live = 0
         self._soonest = 0  # µs, when a lease may end that this process knows of
-        self._ahead: float | None = None  # seconds that the server's clock was ahead of our monotonic one
-        self._no_end_before = -math.inf  # monotonic; the server's clock jumped
+        self._server_clock = ServerClock(options.server, wait, clock)
 
     # Connections.
 
@@ -187,10 +184,14 @@ class PostgresQueue:
         gates, deadline = Gates(demand.closed), loop.time() + wait
         while True:
             changed = self._changed
-            quiet = max(self.quiet_until, self._home.quiet_until) - self._clock.monotonic()
+            quiet = self._quiet()
             found: Leased | float = quiet if quiet > 0 else await self._claim(demand, gates, seconds)
             if isinstance(found, Leased):
-                return found
+                if self._quiet() <= 0:
+                    return found
+                # The connection that claimed it was the first to this server: nobody gets it now.
+                await self._return(found)
+                found = POLL
             left = deadline - loop.time()
             if left <= 0:
                 return None
@@ -199,6 +200,10 @@ class PostgresQueue:
                     await changed.wait()
             except TimeoutError:
                 pass
+
+    def _quiet(self) -> float:
+        """Seconds for which nothing is leased."""
+        return max(self.quiet_until, self._home.quiet_until) - self._clock.monotonic()
 
     async def _claim(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
         """One look, which is carried through whoever waits for it: what it claims for nobody goes back."""
@@ -212,8 +217,7 @@ class PostgresQueue:
     def _hand_back(self, task: asyncio.Task[Leased | float]) -> None:
         if task.cancelled() or task.exception() is not None or not isinstance(leased := task.result(), Leased):
             return
-        back = [Settle(id, leased.fence, State.NEW) for id in leased.ids]
-        self._run(self._return(leased.fence, back))
+        self._run(self._return(leased))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work, name="postgres-queue")
@@ -221,9 +225,9 @@ class PostgresQueue:
         task.add_done_callback(self._running.discard)
         return task
 
-    async def _return(self, fence: int, back: Sequence[Settle]) -> None:
+    async def _return(self, leased: Leased) -> None:
         try:
-            await self.settle(fence, [], back)
+            await self.settle(leased.fence, [], [Settle(id, leased.fence, State.NEW) for id in leased.ids])
         except Unavailable as error:
             _LOG.warning("%s; what was claimed for nobody waits for its lease to end", error)
 
@@ -253,6 +257,10 @@ class PostgresQueue:
             "a claim",
         )
         if not rows:  # others were quicker, or this is another server than it was
+            [(timeline,)] = await self._read(call.TIMELINE, (), "its timeline")
+            if timeline != self._home.timeline:  # a pooler keeps connections through a failover: look where they lead
+                await self._server.dial_anew()
+                await self._kinds.look()
             self._bounds.forget()
             return 0.01
         self._turn += 1
@@ -261,19 +269,16 @@ class PostgresQueue:
         taken = claimed(self._kinds, rows, seconds)
         self._out.claimed(taken.number, rows[0][10], taken.ids)
         self._soonest = min(self._soonest, taken.moment + int(seconds * 1e6))
-        await self._expire(taken, rows[0][10])
-        return taken.leased or 0.0
-
-    async def _expire(self, taken: Claimed, fence: int) -> None:
         if taken.expired:
             reason = "its deadline passed before it started"
-            over = [Settle(id_text(number), fence, State.EXPIRED, reason=reason) for number in taken.expired]
-            await self.settle(fence, [], over)
+            over = [Settle(id_text(number), rows[0][10], State.EXPIRED, reason=reason) for number in taken.expired]
+            await self.settle(rows[0][10], [], over)
+        return taken.leased or 0.0
 
     async def _look_at_others(self) -> None:
         """Now and then: new kinds, leases that ended, and what others made due earlier."""
         now = self._clock.monotonic()
-        moment = self._time() or (now + (self._ahead or 0.0)) * 1e6
+        moment = self._time() or self._server_clock.about()
         if abs(now - self._looked) < POLL and moment < self._soonest:
             return
         self._looked = now
@@ -282,7 +287,7 @@ class PostgresQueue:
             self._home.known()
         await self._kinds.look()
         self._bounds.forget()
-        ending = now >= self._no_end_before
+        ending = self._server_clock.leases_may_end
         [(moment, soonest, ended, troubles)] = await self._rows(
             call.END_LEASES,
             (self._time(), ending),
@@ -291,16 +296,10 @@ class PostgresQueue:
         # What somebody else holds, or what may not end yet, is looked at with the next poll.
         stuck = not ending or not ended
         self._soonest = BLOCKED if soonest is None or (stuck and soonest <= moment) else soonest
-        self._watch_clock(moment / 1e6 - now)
+        if self._time() is None:
+            self._server_clock.told(moment, now)
         if troubles:
             _LOG.warning("%s: some leases could not be ended now: %s", self._server.name, troubles)
-
-    def _watch_clock(self, ahead: float) -> None:
-        """A server's clock that was set forward ends no lease before its time: who holds one renews it meanwhile."""
-        if self._ahead is not None and ahead - self._ahead > JUMP and self._time() is None:
-            self._no_end_before = self._clock.monotonic() + self._wait
-            _LOG.warning("%s: its clock was set forward: no lease is ended for %.0f s", self._server.name, self._wait)
-        self._ahead = ahead
 
     async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
         if phase not in (State.CLAIMED, State.PROCESSING):

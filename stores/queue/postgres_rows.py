@@ -55,11 +55,20 @@ def refuse_what_has_no_place(items: Sequence[NewItem]) -> None:
             ("key", item.key),
             ("dedupe_key", item.dedupe_key),
         ):
-            if text and ("\0" in text or (len(text) > LONGEST_KEY // 4 and len(text.encode()) > LONGEST_KEY)):
+            if text and ("\0" in text or not _has_place(text)):
                 raise InvalidRequest(
-                    f"workload {index} for {item.kind.function!r}: its {name} has a NUL or more than {LONGEST_KEY} "
-                    "bytes, which this store cannot index: use a shorter one, such as a hash of it"
+                    f"workload {index} for {item.kind.function!r}: its {name} has a NUL, half a character or more than "
+                    f"{LONGEST_KEY} bytes, which this store cannot index: use a shorter one, such as a hash of it"
                 )
+
+
+def _has_place(text: str) -> bool:
+    if text.isascii():
+        return len(text) <= LONGEST_KEY
+    try:
+        return len(text.encode()) <= LONGEST_KEY
+    except UnicodeEncodeError:
+        return False
 
 
 class NewRows(NamedTuple):

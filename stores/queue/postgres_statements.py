@@ -18,6 +18,7 @@ CLAIM = (
     " FROM S.queue_claim(%s::bigint, %s::int[], %s::int[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::int,"
     " %s::bigint, %s::bigint, %s::text)"
 )
+TIMELINE = "SELECT S.this_timeline()"
 END_LEASES = "SELECT moment, soonest, claims_ended, troubles FROM S.queue_end_leases(%s::bigint, %s::boolean)"
 RENEW = "SELECT id, cancel, claim FROM S.queue_renew(%s::bigint, %s::bigint[], %s::bigint, %s::bigint, %s::smallint)"
 SETTLE = (

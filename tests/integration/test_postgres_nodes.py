@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 
 import psycopg
@@ -10,7 +11,7 @@ import pytest
 
 from tailrace.sdk.model.claim import Settle, State
 from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import ConfigError, NotConnected, Overloaded
+from tailrace.sdk.model.errors import ConfigError, InvalidRequest, NotConnected, Overloaded
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.migrations.postgres import steps
@@ -101,9 +102,12 @@ async def test_a_poll_that_finds_nothing_writes_nothing(bench: Bench) -> None:
 # Several nodes.
 
 
-async def test_nodes_that_share_a_queue_never_have_one_item_twice(bench: Bench) -> None:
-    # Given three nodes and many items, some of them in the order of their keys
-    nodes = [await bench.queue() for _ in range(3)]
+@pytest.mark.parametrize("way", ["postgres_server", "postgres_pooler"])
+async def test_nodes_that_share_a_queue_never_have_one_item_twice(
+    bench: Bench, way: str, request: pytest.FixtureRequest
+) -> None:
+    # Given three nodes, with a pooler between or without, and many items, some of them in the order of their keys
+    nodes = [await bench.queue(url=request.getfixturevalue(way)) for _ in range(3)]
     await asyncio.gather(
         *(node.submit([NewItem(MAIL, b"", key=f"k{n % 7}" if n % 3 else "") for n in range(100)]) for node in nodes)
     )
@@ -112,6 +116,7 @@ async def test_nodes_that_share_a_queue_never_have_one_item_twice(bench: Bench) 
     async def work(node: PostgresQueue) -> None:
         while leased := await node.lease(Demand({Cell("mail", 2): 10}, frozenset(), 10), LEASE, 0.05):
             seen.extend(leased.ids)
+            assert (await node.renew(leased.ids, leased.fence, LEASE, State.PROCESSING)).lost == []
             assert await node.settle(leased.fence, leased.ids, []) == []
 
     # When they work at once
@@ -225,6 +230,59 @@ async def test_on_another_server_nothing_is_leased_for_the_lease_of_a_source(ben
     # And the next start does not wait
     bench.clock.advance(LEASE + 1)
     assert await (await bench.queue()).lease(ANY, LEASE, 0) is not None
+
+
+async def test_a_failover_behind_connections_that_stay_is_seen_with_the_next_claim(bench: Bench) -> None:
+    # Given a node with a claim out, whose connections lead to the promoted server without breaking
+    queue = await bench.queue()
+    await queue.submit([NewItem(MAIL, b""), NewItem(MAIL, b"")])
+    first = await queue.lease(Demand({Cell("mail", 2): 1}, frozenset(), 1), LEASE, 0)
+    assert first is not None
+    timeline = "CREATE OR REPLACE FUNCTION S.this_timeline() RETURNS text LANGUAGE sql AS $$SELECT '0000BEEF'$$"
+    await bench.run(timeline)
+    # Then nothing is leased from the first claim on, until whoever has something cannot hold it any more
+    assert await queue.lease(ANY, LEASE, 0) is None
+    bench.clock.advance(39)
+    assert await queue.lease(ANY, LEASE, 0) is None
+    bench.clock.advance(2)
+    leased = await queue.lease(ANY, LEASE, 5)
+    assert leased is not None
+    assert len(leased.ids) == 2
+    assert leased.fence > first.fence
+
+
+async def test_what_the_first_connection_to_another_server_claims_is_given_to_nobody(bench: Bench) -> None:
+    # Given a node that waits for work while its server is replaced by one that was put back
+    queue = await bench.queue()
+    [(id, _)] = await queue.submit([NewItem(MAIL, b"")])
+    await bench.run("UPDATE S.home SET known = 'a server that is gone'")
+    await bench.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        f" AND query LIKE '%{bench.schema}.%'"
+    )
+    # When its next calls dial anew, then it has nothing, and the item is as it was
+    for _ in range(5):
+        with contextlib.suppress(NotConnected):
+            assert await queue.lease(ANY, LEASE, 0) is None
+    [status] = await queue.status([id])
+    assert status is not None
+    assert (status.state, status.attempts) == (State.NEW, 0)
+    bench.clock.advance(41)
+    assert await queue.lease(ANY, LEASE, 0) is not None
+
+
+@pytest.mark.parametrize("field", ["key", "dedupe_key"])
+async def test_keys_that_cannot_be_kept_are_refused_before_anything_is_sent(bench: Bench, field: str) -> None:
+    queue = await bench.queue()
+    for wrong in ("a\0b", "x" * 2001, "\ud800", "é" * 1001):
+        with pytest.raises(InvalidRequest, match=f"its {field}"):
+            await queue.submit([NewItem(MAIL, b"fine"), NewItem(MAIL, b"", **{field: wrong})])
+    longest = [NewItem(MAIL, b"", **{field: "é" * 1000}), NewItem(MAIL, b"", **{field: '"quoted\\", {and, so} on'})]
+    assert len(await queue.submit(longest)) == 2
+    leased = await queue.lease(ANY, LEASE, 0)
+    assert leased is not None
+    keys = {extra.key for extra in leased.extras.values()}
+    assert keys == ({"é" * 1000, '"quoted\\", {and, so} on'} if field == "key" else set())
 
 
 async def test_wrong_addresses_and_passwords_are_named_and_no_secret_is(bench: Bench) -> None:

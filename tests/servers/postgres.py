@@ -13,6 +13,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -135,6 +136,44 @@ def own_postgres() -> Iterator[Callable[..., LocalPostgres]]:
     yield start
     for server in servers:
         server.stop()
+
+
+@pytest.fixture
+def postgres_pooler(postgres_server: str) -> Iterator[str]:
+    """The URL of a pooler in front of the shared server, which gives every transaction one of two connections."""
+    if why := install("pgbouncer", "pgbouncer", "/usr/sbin"):
+        none_to_be_had("a pooler in front of PostgreSQL", f"{why}: install pgbouncer")
+    program = shutil.which("pgbouncer", path=searched("/usr/sbin"))
+    assert program is not None
+    server = psycopg.conninfo.conninfo_to_dict(postgres_server)
+    folder = Path(tempfile.mkdtemp(prefix="tailrace-pgbouncer-"))
+    (port,) = free_ports(1)
+    (folder / "users").write_text(f'"{server["user"]}" "{server["password"]}"\n')
+    (folder / "pgbouncer.ini").write_text(
+        f"[databases]\n{server['dbname']} = host={server['host']} port={server['port']}\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = scram-sha-256\n"
+        f"auth_file = {folder / 'users'}\npool_mode = transaction\ndefault_pool_size = 2\n"
+    )
+    user = _ordinary_user()
+    for path in (folder, *folder.iterdir()):
+        if user is not None:
+            shutil.chown(path, user)
+    url = psycopg.conninfo.make_conninfo(postgres_server, host="127.0.0.1", port=port)
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+
+    def answers() -> bool:
+        try:
+            with psycopg.connect(url, connect_timeout=2):
+                return True
+        except psycopg.OperationalError:
+            return False
+
+    pooler = Program([program, str(folder / "pgbouncer.ini")], answers, folder / "log", user=user)
+    pooler.start()
+    password = quote(str(parts["password"]))
+    yield f"postgresql://{parts['user']}:{password}@127.0.0.1:{port}/{parts['dbname']}"
+    pooler.kill()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _started(*settings: str) -> LocalPostgres:
