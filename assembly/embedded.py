@@ -38,6 +38,7 @@ from ..stores.results import sqlite as results
 from ..stores.schedules import sqlite as schedules
 from ..stores.segments import sqlite as segments
 from ..stores.sqlite import SqliteFile
+from ..stores.sqlite_restored import supersede
 
 #: Seconds between sweeps of what is past its retention.
 SWEEP_PERIOD = 5.0
@@ -156,6 +157,9 @@ class EmbeddedStores:
         moved = self._stamp.moved()
         for file in self._files():
             await file.open()
+        if moved and moved != ["queue.db"]:  # no stream rests in the queue
+            wall = self._clock.wall()
+            await self._state_file.write(lambda connection: supersede(connection, wall))
         self._quiet_until = self._stay_quiet(moved) if moved else -math.inf
         self._opened = True
         self._stamp_opened()

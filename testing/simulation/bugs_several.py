@@ -1,10 +1,12 @@
-"""Mistakes among several of a kind: schedulers that a tailer changes, gateways that hear a submission again."""
+"""Mistakes among several of a kind: schedulers that a tailer changes, gateways that hear a submission again, tailers
+that live while their stores are put back."""
 
 from __future__ import annotations
 
 import contextlib
 from typing import Any
 
+from ...assembly import embedded as embedded_
 from ...gateway import submission as submission_
 from ...sdk.wire.session import Dialer
 from ...tailers.epoch import Epoch
@@ -82,6 +84,14 @@ def _a_tailer_that_changed_schedulers_forgets_what_it_granted() -> Bug:
         real(self)
 
     return instead(SchedulerSession, "lost", lost)
+
+
+# ---- stores
+
+
+@bug
+def _owners_go_on_in_a_store_that_was_put_back() -> Bug:
+    return instead(embedded_, "supersede", lambda connection, wall: None)
 
 
 # ---- gateways

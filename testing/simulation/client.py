@@ -32,10 +32,13 @@ class Client:
         self._plan = plan
         self._store = store
         self.accepted: dict[int, str] = {}
+        self._times: dict[int, float] = {}
+        self._again: list[asyncio.Task[None]] = []
+        self._restores = any(fault.kind == "restore" for fault in plan.faults)
 
     async def main(self) -> None:
         """The client's process."""
-        queue, log = RemoteQueue(self._store), RemoteLog(self._store)
+        queue, log = self._queue, self._log = RemoteQueue(self._store), RemoteLog(self._store)
         streams = {item.source for item in self._plan.items} - {QUEUE}
         for stream in sorted(streams):
             await self._until_heard(partial(log.create, stream, 1))
@@ -63,11 +66,20 @@ class Client:
             if item.expires:
                 host.journal.deadlines[item.n] = host.world.now + item.expires
         self.accepted[item.n] = id_
+        self._times[item.n] = host.world.now
         host.world.say(host.name, f"brought item {item.n} to {item.source}")
 
+    def bring_again(self, since: float) -> None:
+        """The queue is what it was `since` then: what was accepted later is submitted again, under its key."""
+        for item in self._plan.items:
+            if item.source == QUEUE and item.n in self.accepted and self._times[item.n] >= since:
+                del self.accepted[item.n]
+                self._again.append(asyncio.ensure_future(self._bring(item, self._queue, self._log)))
+
     async def _submit(self, item: Item) -> str:
-        """Brings an item as users do, half of them with a dedupe key of their own; each call finds any gateway."""
-        dedupe_key = f"n{item.n}" if item.n % 2 else ""
+        """Brings an item as users do, half of them with a dedupe key of their own (all, if they may have to do it
+        again long after); each call finds any gateway."""
+        dedupe_key = f"n{item.n}" if item.n % 2 or self._restores else ""
         async with AsyncClient(GATEWAYS) as client:
             client._talk = Conversation(GATEWAYS, PATIENCE, here().clock.monotonic)
             handle = await self._until_heard(

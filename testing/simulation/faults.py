@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from .executor import Kernel
@@ -26,6 +26,8 @@ class Faults:
         self._network = network
         self._journal = journal
         self._copies: dict[str, bytes] = {}
+        self._copied = 0.0
+        self.restored: Callable[[str, float], None] = lambda file, copied: None  # told of each file, and of when
         for host in hosts.values():
             host.ended = lambda host=host: self._ended(host)  # type: ignore[misc]
 
@@ -111,10 +113,13 @@ class Faults:
             case "executors":
                 self._on_executor(fault, host)
             case "copy":
-                self._copies[fault.what] = host.disk.copy(fault.what)
+                self._copied = world.now
+                self._copies = {file: host.disk.copy(file) for file in fault.what.split()}
             case "restore":
                 host.kill()
-                host.disk.restore(fault.what, self._copies[fault.what])
+                for file, copy in self._copies.items():
+                    host.disk.restore(file, copy)
+                    self.restored(file, self._copied)
                 world.after(fault.seconds, host.start)
 
     def _again(self, host: Host) -> None:

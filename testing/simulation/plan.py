@@ -58,8 +58,9 @@ class Fault:
     weather         `what` of the network's Weather is `amount` for so long
     point           the host's process dies at the `number`th moment named `what` from then on
     jump            a host's wall clock jumps by `amount` seconds
-    copy            `what` of the stores' files is copied, as a backup would
-    restore         the stores' process dies, and finds that copy in the place of its file when it is back
+    copy            `what` of the stores' files (several: with blanks between) are copied, as a backup would
+    restore         the stores' process dies, and finds those copies in the place of its files when it is back; who
+                    submitted something since then is told, and does so again
     drain           the process is ended with SIGTERM's drain, and started again
     pause           an operator's gate pauses the function
     outage          whatever runs fails

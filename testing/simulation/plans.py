@@ -22,6 +22,8 @@ PATIENCE = 300.0
 ORDERED, PAUSED, LONG_WAIT = 0.25, 0.15, 0.03
 #: The share of worlds whose stream's items have priorities of their own, and of those items which expire.
 URGENT, EXPIRING = 0.25, 0.3
+#: The share of worlds whose stores are put back from a backup.
+PUT_BACK = 0.1
 #: How much a clock may drift.
 RHO = 0.01
 #: How far the wall clock of the stores may jump ahead, seconds: beyond every lease; and back, and that of any other
@@ -66,7 +68,25 @@ def plan_of(seed: int) -> Plan:
         rates={name: _rate(random) for name in names},
         calm=CALM,
     )
-    return several(plan, STRIKE, _rate)
+    return _put_back(several(plan, STRIKE, _rate), names[0])
+
+
+def _put_back(plan: Plan, stores: str) -> Plan:
+    """The same plan, perhaps with a queue, or all files but the log, put back to an older copy. The stores' clock does
+    not go back as well: then nothing could keep fences from it."""
+    random = Random(f"put back {plan.seed}")
+    if random.random() >= PUT_BACK:
+        return plan
+    what = random.choice(("queue", "queue state delay"))
+    copied = random.uniform(8.0, 25.0)
+    back = copied + random.uniform(0.5, STRIKE - copied)
+    faults = [
+        replace(each, amount=abs(each.amount)) if each.kind == "jump" and each.host == stores else each
+        for each in plan.faults
+    ]
+    faults.append(Fault(copied, "copy", stores, what=what))
+    faults.append(Fault(back, "restore", stores, what=what, seconds=_log_uniform(random, 0.1, 10.0)))
+    return replace(plan, faults=tuple(_seen(sorted(faults, key=lambda each: each.at), stores)))
 
 
 def _with_more(random: Random, item: Item, order: str) -> Item:

@@ -80,6 +80,18 @@ UNANSWERED = plan_of_faults(
     slots=16,
 )
 
+#: A tailer lives while all files of its stores but the log are put back to what they were before its items failed.
+PUT_BACK = plan_of_faults(
+    [ordered(n, 2.0 + n / 5, (Deed("raise", 0.1), Deed("ok", 0.1))) for n in range(12)],
+    [
+        Fault(2.0, "copy", "store", what="queue state delay"),
+        Fault(5.0, "restore", "store", what="queue state delay", seconds=0.5),
+    ],
+    apart=True,
+    tailers=1,
+    slots=16,
+)
+
 SCENARIOS: dict[str, list[Plan]] = {
     "a session goes on wherever it is known": [THERE_AND_BACK],
     "one of several schedulers adopts for all": [LEFT_AND_DIED],
@@ -87,6 +99,7 @@ SCENARIOS: dict[str, list[Plan]] = {
     "a row names the first of its schedulers alone": [WENT_AND_DIED],
     "a taker compares the row as it is by then": [ASKED_TOO_EARLY],
     "a tailer that changed schedulers forgets what it granted": [THERE_AND_BACK],
+    "owners go on in a store that was put back": [PUT_BACK],
     "a submission that comes again is another item": [UNANSWERED],
     "a gateway knows again only what it took itself": [UNANSWERED],
 }

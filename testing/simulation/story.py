@@ -92,6 +92,7 @@ class Story:
         self.turns = Turns(self.disk, self.journal, self.audit.ended) if plan.order != "none" else None
         self.hosts[self.store].after_commit = self.audit.committed
         self.faults = Faults(plan, self.world, self.hosts, self.network, self.journal)
+        self.faults.restored = self._restored
 
     def _behind(self, front: str, names: list[str]) -> list[str]:
         """Has hosts stand behind an address, each with its own of the same kind."""
@@ -107,6 +108,13 @@ class Story:
         host.journal = self.journal
         host.deeds = lambda n, execution: items[n].deed(execution)
         self.hosts[name] = host
+
+    def _restored(self, file: str, copied: float) -> None:
+        """A file of the stores was put back to what it was then."""
+        if file == "queue":
+            self.hosts["client"].call(self.client.bring_again, copied)
+        elif file == "state":
+            self.audit.restored()
 
     def tell(self) -> Told:
         """Runs it to its end."""
