@@ -12,7 +12,7 @@ import structlog
 from ..sdk.lifecycle import cancel
 from ..sdk.model.audit import Audit, Fate, queue_audit
 from ..sdk.model.drop import Cause
-from ..sdk.model.errors import ConfigError, InvalidRequest, Unavailable
+from ..sdk.model.errors import ConfigError, InvalidRequest, TailraceError, Unavailable
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
 from ..sdk.model.parked import Parked, due_function
@@ -259,7 +259,7 @@ class Tailers:
 
     async def _find_due(self) -> None:
         while True:
-            with contextlib.suppress(Unavailable):
+            with contextlib.suppress(TailraceError):  # a store server of an older version has no schedules
                 if self._schedules is not None and await self._schedules.list(1):
                     self._schedules = None
                     await self._add(TailerConfig.model_validate(SCHEDULES))

@@ -98,26 +98,25 @@ async def test_pause_resume_run_now_and_remove(operator: GatewayClient, schedule
         await operator.change_schedule("nightly", "forget")
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "said"),
-    [
-        ({"function": "ad"}, UnknownFunction, "did you mean 'add'"),
-        ({"cron": "0 25 * * *"}, InvalidRequest, 'nightly: cron: "0 25 .*column 3: bad hour "25"'),
-        ({"timezone": "Europe/Berln"}, InvalidRequest, "did you mean Europe/Berlin"),
-        ({"every": 5.0}, InvalidRequest, "one of cron, every and at"),
-        ({"cron": "", "at": 1000.0}, InvalidRequest, "at is in the past"),
-        ({"until": 1000.0}, InvalidRequest, "never run"),
-        ({"jitter": float("nan")}, InvalidRequest, "jitter is nan"),
-        ({"payload": bytes((1 << 20) + 1)}, InvalidPayload, "store the data elsewhere"),
-        ({"overlap": "sometimes"}, InvalidRequest, "expected one of skip, queue, allow"),
-        ({"name": "a b"}, InvalidRequest, "not a schedule's name"),
-    ],
-)
-async def test_what_means_nothing_is_refused(
-    operator: GatewayClient, changes: dict[str, Any], error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        await operator.put_schedule(replace(NIGHTLY, **changes))
+#: What changes in a good schedule, the error and what it says.
+REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"function": "ad"}, UnknownFunction, "did you mean 'add'"),
+    ({"cron": "0 25 * * *"}, InvalidRequest, 'nightly: cron: "0 25 .*column 3: bad hour "25"'),
+    ({"timezone": "Europe/Berln"}, InvalidRequest, "did you mean Europe/Berlin"),
+    ({"every": 5.0}, InvalidRequest, "one of cron, every and at"),
+    ({"cron": "", "at": 1000.0}, InvalidRequest, "at is in the past"),
+    ({"until": 1000.0}, InvalidRequest, "never run"),
+    ({"jitter": float("nan")}, InvalidRequest, "jitter is nan"),
+    ({"payload": bytes((1 << 20) + 1)}, InvalidPayload, "store the data elsewhere"),
+    ({"overlap": "sometimes"}, InvalidRequest, "expected one of skip, queue, allow"),
+    ({"name": "a b"}, InvalidRequest, "not a schedule's name"),
+]
+
+
+async def test_what_means_nothing_is_refused(operator: GatewayClient) -> None:
+    for changes, error, said in REFUSED:
+        with pytest.raises(error, match=said):
+            await operator.put_schedule(replace(NIGHTLY, **changes))
     assert await operator.schedules() == []
 
 
