@@ -34,7 +34,8 @@ class PostgresOptions(BaseModel):
     url              postgresql://user@host:5432/database; several hosts and libpq's parameters (sslmode, …) as there
     user, password   win over those in the URL
     db_schema        where the tables are; written `schema`
-    connections      how many are open at most
+    connections      how many are open at most, besides the one that listens
+    notify           nodes tell each other what they submitted
     connect_timeout, timeout   seconds for a connection, and for an answer
     """
 
@@ -45,6 +46,7 @@ class PostgresOptions(BaseModel):
     password: SecretStr | None = None
     db_schema: str = Field("tailrace", alias="schema")
     connections: int = Field(8, ge=1, le=100)
+    notify: bool = True
     connect_timeout: Seconds = Field(5.0, ge=1, le=300)
     timeout: Seconds = Field(10.0, gt=0, le=300)
 

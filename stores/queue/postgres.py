@@ -2,7 +2,8 @@
 columns, in one transaction. Any number of nodes may use one queue.
 
 The time is the server's, so that a node whose clock is wrong starts nothing early. Polling is the base: a lease that
-waits looks when something changed through this process, when the next item is due, and once a second.
+waits looks when something changed through this process, when another one hints so, when the next item is due, and once
+a second.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from psycopg import AsyncConnection
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
-from ...sdk.model.errors import InvalidRequest, Overloaded, Unavailable
+from ...sdk.model.errors import InvalidRequest, Unavailable
 from ...sdk.model.tries import Try
 from ..config import StoresConfig
 from ..migrations.postgres import require
@@ -29,14 +30,16 @@ from .admission import check
 from .engines import QueueEngine
 from .gates import Gates
 from .ids import Ids, id_number, id_text
-from .lifecycle import LEASED, WAITING
+from .lifecycle import LEASED
 from .postgres_bounds import Bounds
 from .postgres_claims import Out
 from .postgres_clock import ServerClock
 from .postgres_group import Submissions
+from .postgres_hints import Hints
 from .postgres_home import Home
 from .postgres_kinds import PostgresKinds
 from .postgres_lease import claimed, open_lanes, planned
+from .postgres_room import Room
 from .postgres_rows import BLOCKED, new_rows, numbers, refuse_what_has_no_place, texts
 from .postgres_told import counts, statuses, tally, tries
 from .queue import NewItem, Status, Submitted, Tally
@@ -80,18 +83,18 @@ class PostgresQueue:
         self._storing: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[Any]] = set()
         self._changed = asyncio.Event()
-        self._turn = 0
-        self._looked = self._counted = -math.inf  # monotonic, of the last look at what others changed, and count
-        self._live = 0
+        self._turn = self._waiting = 0  # claims so far; leases that wait now
+        self._looked = -math.inf  # monotonic, of the last look at what others changed
+        self._room = Room(self._config.max_waiting, self.counts, clock)
+        self._hints = Hints(options, self._read, self._hinted)
         self._soonest = 0  # µs, when a lease may end that this process knows of
         self._server_clock = ServerClock(options.server, wait, clock)
-
-    # Connections.
 
     async def open(self) -> None:
         """Looks at the server and makes the schema where there is none. Raises ConfigError for a server or a schema
         that cannot be used; one that cannot be reached now is tried again at each use. Harmless when open."""
         self._server.open()
+        self._hints.open()
         try:
             await self._kinds.look()
         except Unavailable as error:
@@ -99,6 +102,7 @@ class PostgresQueue:
 
     async def close(self) -> None:
         """Closes the connections. Harmless when closed."""
+        await self._hints.close()
         while self._running:
             await asyncio.wait(self._running)
         await self._server.close()
@@ -119,10 +123,18 @@ class PostgresQueue:
     async def _read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
         return await self._server.rows(statement.replace("S.", f"{self._schema}."), arguments, about)
 
+    def _hinted(self) -> None:
+        """Another node changed something. Who is busy finds it with the next poll."""
+        if self._waiting:
+            self._looked = -math.inf
+        self._changed.set()
+        self._changed = asyncio.Event()
+
     def _wake(self, *, anything: bool = False) -> None:
         """Something may be due."""
         if anything:
             self._bounds.forget()
+        self._hints.tell()
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -139,7 +151,7 @@ class PostgresQueue:
         return await stored
 
     async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:
-        await self._admit(len(items))
+        await self._room.look(len(items))
         await self._kinds.add(item.kind for item in items)
         for attempt in range(NEW_IDS):
             ids = self._ids.take(len(items), int(self._clock.wall() * 1000))
@@ -156,24 +168,11 @@ class PostgresQueue:
                 break
         first = dict(rows)
         moment = first.pop(-1)
-        self._live += len(items) - len(first)
+        self._room.taken(len(items) - len(first))
         lane_of, number_of = self._kinds.lane_of, self._kinds.numbers
         self._bounds.sooner((lane_of[number_of[item.kind]], int(item.due * 1e6) or moment) for item in items)
         self._wake()
         return [Submitted(id_text(first.get(number, number)), number in first) for number in ids]
-
-    async def _admit(self, count: int) -> None:
-        """Raises Overloaded at the bound: what other nodes submitted in the last second may pass it."""
-        now = self._clock.monotonic()
-        if abs(now - self._counted) > POLL or self._live + count > self._config.max_waiting:
-            counts = await self.counts()
-            self._live = sum(counts[state.label] for state in WAITING | LEASED)
-            self._counted = now
-        if self._live + count > self._config.max_waiting:
-            raise Overloaded(
-                f"the queue holds {self._live} workloads and takes at most {self._config.max_waiting}; try again later",
-                5.0,
-            )
 
     # Leases.
 
@@ -195,11 +194,14 @@ class PostgresQueue:
             left = deadline - loop.time()
             if left <= 0:
                 return None
+            self._waiting += 1
             try:
                 async with asyncio.timeout(min(left, POLL, max(0.001, found))):
                     await changed.wait()
             except TimeoutError:
                 pass
+            finally:
+                self._waiting -= 1
 
     def _quiet(self) -> float:
         """Seconds for which nothing is leased."""
@@ -361,8 +363,6 @@ class PostgresQueue:
         if again:
             self._wake(anything=True)
         return list(answers)
-
-    # What it says of itself.
 
     async def status(self, ids: Sequence[str]) -> list[Status | None]:
         return await statuses(self._read, self._kinds, self._kinds.look, ids)

@@ -21,7 +21,7 @@ class Engine:
     """The queue in a schema of its own, under a clock of the test's own."""
 
     def __init__(self, url: str, schema: str) -> None:
-        self._options = PostgresOptions(url=url, schema=schema, connections=2)
+        self._options = PostgresOptions(url=url, schema=schema, connections=2, notify=False)
         self._clock = ManualClock()
 
     async def open(self) -> None:

@@ -32,9 +32,9 @@ class Bench:
         self.url, self.schema, self.clock = url, schema, ManualClock()
         self._queues: list[PostgresQueue] = []
 
-    async def queue(self, *, url: str = "", **config: object) -> PostgresQueue:
+    async def queue(self, *, url: str = "", notify: bool = False, **config: object) -> PostgresQueue:
         queue = PostgresQueue(
-            PostgresOptions(url=url or self.url, schema=self.schema, connections=3, timeout=5),
+            PostgresOptions(url=url or self.url, schema=self.schema, connections=3, timeout=5, notify=notify),
             StoresConfig(**{"durability": "relaxed", **config}),
             self.clock,
             store_time=lambda: int(self.clock.wall() * 1e6),
@@ -135,6 +135,24 @@ async def test_what_another_node_submits_ends_a_wait_within_a_poll(bench: Bench)
     waiting = asyncio.create_task(one.lease(ANY, LEASE, 30))
     await other.submit([NewItem(MAIL, b"here")])
     bench.clock.advance(1.0)
+    leased = await asyncio.wait_for(waiting, 20)
+    assert leased is not None
+    assert leased.payloads == [b"here"]
+
+
+async def test_a_hint_of_another_node_ends_a_wait_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given nodes that poll so seldom that only a hint can end the wait, and that hear each other
+    monkeypatch.setattr("tailrace.stores.queue.postgres.POLL", 1000.0)
+    one, other = await bench.queue(notify=True), await bench.queue(notify=True)
+    for node in (one, other):
+        await asyncio.wait_for(node._hints.listening.wait(), 20)
+    # When one waits and the other submits, of a function that nobody had heard of
+    waiting = asyncio.create_task(one.lease(ANY, LEASE, 60))
+    async with asyncio.timeout(20):
+        while not one._waiting:
+            await asyncio.sleep(0.001)
+    await other.submit([NewItem(MAIL, b"here")])
+    # Then it has it
     leased = await asyncio.wait_for(waiting, 20)
     assert leased is not None
     assert leased.payloads == [b"here"]
