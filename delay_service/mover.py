@@ -22,14 +22,10 @@ from ..stores.ownership.ownership import Ownership
 from .config import DelayConfig
 from .parcels import packed, unpacked
 from .records import UNREADABLE, rung_stream, rung_wait
-from .rules.head import Head
+from .rules.head import Head, gathers
 from .rules.ladder import Ladder
 from .turn import SOURCE, Turn
 
-#: What becomes due within so much of a rung's wait, and at most within so many seconds, moves together: a move costs
-#: a commit here and one in each stream that gets something.
-TOGETHER = 0.25
-LONGEST_TOGETHER = 0.25
 #: A trim while more moves: after so many items, or a share of what may be held at once, since what is not trimmed is
 #: still counted as held.
 TRIM_ITEMS = 16_384
@@ -55,6 +51,7 @@ class Rung:
         self.position = position
         self.trimmed = position
         self._trim_items = max(1, min(TRIM_ITEMS, int(config.max_items * TRIM_SHARE)))
+        self.moved_into = 0  # so many streams, the last time
         self._ahead: tuple[int, Records] | None = None  # read while a batch was appended: from where, and what
         self._log = log
         self._config = config
@@ -83,6 +80,7 @@ class Rung:
         for items, their in zip(inside[:count], tickets, strict=False):
             for item, ticket in zip(items, their, strict=True):
                 grouped.setdefault(self._next(ticket, wall), []).append(item)
+        self.moved_into = len(grouped)
         position = found.positions[count - 1] + 1
         if count == len(found.positions):
             _, more = await asyncio.gather(self._append_all(grouped), self._read(position))
@@ -259,7 +257,7 @@ class Mover:
             if self._draining.is_set():
                 return
             if sleep:
-                await asyncio.sleep(max(sleep, min(LONGEST_TOGETHER, TOGETHER * rung.wait)))
+                await asyncio.sleep(max(sleep, gathers(rung.wait, rung.moved_into)))
 
     async def drain(self, timeout: float) -> None:
         """Finishes the moves that are under way; the rest stays where it is."""

@@ -121,8 +121,11 @@ class Returns:
         self.speaking.add(tailer)
         if len(mine) == len(items):
             return ((tailer, mine, refs),)
+        # Often nearly all are of one session, and a few are retries: only those are looked at one by one.
         groups: defaultdict[Tailer, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-        for ref, item in zip(refs, items, strict=True):
+        groups[tailer] = mine, [ref for ref, item in zip(refs, items, strict=True) if item[SESSION] is tailer]
+        others = [(ref, item) for ref, item in zip(refs, items, strict=True) if item[SESSION] is not tailer]
+        for ref, item in others:
             ours, theirs = groups[item[SESSION]]
             ours.append(item[REF])
             theirs.append(ref)

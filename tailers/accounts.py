@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
 from ..sdk.model.outcome import Outcome
-from .departures import Tag
+from .departing import Tag
 from .holding import Holding
 from .inherited import Inherited
 from .partition import Partition

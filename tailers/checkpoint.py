@@ -18,6 +18,8 @@ from .partition import Partition
 COMMIT_EVERY = 0.02
 #: Those of what is due: a restart skips by their rows the copies that it reads again, so they may wait for each other.
 DUE_COMMIT_EVERY = 1.0
+#: … and longer after one of many functions: so many seconds for each, 4 s for 200 of them.
+DUE_COMMIT_OF_EACH = 0.02
 #: A stream behind the checkpoint is trimmed at most this often, seconds.
 TRIM_EVERY = 1.0
 
@@ -29,9 +31,17 @@ class Trimmed(Protocol):
     async def settled_below(self, partition: str, position: int) -> None: ...
 
 
+@runtime_checkable
+class TrimmedTogether(Protocol):
+    """One that forgets in many partitions at once."""
+
+    async def settled_below_each(self, positions: Mapping[str, int]) -> None: ...
+
+
 class Checkpoint:
     """Writes what the frontiers say. `partitions` is the pump's own, and grows; `wake` is set whenever a frontier may
-    have moved; `moved` is called when a new checkpoint is durable. Commits begin at least `every` seconds apart."""
+    have moved; `moved` is called when a new checkpoint is durable. Commits begin at least `every` seconds apart, and
+    `of_each` for each partition of the last one."""
 
     def __init__(
         self,
@@ -42,8 +52,10 @@ class Checkpoint:
         wake: asyncio.Event,
         moved: Callable[[], None],
     ) -> None:
-        self._source = source
+        self._trimmed = source if isinstance(source, Trimmed) else None
+        self._together = source if isinstance(source, TrimmedTogether) else None
         self.every = COMMIT_EVERY
+        self.of_each = 0.0
         self._epoch = epoch
         self._partitions = partitions
         self._clock = clock
@@ -61,13 +73,13 @@ class Checkpoint:
                     await self._wake.wait()
             self._wake.clear()
             began = self._clock.monotonic()
-            await self.commit()
+            apart = max(self.every, self.of_each * await self.commit())
             await self._trim()
-            await asyncio.sleep(max(0.0, self.every - (self._clock.monotonic() - began)))
+            await asyncio.sleep(max(0.0, apart - (self._clock.monotonic() - began)))
 
     def _quiet_for(self) -> float | None:
         """Seconds after which the source is told what it has not heard, also when nothing moves any more."""
-        if not isinstance(self._source, Trimmed) or not (self._opened or self._untold()):
+        if self._trimmed is None or not (self._opened or self._untold()):
             return None
         return max(0.0, self._trimmed_at + TRIM_EVERY - self._clock.monotonic())
 
@@ -76,19 +88,21 @@ class Checkpoint:
         parts = self._partitions.items()
         return {name: part.checkpoint for name, part in parts if part.checkpoint > self._told.get(name, 0)}
 
-    async def commit(self) -> None:
-        """Makes durable what the frontiers say now; raises StaleFence when another owner took the source."""
+    async def commit(self) -> int:
+        """Makes durable what the frontiers say now; of how many partitions that was news. Raises StaleFence when
+        another owner took the source."""
         marks = {name: mark for name, part in self._partitions.items() if (mark := part.mark()) is not None}
         if not marks:
-            return
+            return 0
         await self._epoch.commit(marks)
         for name, mark in marks.items():
             self._partitions[name].committed(mark)
         self._moved()
+        return len(marks)
 
     async def _trim(self) -> None:
         now = self._clock.monotonic()
-        if isinstance(self._source, Trimmed) and now >= self._trimmed_at + TRIM_EVERY:
+        if self._trimmed is not None and now >= self._trimmed_at + TRIM_EVERY:
             self._trimmed_at = now
             await self.tell()
 
@@ -106,13 +120,19 @@ class Checkpoint:
 
     async def tell(self) -> None:
         """Tells the source what its checkpoint has passed, if it wants to know."""
-        if isinstance(self._source, Trimmed):
-            if self._opened:
-                await self._epoch.renew()  # raises when somebody else took the source meanwhile, who knows more
-                self._opened = False
-                self._told.clear()
-            untold = self._untold().items()
-            await asyncio.gather(*(self._tell(self._source, name, position) for name, position in untold))
+        if self._trimmed is None:
+            return
+        if self._opened:
+            await self._epoch.renew()  # raises when somebody else took the source meanwhile, who knows more
+            self._opened = False
+            self._told.clear()
+        untold = self._untold()
+        if self._together is None:
+            await asyncio.gather(*(self._tell(self._trimmed, name, position) for name, position in untold.items()))
+        elif untold:
+            with contextlib.suppress(Unavailable):
+                await self._together.settled_below_each(untold)
+                self._told.update(untold)
 
     async def _tell(self, source: Trimmed, name: str, position: int) -> None:
         with contextlib.suppress(Unavailable):

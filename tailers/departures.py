@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..sdk.clock import Clock
 from ..sdk.model.audit import Fate
@@ -20,9 +20,9 @@ from ..sdk.model.errors import UserError
 from ..sdk.model.ledger import Entry, Place
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.parked import Parked
-from ..sdk.model.tries import Try, added
 from ..sdk.model.workload import DroppedBy, Ended, Extra
 from ..sdk.source import StreamBatch
+from .departing import Departing, Leaving, Tag
 from .durable import GATHER, DurableWriter
 from .letters import unparkable
 from .mapping import Mapped
@@ -31,8 +31,7 @@ from .partition import Partition, chosen
 from .pump import Counts
 from .registry import Environment
 from .rows import Home, RowChange, Rows, home_of
-from .rules import ledger
-from .rules.ledger import Find, Next, after_parking, found, parking, suspect, throttled
+from .rules.ledger import Find, Next, after_parking, found, is_soon, parking, suspect, throttled
 from .rules.settlement import Action, History, Settlement
 
 #: How an item ended that was not run.
@@ -46,67 +45,6 @@ UNKNOWN = DroppedBy(0, "", "the scheduler named no gate")
 def fate_of(row: Entry | None) -> Fate:
     """Of what was ever parked the ledger says what became of it."""
     return Fate.DELAYED if row is None or row.n else _FATES.get(row.place, Fate.DELAYED)
-
-
-class Departing(NamedTuple):
-    """An item that ended: its place in its flight, when that was pushed (wall clock), its fence, and how it ended."""
-
-    partition: Partition
-    batch: StreamBatch
-    mapped: Mapped
-    place: int  # its index in the batch
-    pushed_at: float
-    fence: int
-    ended: Ended
-
-    def tag(self, fate: Fate) -> Tag:
-        """What is settled when it is in its store."""
-        return Tag(self.partition, self.batch.positions[self.place], len(self.batch.payloads[self.place]), fate)
-
-    @property
-    def position(self) -> int:
-        """Its position in the source that this tailer reads."""
-        return self.batch.positions[self.place]
-
-    @property
-    def row(self) -> Entry | None:
-        """Its row in the ledger, as this tailer knows it."""
-        return self.partition.rows.get(self.position)
-
-    def tries(self, reason: str, now: float) -> tuple[Try, ...]:
-        """How its attempts went, this one too. `now`: wall clock seconds."""
-        return added(self.row.tries if self.row else (), now, Outcome(self.ended.outcome).name.lower(), reason)
-
-    def history(self, now: float) -> History:
-        """What happened to it before this end: in this epoch, else when it was parked. `now`: wall clock seconds."""
-        trouble = self.partition.troubles.get(self.batch.positions[self.place])
-        parked = self.mapped.parked.get(self.place)
-        late = max(0.0, now - (self.pushed_at if parked is None else parked.due))
-        if trouble is not None:
-            return trouble._replace(late=late)
-        if self.row is not None:
-            return ledger.history(self.row, late)
-        return History(late=late) if parked is None else History(parked.attempt, parked.crashes, parked.throttles, late)
-
-
-class Tag(NamedTuple):
-    """An item on its way into a store: settled when it is there."""
-
-    partition: Partition
-    position: int
-    size: int
-    fate: Fate
-
-
-class Leaving(NamedTuple):
-    """An item on its way into the delay service: its row before and as it shall be (None: it has none, as what was
-    parked by an older version). `written`: the row says so already."""
-
-    parked: Parked
-    home: Home | None
-    before: Entry | None
-    wanted: Entry | None
-    written: bool = False
 
 
 class Departures:
@@ -331,8 +269,8 @@ class Departures:
         return None if home is None or row is None else RowChange(home, row, row._replace(place=place))
 
     async def _write_parks(self, items: list[Leaving]) -> None:
-        """Row, append, row (L15). What the delay service refuses for good (a delay beyond its bound) is a dead letter.
-        Repeated whole until all of it is durable."""
+        """Row, append, and the row again unless it is due soon (L15). What the delay service refuses for good (a delay
+        beyond its bound) is a dead letter. Repeated whole until all of it is durable."""
         going = await self._to_append(items)
         refused: dict[int, str] = {}
         try:
@@ -350,11 +288,13 @@ class Departures:
                 for index, why in refused.items()
             ]
             await self._environment.dead_letters.add(letters)
+        now = self._clock.wall()
         await self._rows.write(
             [
                 RowChange(leaving.home, row, row._replace(place=Place.DEAD if index in refused else Place.PARKED))
                 for index, leaving in enumerate(going)
                 if leaving.home is not None and (row := leaving.wanted) is not None
+                if index in refused or not is_soon(row, now)
             ]
         )
 

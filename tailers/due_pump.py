@@ -22,8 +22,8 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended, Extra
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
-from .checkpoint import DUE_COMMIT_EVERY
-from .departures import Departing, Tag
+from .checkpoint import DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
+from .departing import Departing, Tag
 from .inherited import Record
 from .mapping import Mapped
 from .partition import Partition, chosen
@@ -87,7 +87,7 @@ class DuePump(StreamPump):
         super().__init__(setup, counts, source)
         self._due = source
         source.on_ready = self._read_wake.set
-        self._checkpoint.every = DUE_COMMIT_EVERY
+        self._checkpoint.every, self._checkpoint.of_each = DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
         self._starting: list[Starting] = []
         self._ends: list[tuple[Record, Ended]] = []
         self._start_wake = asyncio.Event()
@@ -116,6 +116,7 @@ class DuePump(StreamPump):
         """The rows of what is due are their sources', read when it starts."""
         window = self.config.window.rule()
         part = self._partitions[name] = Partition(name, self._marks.get(name, Mark(0)), window)
+        self._holding.watch(part)
         return part
 
     async def expect(self, function: str) -> None:
@@ -214,10 +215,11 @@ class DuePump(StreamPump):
                     yield Copy(number, index, home, due)
 
     def _apply(self, starting: Starting, step: Step) -> None:
-        items = starting.items(self.clock.wall())
-        self._departures.skip([items[index] for index in step.over], Fate.FILTERED)
-        for index, row in step.append.items():
-            self._departures.append_again(items[index], row)
+        if step.over or step.append:
+            items = starting.items(self.clock.wall())
+            self._departures.skip([items[index] for index in step.over], Fate.FILTERED)
+            for index, row in step.append.items():
+                self._departures.append_again(items[index], row)
         self._hold(starting, step.again)
         self._hold(starting, step.later, self.clock.monotonic() + self.sizes.heartbeat)
         for index, due in step.wait.items():

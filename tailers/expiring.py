@@ -13,7 +13,8 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
 from ..sdk.source import StreamBatch
 from .config import TailerConfig
-from .departures import Departing, Departures
+from .departing import Departing
+from .departures import Departures
 from .mapping import Mapped
 from .partition import Partition, chosen
 from .pump import Counts, Setup

@@ -77,6 +77,7 @@ class Holding:
         wake: asyncio.Event,
     ) -> None:
         self.reading_again = 0
+        self._holders: dict[Partition, None] = {}
         self._look_ahead = LookAhead(setup.config.looks_ahead)
         self._owner = owner
         self._source = source
@@ -91,6 +92,16 @@ class Holding:
 
     def __len__(self) -> int:
         return sum([part.waiting for part in self._partitions.values()]) + self.reading_again
+
+    def watch(self, part: Partition) -> None:
+        """A partition of this tailer's."""
+        part.holders = self._holders
+
+    def _holding(self) -> list[Partition]:
+        """Those that hold something: seldom any, of however many there are."""
+        for part in [part for part in self._holders if not part.held]:
+            del self._holders[part]
+        return list(self._holders)
 
     def hold(
         self,
@@ -155,7 +166,7 @@ class Holding:
         """Where items wait for nothing but credit, and how many."""
         waiting: dict[Cell, dict[Partition, int]] = {}
         is_closed = self._session.credit.is_closed
-        for part in [part for part in self._partitions.values() if part.held]:
+        for part in self._holding():
             for cell in part.held.cells():
                 if ready := part.held.ready(cell, is_closed):
                     waiting.setdefault(cell, {})[part] = ready
@@ -188,7 +199,7 @@ class Holding:
         """Offers held items when credit, a gate or their time allows it."""
         while True:
             self._wake.clear()
-            times = [part.held.next_time for part in self._partitions.values() if part.held.later]
+            times = [part.held.next_time for part in self._holding() if part.held.later]
             if not self._again:
                 pause = min((time for time in times if time is not None), default=None)
                 timeout = None if pause is None else max(0.0, pause - self._clock.monotonic())
@@ -234,7 +245,7 @@ class Holding:
 
     def _offer(self) -> None:
         now, credit = self._clock.monotonic(), self._session.credit
-        parts = [part for part in self._partitions.values() if part.held]
+        parts = self._holding()
         for part in parts:
             part.held.ripen(now)
         if not self._owner.active:

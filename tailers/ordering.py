@@ -16,7 +16,8 @@ from ..sdk.model.workload import Ended
 from ..sdk.source import StreamBatch
 from .aim import Aim
 from .config import TailerConfig
-from .departures import Departing, Departures
+from .departing import Departing
+from .departures import Departures
 from .holding import Holding
 from .mapping import Mapped
 from .partition import Partition, chosen

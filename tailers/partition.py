@@ -45,6 +45,7 @@ class Partition:
     window  bounds what is read of it; partitions may share one
     deadlines  of what is held and expires
     rows    what the ledger says of items that are not settled, as it was last read or written
+    holders  partitions of the tailer that hold something, this one too while it does (whoever looks tidies it)
     handed_out  the end of what was ever handed out
     again   how often the item of a position was lost in a row: it goes before others
     rowed   positions with a row that no checkpoint has passed yet
@@ -61,6 +62,7 @@ class Partition:
         "frontier",
         "handed_out",
         "held",
+        "holders",
         "kept",
         "name",
         "order",
@@ -80,6 +82,7 @@ class Partition:
             self.frontier = Frontier(mark.position, mark.ahead)
             self.book = Book(mark.position, mark.book, b"" if mark.book else decode(mark.ahead))
         self.held = Held()
+        self.holders: dict[Partition, None] = {}
         self.deadlines = Deadlines()
         self.kept: dict[int, Kept] = {}
         self.troubles: dict[int, History] = {}
@@ -219,6 +222,7 @@ class Partition:
 
     def hold(self, kind: Kind, position: int, not_before: float = 0.0, expires_at: float = 0.0) -> None:
         """Keeps an item by its position; see rules/held.py."""
+        self.holders[self] = None
         ranked = self.order is not None and self.order.ranks is not None
         if self.order is not None and ranked:
             kind = self.order.lifted(position, kind)

@@ -24,7 +24,8 @@ from ..stores.checkpoints.checkpoints import Mark
 from .accounts import FATES, Accounts
 from .aim import Aim
 from .checkpoint import Checkpoint
-from .departures import Departing, Departures, Tag
+from .departing import Departing, Tag, settle
+from .departures import Departures
 from .epoch import Epoch
 from .expiring import Expiring
 from .holding import Holding
@@ -93,6 +94,7 @@ class StreamPump(Pump):
         part = Partition(name, self._marks.get(name, Mark(0)), self.window, self.source.capabilities.sparse)
         await self._rows.open(part)
         self._partitions[name] = part
+        self._holding.watch(part)
         if self._epoch.left_behind:
             await mark_suspects(self._rows, self.config.name, part, self._epoch.number)
         return part
@@ -298,10 +300,7 @@ class StreamPump(Pump):
         self._holding.back(Place(record.part, record.batch, self._aim.mapping.map(record.batch)), 0, not_before)
 
     def _departed(self, tags: list[Tag]) -> None:
-        """Items that are durably elsewhere: now, and only now, the frontier may pass them."""
-        for part, position, size, fate in tags:
-            part.settle((position,), fate)
-            part.window.give(1, size)
+        settle(tags)
         self.wake()
 
     def _counted(self, item: Departing, not_before: float) -> None:

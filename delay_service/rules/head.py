@@ -23,6 +23,20 @@ from .ladder import GRAIN
 #: Longest sleep on one head, seconds: how soon a wall clock that was set forward is noticed.
 LONGEST_SLEEP = 60.0
 
+#: What becomes due within so much of a rung's wait, and at most within so many seconds, moves together: a move costs
+#: a commit here and one where it goes.
+TOGETHER = 0.25
+LONGEST_TOGETHER = 0.25
+#: … and up to twice that after a move into many streams, so many seconds for each: what is due of many functions comes
+#: one by one to each of them, and whoever reads it pays for every stream that has something.
+FOR_EACH_STREAM = 0.00125
+
+
+def gathers(wait: float, streams: int) -> float:
+    """Seconds behind a move into so many streams in which more becomes due that then moves together."""
+    few = min(LONGEST_TOGETHER, TOGETHER * wait)
+    return few + min(few, FOR_EACH_STREAM * streams)
+
 
 @dataclass(slots=True)
 class Head:

@@ -82,12 +82,24 @@ async def append_to_each(log: Log, grouped: Mapping[str, Sequence[Record]]) -> l
     return [answer if isinstance(answer, BaseException) else None for answer in answers]
 
 
+async def trim_each(log: Log, before: Mapping[str, int]) -> None:
+    """Forgets the records below these positions, in partition 0 of each of these streams, in one write where the log
+    can."""
+    if isinstance(log, Together):
+        await log.trim_together(before)
+    else:
+        await asyncio.gather(*(log.trim(stream, 0, position) for stream, position in before.items()))
+
+
 @runtime_checkable
 class Together(Protocol):
     """A log that writes into many streams at once."""
 
     async def append_together(self, grouped: Mapping[str, Sequence[Record]]) -> None:
         """Stores the records in partition 0 of each of these streams: all of them or none. Durable when it returns."""
+
+    async def trim_together(self, before: Mapping[str, int]) -> None:
+        """Forgets the records below these positions, in partition 0 of each of these streams."""
 
 
 @runtime_checkable

@@ -290,27 +290,43 @@ class SqliteLog:
         return any(state.end > ends.get(partition, 0) for partition, state in self._partitions.get(stream, {}).items())
 
     async def trim(self, stream: str, partition: int, before: int) -> None:
-        state = self._partitions.get(stream, {}).get(partition)
-        if state is None or before <= state.start:
+        await self._trim({(stream, partition): before})
+
+    async def trim_together(self, before: Mapping[str, int]) -> None:
+        await self._trim({(stream, 0): position for stream, position in before.items()})
+
+    async def _trim(self, wanted: Mapping[tuple[str, int], int]) -> None:
+        """As few writes as there are batches to forget, whatever the number of streams."""
+        rows: list[tuple[int, int, int]] = []
+        states: list[tuple[_Partition, int]] = []
+        for (stream, partition), before in wanted.items():
+            state = self._partitions.get(stream, {}).get(partition)
+            if state is not None and before > state.start:
+                rows.append((self._ids[stream], partition, min(before, state.end)))
+                states.append((state, min(before, state.end)))
+        if not rows:
             return
-        before = min(before, state.end)
-        number = self._ids[stream]
+        text = json.dumps(rows)
 
         def forget(connection: sqlite3.Connection) -> int:
             connection.execute(
-                "UPDATE partitions SET start = max(start, ?) WHERE stream = ? AND partition = ?",
-                (before, number, partition),
+                "UPDATE partitions SET start = max(start, j.value ->> 2) FROM json_each(?) AS j"
+                " WHERE stream = j.value ->> 0 AND partition = j.value ->> 1",
+                (text,),
             )
             # The last batch stays, so that the end is known after a restart.
             return connection.execute(
-                "DELETE FROM batches WHERE rowid IN (SELECT rowid FROM batches"
-                " WHERE stream = ?1 AND partition = ?2 AND first + count <= ?3 AND first <"
-                " (SELECT max(first) FROM batches WHERE stream = ?1 AND partition = ?2) ORDER BY first LIMIT ?4)",
-                (number, partition, before, SWEEP),
+                "DELETE FROM batches WHERE rowid IN (SELECT b.rowid FROM json_each(?) AS j CROSS JOIN batches AS b"
+                " ON b.stream = j.value ->> 0 AND b.partition = j.value ->> 1 AND b.first < j.value ->> 2"
+                " WHERE b.first + b.count <= j.value ->> 2 AND b.first <"
+                " (SELECT max(first) FROM batches WHERE stream = j.value ->> 0 AND partition = j.value ->> 1)"
+                " LIMIT ?)",
+                (text, SWEEP),
             ).rowcount
 
         def committed(_: int) -> None:
-            state.start = max(state.start, before)
+            for state, before in states:
+                state.start = max(state.start, before)
 
         while await self._file.write(forget, committed) == SWEEP:
             pass

@@ -1,6 +1,7 @@
 """What tailers do with the rows of failed stream items (LEASES L14 to L20): the moves, pure.
 
-    an item fails at its source       PARKING(n+1) → append to the delay service → PARKED(n+1) → settled
+    an item fails at its source       PARKING(n+1) → append to the delay service → PARKED(n+1) → settled;
+                                      what is due soon stays PARKING(n+1)
     … or is throttled there           SUSPECT, which bars nothing but its time
     a new owner reads its position    SUSPECT: run when due, alone if something died · PARKING: append again
                                       any other row: never run from here
@@ -22,6 +23,11 @@ from typing import NamedTuple
 from ...sdk.model.ledger import TERMINAL, Entry, Place
 from ...sdk.model.tries import Try
 from .settlement import History, Settlement
+
+#: A row that is due within so many seconds is not written once more to say that it was appended: its copy starts from
+#: PARKING as well (L16), and does so soon. Whoever takes over meanwhile cannot know it, and appends again (L15, L18): a
+#: copy more of what failed in the moments before.
+SOON = 10.0
 
 
 class Find(Enum):
@@ -196,6 +202,11 @@ def after_parking(wanted: Entry, row: Entry | None) -> Next:
     if row.place is Place.SUSPECT:
         return Next.AGAIN  # the mark was not known
     return Next.APPEND if row.place is Place.PARKING else Next.OVER
+
+
+def is_soon(row: Entry, now: float) -> bool:
+    """Whether a row that was appended stays as it is, PARKING, at `now`, wall clock."""
+    return row.due - now <= SOON
 
 
 def is_marked(row: Entry) -> bool:

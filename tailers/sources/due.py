@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from ...sdk.model.errors import TailraceError
 from ...sdk.model.parked import due_function, due_stream
 from ...sdk.source import SourceKind, StreamBatch
-from ...stores.log.log import Log, Telling
+from ...stores.log.log import Log, Telling, trim_each
 from ..registry import Environment
 from .log import LogSource
 
@@ -49,11 +49,6 @@ class DueStream(LogSource):
         if not self._next:
             await self._discover()  # nothing had ever been due when it was opened
         return await super().read(limit, max_bytes, timeout)
-
-    async def settled_below(self, position: int) -> None:
-        """Forgets the records below `position`."""
-        if position:
-            await self._log.trim(self._stream, int(ONLY), position)
 
 
 class DueSource:
@@ -139,8 +134,12 @@ class DueSource:
 
     async def settled_below(self, partition: str, position: int) -> None:
         """Forgets the records of a function below `position`."""
-        if partition in self._streams:
-            await self._streams[partition].settled_below(position)
+        await self.settled_below_each({partition: position})
+
+    async def settled_below_each(self, positions: Mapping[str, int]) -> None:
+        """Forgets the records of each of these functions below its position."""
+        known = {due_stream(name): position for name, position in positions.items() if name in self._streams}
+        await trim_each(self._log, known)
 
     async def close(self) -> None:
         self._open = False

@@ -178,6 +178,16 @@ FAILING = [
     for number in range(1, 25)
 ]
 
+#: The same moments around the append of an item whose second attempt is long: whoever runs it from its source as well
+#: has it twice at once.
+APPENDED = [
+    plan_of_faults(
+        [ordered(0, 1.0, (Deed("raise", 0.1), Deed("ok", 30.0), Deed("ok", 0.1)))],
+        [Fault(0.5, "point", "node", what=f"{file}: after commit", number=number, seconds=40.0)],
+    )
+    for file, number in (("delay", 1), ("state", 5), ("state", 4), ("state", 6))
+]
+
 #: Node and scheduler die while the copy of a failed item runs, or while its source's item does.
 COPY_RUNS = [
     plan_of_faults(
@@ -250,7 +260,7 @@ SCENARIOS: dict[str, list[Plan]] = {
     "a copy that finds running settles": COPY_RUNS,
     "a copy that finds a later parking settles": FAILING,
     "parked before its row": FAILING,
-    "a position with a row runs from its source": FAILING,
+    "a position with a row runs from its source": APPENDED,
     "what is parking is not appended again": FAILING,
     "a suspicion bars its item": COPY_RUNS,
     "rows are never swept": [TROUBLED],

@@ -9,8 +9,9 @@ import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.delay_service.config import DelayConfig
-from tailrace.delay_service.mover import LONGEST_TOGETHER, Mover
+from tailrace.delay_service.mover import Mover
 from tailrace.delay_service.queue_mover import LEASE, QUEUE, QueueMover
+from tailrace.delay_service.rules.head import LONGEST_TOGETHER
 from tailrace.delay_service.service import DelayService
 from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded
 from tailrace.sdk.model.parked import Parked, due_stream, parked_from

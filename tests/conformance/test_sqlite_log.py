@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.stores.log.batch import MAX_RECORD
-from tailrace.stores.log.log import Log, Record, Telling, append_to_each
+from tailrace.stores.log.log import Bounds, Log, Record, Telling, append_to_each, trim_each
 from tailrace.stores.log.sqlite import SCHEMA, SqliteLog
 from tailrace.stores.sqlite import SqliteFile
 from tailrace.testing.conformance.bench import StoreBench
@@ -84,6 +84,22 @@ async def test_records_for_many_streams_are_one_write(tmp_path: Path) -> None:
         [first, second] = await append_to_each(log, {"a": [Record(b"4")], "b": [Record(bytes(MAX_RECORD + 1))]})
         assert first is second is not None
         assert (await log.bounds("a"))[0].end == 3
+
+
+async def test_many_streams_are_trimmed_in_one_write(tmp_path: Path) -> None:
+    async with SqliteBench(tmp_path, SCHEMA, SqliteLog, SqliteLog.open) as bench:
+        log = bench.engine
+        for number in range(6):
+            assert await append_to_each(log, {name: [Record(b"%d" % number)] for name in "abc"}) == [None] * 3
+        await trim_each(log, {"a": 4, "b": 100, "unknown": 1})
+        assert await log.bounds("a") == {0: Bounds(4, 6)}
+        assert await log.bounds("b") == {0: Bounds(6, 6)}
+        assert await log.bounds("c") == {0: Bounds(0, 6)}
+        await trim_each(log, {"a": 2})
+        assert (await log.read("a", 0, 0, 10, 1000)).payloads == [b"4", b"5"]
+        assert (await log.read("c", 0, 0, 10, 1000)).payloads == [b"%d" % number for number in range(6)]
+        await log.append("b", 0, [Record(b"6")])
+        assert (await log.read("b", 0, 0, 10, 1000)).payloads == [b"6"]
 
 
 async def test_records_past_the_retention_are_swept_and_younger_ones_stay(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tailrace.delay_service.config import DelayConfig
-from tailrace.delay_service.mover import LONGEST_TOGETHER, Mover
+from tailrace.delay_service.mover import Mover
 from tailrace.delay_service.records import UNREADABLE, rung_stream, rung_wait
+from tailrace.delay_service.rules.head import LONGEST_TOGETHER
 from tailrace.delay_service.service import DelayServer, DelayService
 from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded, StaleFence, StoreFull
 from tailrace.sdk.model.parked import Parked, due_stream, parked_from

@@ -116,7 +116,7 @@ async def test_a_full_disk_keeps_what_is_over_and_ends_no_tailer(stores, schedul
         raise StoreFull("delay store: database or disk is full")
 
     monkeypatch.setattr(checkpoint, "TRIM_EVERY", 0.0)
-    monkeypatch.setattr(stores.delay_log, "trim", full)
+    monkeypatch.setattr(stores.delay_log, "trim_together", full)
     scheduler.allow("f")
     now = time.time()
     await deliver(stores, Parked("first", "first/0/7", Kind("f"), b"x", now, now))

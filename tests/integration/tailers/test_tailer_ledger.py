@@ -113,7 +113,7 @@ async def test_a_failed_item_has_a_row_until_its_copy_is_over_and_the_checkpoint
     await stores.log.append("s", 0, [Record(b"%d" % n) for n in range(3)])
     tailers = await start_all()
     await eventually(lambda: overview(tailers).parked == 3)
-    assert {(row.place, row.n, row.attempts) for row in await rows(stores)} == {(Place.PARKED, 1, 1)}
+    assert {(row.place, row.n, row.attempts) for row in await rows(stores)} == {(Place.PARKING, 1, 1)}  # due soon
     assert {(item.partition, item.n) for item in parking.items} == {("0", 1)}
     assert sorted(item.position for item in parking.items) == [0, 1, 2]
     await deliver(stores, *parking.items)
@@ -144,7 +144,7 @@ async def test_a_row_that_says_parking_is_appended_by_the_next_owner_and_never_r
     [item] = parking.items
     assert (item.position, item.n, item.due, item.attempt, item.first_seen) == (0, 1, row.due, 2, row.first_seen)
     assert not scheduler.flights
-    assert [one.place for one in await rows(stores)] == [Place.PARKED]
+    assert [one.place for one in await rows(stores)] == [Place.PARKING]  # as it was: it is due
 
 
 async def test_an_owner_that_dies_before_the_row_says_parked_makes_copies_of_which_one_starts(

@@ -108,3 +108,20 @@ async def test_one_whose_owner_is_another_by_now_hears_nothing_old():
     with pytest.raises(StaleFence):
         await behind.tell()
     assert source.heard == [5]
+
+
+class Many(Source):
+    """Hears of many partitions at once."""
+
+    async def settled_below_each(self, positions):
+        self.heard.append(dict(positions))
+
+
+async def test_what_many_partitions_have_settled_is_told_at_once():
+    parts, source = {name: Part() for name in "abc"}, Many()
+    behind = Checkpoint(source, Epoch(), parts, SYSTEM_CLOCK, asyncio.Event(), lambda: None)
+    parts["a"].frontier, parts["b"].frontier = 5, 7
+    assert await behind.commit() == 2
+    await behind.tell()
+    await behind.tell()
+    assert source.heard == [{"a": 5, "b": 7}], "and nobody is told twice"

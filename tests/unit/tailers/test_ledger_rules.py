@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tailrace.sdk.model.ledger import AWAY, TERMINAL, Entry, Place
 from tailrace.tailers.rules.ledger import (
+    SOON,
     Due,
     Find,
     Next,
@@ -16,6 +17,7 @@ from tailrace.tailers.rules.ledger import (
     found,
     history,
     is_marked,
+    is_soon,
     is_suspect,
     parking,
     running,
@@ -144,6 +146,12 @@ def test_only_what_a_former_owner_ran_is_suspect():
     assert is_suspect(row(Place.RUNNING, 1, EPOCH - 1), EPOCH)
     assert not is_suspect(row(Place.RUNNING, 1, EPOCH), EPOCH)
     assert not is_suspect(row(Place.PARKED, 1, EPOCH - 1), EPOCH)
+
+
+def test_a_row_says_that_it_was_appended_only_when_it_is_not_due_soon():
+    assert is_soon(row(Place.PARKING, 1, due=NOW - 1.0), NOW)
+    assert is_soon(row(Place.PARKING, 1, due=NOW + SOON), NOW)
+    assert not is_soon(row(Place.PARKING, 1, due=NOW + SOON + 0.1), NOW)
 
 
 class OneItem(RuleBasedStateMachine):
