@@ -22,8 +22,9 @@ from .v1 import scheduler_pb2 as pb
 #: Reconnection delays, seconds: the first, and the cap it doubles to.
 FIRST_PAUSE = 0.02
 LAST_PAUSE = 1.0
-#: After a frame that took long to send, more is let gather for this share of that time, so that under load frames grow
-#: and each message's fixed cost is shared by more items; below the least (a lone item's frame) there is no pause.
+#: After a frame that took long to send, and behind which more came already, more is let gather for this share of that
+#: time, so that under load frames grow and each message's fixed cost is shared by more items. Behind a lone item's
+#: frame there is no pause, however slow the machine is: nothing came behind it, or it took less than the least.
 PAUSE_SHARE = 1.5
 LEAST_PAUSE = 0.001
 MOST_PAUSE = 0.005
@@ -106,7 +107,7 @@ class Connection:
                 link.stamp(frame)
                 await stream.write(frame)
                 pause = min(MOST_PAUSE, PAUSE_SHARE * (clock.monotonic() - began))
-                if pause >= LEAST_PAUSE:
+                if pause >= LEAST_PAUSE and wake.is_set():
                     await asyncio.sleep(pause)
             elif link.owes_ack:
                 await self._write_ack(stream)
