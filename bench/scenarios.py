@@ -89,7 +89,7 @@ async def throughput(
         await platform.stop()
     seconds = max(now - began, 1e-9)
     figures = {"items": float(count), "seconds": seconds, "items_per_s": (count - first) / seconds}
-    return figures | {f"{name}_cpu_us_per_item": 1e6 * used / count for name, used in cpu.items()}
+    return figures | {f"{name}_cpu_us_per_item": round(1e6 * used / count, 2) for name, used in cpu.items()}
 
 
 def _cpu(platform: Platform) -> dict[str, float]:
@@ -152,8 +152,8 @@ def _each(
     """What an item took of each process."""
     figures: Figures = {}
     for name, (cpu, switches) in after.items():
-        figures[f"{prefix}{name}_cpu_us_per_item"] = 1e6 * (cpu - before[name][0]) / items
-        figures[f"{prefix}{name}_switches_per_item"] = (switches - before[name][1]) / items
+        figures[f"{prefix}{name}_cpu_us_per_item"] = round(1e6 * (cpu - before[name][0]) / items, 1)
+        figures[f"{prefix}{name}_switches_per_item"] = round((switches - before[name][1]) / items, 1)
     return figures
 
 

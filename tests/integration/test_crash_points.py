@@ -25,6 +25,7 @@ from tailrace.sdk.model.ledger import Entry, Place
 from tailrace.sdk.model.limits import Gate, Quota
 from tailrace.sdk.model.replay import Replay, Stretch
 from tailrace.sdk.model.replay import State as Going
+from tailrace.sdk.model.schedule import Firing, Schedule, ScheduleRow
 from tailrace.sdk.model.segment import Segment
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
@@ -366,6 +367,35 @@ class ReplaysStory(RowsStory):
         return [what for each in await stores.replays.list(1) for what in (each.state, each.counts)]
 
 
+class SchedulesStory(RowsStory):
+    """A schedule from its making to its end, with a run that it fired and one by hand."""
+
+    points = 5
+
+    def __init__(self) -> None:
+        super().__init__(([], []))
+
+    def steps(self, stores: EmbeddedStores) -> list[Step]:
+        made = ScheduleRow(Schedule("nightly", "f", every=60.0), next_at=60.0)
+        once = Firing((60.0,), 60.0, 0, 120.0)
+
+        async def fire() -> None:
+            (row,) = await stores.schedules.list(1)
+            await stores.schedules.fire("nightly", row.version, made.decided, once, 61.0)
+
+        return [
+            (lambda: stores.schedules.put(made, 0), ([(0.0, 0, 60.0)], [])),
+            (fire, ([(60.0, 1, 120.0)], [60.0])),
+            (lambda: stores.schedules.run("nightly", 75.0, 75.0), ([(60.0, 1, 120.0)], [75.0, 60.0])),
+            (lambda: stores.schedules.trim(1, 100.0), ([(60.0, 1, 120.0)], [75.0])),
+            (lambda: stores.schedules.remove("nightly"), ([], [75.0])),
+        ]
+
+    async def holds(self, stores: EmbeddedStores) -> Any:
+        rows = [(row.decided, row.runs, row.next_at) for row in await stores.schedules.list(10)]
+        return rows, [run.instant for run in await stores.schedules.last("nightly", 10)]
+
+
 class OwnershipStory:
     """Owners that take, renew and release, and after a crash take again."""
 
@@ -414,6 +444,7 @@ STORIES: list[Callable[[], Any]] = [
     DropsStory,
     StreamRowsStory,
     ReplaysStory,
+    SchedulesStory,
     OwnershipStory,
 ]
 
