@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-options --no-header --no-annotate --strip-extras
-JOBS ?= 2
+JOBS ?= 3
 SEEDS ?= 300
 FROM ?= 0
 
@@ -42,7 +42,7 @@ check: $(STAMP) ## format, lint, types, import contracts, generated code
 	$(BIN)/python -m tailrace.reference --check
 
 test: check ## every check and every test that ends within minutes
-	$(BIN)/pytest -n $(JOBS) --durations=20 -m 'not long' $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal --durations=20 -m 'not long' $(ARGS)
 
 test-long: $(STAMP) ## what takes longer
 	$(BIN)/pytest -m long $(ARGS)

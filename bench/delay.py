@@ -105,7 +105,8 @@ async def _park(address: str, count: int, due: float, done: Callable[[int], None
 
 
 async def _due(address: str, count: int, done: Callable[[int], None]) -> tuple[float, int]:
-    """Seconds from the first look that shows any of them due to the last item, and how many came in that time."""
+    """Seconds from the first look that shows any of them due to the last item, and how many came in that time. Raises
+    InvalidRequest when that look shows all of them."""
     client = DelayClient(address)
     began, first, seen = 0.0, 0, 0
     try:
@@ -119,4 +120,6 @@ async def _due(address: str, count: int, done: Callable[[int], None]) -> tuple[f
             await asyncio.sleep(0.02)
     finally:
         await client.close()
-    return max(now - began, 1e-9), max(1, seen - first)
+    if seen == first:
+        raise InvalidRequest(f"all {count} items were due at the first look, which says nothing: give more --items")
+    return now - began, seen - first

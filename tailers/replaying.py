@@ -23,7 +23,7 @@ from ..sdk.model.ledger import Entry, Place
 from ..sdk.model.priority import Priority
 from ..sdk.model.replay import OVER, READING, Only, Progress, Replay, ReplayOrder, State, counted
 from ..stores.ledger.ledger import Change
-from ..stores.replays.replays import Replays
+from ..stores.replays.replays import KEPT, Replays
 from .config import TailerConfig
 from .epoch import WHOLE
 from .parking import Parking
@@ -239,6 +239,9 @@ class Replaying:
         if not self._loaded:
             for replay in await self._store.list(1 << 20, going=True):
                 self._runs.setdefault(replay.number, Run(replay))
+            for replay in await self._store.list(KEPT):
+                if replay.state in OVER and await self._environment.checkpoints.load(replay.name):
+                    await self._environment.checkpoints.forget(replay.name)  # its process died between the two
             self._loaded = True
 
     async def _keep_watch(self) -> None:

@@ -68,6 +68,7 @@ async def test_a_node_killed_among_failing_items_loses_none_and_forgets_no_attem
             os.kill(platform.pids()["node"], signal.SIGKILL)
         expected = {f"failing/0/{n}" for n in range(ITEMS)}
         lines = await reached(journal, lambda lines: ended(lines) >= expected)
+        await platform.drain(10)  # what the functions wrote last is settled too
     finally:
         await platform.stop()
     # Then all have ended, one execution at a time, and each attempt's number is known to the next

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tailrace.sdk.model.drop import Cause
-from tailrace.sdk.model.errors import InvalidRequest, Overloaded
+from tailrace.sdk.model.errors import InvalidRequest, Overloaded, Unavailable
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.ledger import Place
 from tailrace.sdk.model.outcome import Outcome
@@ -248,6 +248,34 @@ async def test_a_replay_that_is_paused_stays_so_and_goes_on_after_a_restart_wher
         assert sorted(payloads_of(scheduler, name)) == list(range(30))
         assert found.counts == {"succeeded": 30}
         assert [each.replay.number for each in await again.replays.list(9)] == [number]
+    finally:
+        await again.stop()
+
+
+async def test_a_replay_whose_process_died_as_it_ended_leaves_no_checkpoint(
+    stores, scheduler, make, eventually, monkeypatch
+):
+    # Given a replay that is done, whose process died before it forgot its checkpoint
+    async def die(source):
+        raise Unavailable("the process is gone")
+
+    tailers = make()
+    await tailers.start()
+    await live_is_done(stores, scheduler, 10, eventually)
+    with monkeypatch.context() as patch:
+        patch.setattr(stores.checkpoints, "forget", die)
+        begun = await tailers.replays.order(EVERYTHING)
+        await over(tailers, begun.replay.number)
+        await tailers.stop()
+    assert await stores.checkpoints.load(begun.replay.name)
+    # When it starts again, it is forgotten
+    again = make()
+    await again.start()
+    try:
+        async with asyncio.timeout(5):
+            while await stores.checkpoints.load(begun.replay.name):
+                await asyncio.sleep(0.01)
+        assert (await again.replays.get(begun.replay.number)).counts == {"succeeded": 10}
     finally:
         await again.stop()
 
