@@ -187,6 +187,8 @@ class QueueModel(RuleBasedStateMachine):
             mine = item.fence == fence and item.state in LEASED
             if mine and self.over(item) and id in refused:
                 continue
+            if state is State.CANCELLED and (item.state is state or (item.cancel and self.over(item))):
+                continue  # it says what is so already: whether as a repetition, a store need not know
             assert (id in refused) is not mine
             if mine:
                 end = State.CANCELLED if item.cancel and state in WAITING else state
