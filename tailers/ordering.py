@@ -83,9 +83,10 @@ class Ordering:
         """The indexes of items that wait for no other, None for all."""
         order, positions, kinds = self._order(part), batch.positions, mapped.kinds
         going: list[int] = []
+        may_skip = self._overlap != "queue"
         for index, position in enumerate(positions):
             key = self._key(mapped, index)
-            if key is not None and self._skips(part, batch, index) and order.is_busy(key, position):
+            if may_skip and key is not None and self._skips(part, batch, index) and order.is_busy(key, position):
                 item = Departing(part, batch, mapped, index, self._clock.wall(), 0, BUSY)
                 self._departures.skip([item], Fate.FILTERED)
             elif key is None or order.enter(key, position, kinds[index], mapped.expires_at(index)):
@@ -112,8 +113,6 @@ class Ordering:
     def _skips(self, part: Partition, batch: StreamBatch, index: int) -> bool:
         """Whether an item does not wait for those of its key. One that ran before had its turn, and does."""
         overlap: FromHeader | str = self._overlap
-        if overlap == "queue":
-            return False
         if isinstance(overlap, FromHeader):
             overlap = dict(batch.headers[index]).get(overlap.header, overlap.default)
         return overlap == "skip" and not part.is_troubled(batch.positions[index : index + 1])

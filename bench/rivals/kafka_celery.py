@@ -6,8 +6,6 @@ python -m tailrace.bench.rivals.kafka_celery                              feeds 
 
 from __future__ import annotations
 
-import json
-
 from celery import Celery
 
 from .settings import settings
@@ -27,22 +25,9 @@ def noop() -> None:
 
 def main() -> None:
     """Feeds until it is ended."""
-    from kafka import KafkaConsumer
+    from .kafka_loop import loop  # a worker needs no Kafka
 
-    consumer = KafkaConsumer(
-        HERE.topic,
-        bootstrap_servers=HERE.bootstrap,
-        group_id=HERE.group,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-    )
-    while True:
-        batches = consumer.poll(timeout_ms=500)
-        for records in batches.values():
-            for record in records:
-                noop.delay(**json.loads(record.value))
-        if batches:
-            consumer.commit()
+    loop(noop.delay)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # its way to read its own schemas
@@ -16,8 +17,8 @@ from .settings import settings
 from .work import noop
 
 
-def main() -> None:
-    """Runs until it is ended."""
+def loop(run: Callable[..., object]) -> None:
+    """Gives `run` what each record says, until it is ended."""
     here = settings()
     consumer = KafkaConsumer(
         here.topic,
@@ -30,10 +31,10 @@ def main() -> None:
         batches = consumer.poll(timeout_ms=500)
         for records in batches.values():
             for record in records:
-                noop(**json.loads(record.value))
+                run(**json.loads(record.value))
         if batches:
             consumer.commit()
 
 
 if __name__ == "__main__":
-    main()
+    loop(noop)

@@ -42,14 +42,12 @@ from .postgres_lease import claimed, open_lanes, planned
 from .postgres_room import Room
 from .postgres_rows import BLOCKED, new_rows, numbers, refuse_what_has_no_place, texts
 from .postgres_told import counts, statuses, tally, tries
-from .queue import NewItem, Status, Submitted, Tally
+from .queue import PROGRESS, REASON, NewItem, Status, Submitted, Tally
 
 #: Seconds between looks at what other processes may have changed: new lanes, leases that end, items due earlier.
 POLL = 1.0
 #: Tries of a submission whose new ids were taken already.
 NEW_IDS = 3
-#: Characters of a reason and of a progress note that are kept.
-_REASON, _PROGRESS = 4096, 1024
 
 T = TypeVar("T")
 
@@ -342,8 +340,8 @@ class PostgresQueue:
                 numbers(each.attempts for each in others),
                 numbers(each.crashes for each in others),
                 numbers(each.throttles for each in others),
-                texts([each.reason[:_REASON] for each in others]),
-                texts([each.progress[:_PROGRESS] for each in others]),
+                texts([each.reason[:REASON] for each in others]),
+                texts([each.progress[:PROGRESS] for each in others]),
                 texts([each.outcome for each in others]),
             ),
             "a settlement",

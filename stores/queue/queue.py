@@ -14,6 +14,9 @@ from ...sdk.model.demand import Demand
 from ...sdk.model.tries import Try
 from ...sdk.model.workload import Headers, Kind
 
+#: Characters of a reason and of a progress note that an engine keeps.
+REASON, PROGRESS = 4096, 1024
+
 
 @dataclass(slots=True)
 class NewItem:

@@ -12,11 +12,9 @@ from ...sdk.model.claim import Settle, State
 from ...sdk.model.tries import KEPT, REASON_KEPT
 from .ids import id_number
 from .lifecycle import LEASED, TERMINAL, WAITING, may_move
+from .queue import PROGRESS, REASON
 from .sqlite_memory import Memory
 from .sqlite_rows import BLOCKED, CANCEL, HAS_EXTRA, IDS, json_text, one_or_many
-
-#: Characters of a reason and of a progress note that are kept.
-REASON, PROGRESS = 4096, 1024
 
 _decode = msgspec.json.Decoder().decode
 
