@@ -56,7 +56,12 @@ class Node:
         quotas = [] if quota_file is None else load(quota_file, QuotasConfig).quotas()
         schedule_file = directory.schedules()
         scheduled = None if schedule_file is None else load(schedule_file, SchedulesConfig).kept()
-        stores = self._stores = EmbeddedStores(data, stores_config, sizes=directory.lease_sizes(heartbeat))
+        stores = self._stores = EmbeddedStores(
+            data,
+            stores_config,
+            sizes=directory.lease_sizes(heartbeat),
+            reads_log=any(config.source["kind"] == "log" for config in configs),
+        )
         waits_in = None if stores_config.delay_queue == "none" else stores.delay_queue
         self._delay = DelayService(stores.delay_log, delay_config, queue=waits_in)
         self._tailers = Tailers(

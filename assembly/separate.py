@@ -89,7 +89,7 @@ class SeparateStore(Group):
 
     def __init__(self, data: Path, directory: ConfigDirectory, listen: str | None) -> None:
         config = merged(directory.read("stores.yaml", StoresConfig), listen=listen)
-        stores = EmbeddedStores(data, config, sizes=directory.lease_sizes(None))
+        stores = EmbeddedStores(data, config, sizes=directory.lease_sizes(None), reads_log=True)
         self._server = StoreServer(config.listen, stores.engines())
         super().__init__([stores, self._server])
 

@@ -10,6 +10,7 @@ from ..sdk.config import Bytes, Seconds
 from .engines import EMBEDDED
 from .log.engines import mistakes_in
 from .queue.engines import ENGINES as QUEUES
+from .state.engines import ENGINES as STATES
 
 
 class StoresConfig(BaseModel):
@@ -31,6 +32,11 @@ class StoresConfig(BaseModel):
     queue: dict[str, Any] = Field(
         {"engine": EMBEDDED},
         description="where queued workloads rest: `engine` (sqlite, postgres) and its own options",
+    )
+    state: dict[str, Any] = Field(
+        {"engine": EMBEDDED},
+        description="where checkpoints, owners, failed items, dead letters, results, gates, quotas and schedules rest: "
+        "`engine` (sqlite) and its own options",
     )
     delay_log: dict[str, Any] = Field(
         {"engine": EMBEDDED},
@@ -54,6 +60,13 @@ class StoresConfig(BaseModel):
     @classmethod
     def _is_an_engine_of_queues(cls, choice: dict[str, Any]) -> dict[str, Any]:
         if mistakes := QUEUES.mistakes_in(choice):
+            raise ValueError("; ".join(mistakes))
+        return choice
+
+    @field_validator("state")
+    @classmethod
+    def _is_an_engine_of_states(cls, choice: dict[str, Any]) -> dict[str, Any]:
+        if mistakes := STATES.mistakes_in(choice):
             raise ValueError("; ".join(mistakes))
         return choice
 

@@ -10,15 +10,14 @@ import builtins
 import json
 import sqlite3
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
 from ...sdk.model.ledger import TERMINAL
-from ...sdk.model.tries import Try
 from ..sqlite import SqliteFile
 from .ledger import Change, Delayed, Entry, Place, Row
 from .lifecycle import refusal
+from .text import entry_of, entry_text, rounds
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS ledger_heads (
@@ -46,10 +45,6 @@ CREATE TABLE IF NOT EXISTS ledger_ended ( -- of what was parked
 ) STRICT, WITHOUT ROWID;
 """
 
-#: Rows whose text is remembered: one that was written is what the next write of it compares with.
-REMEMBERED = 2048
-#: Fields of a row behind its place, without the tries.
-_PLAIN = len(Entry._fields) - 3
 _WAITING = f"place IN ({Place.PARKING:d}, {Place.PARKED:d}, {Place.RUNNING:d})"
 _OVER = f"place IN ({Place.DONE:d}, {Place.DEAD:d})"
 
@@ -75,7 +70,7 @@ class SqliteLedger:
                 " (SELECT entry FROM ledger WHERE source = ? AND partition = ? AND position >= ? ORDER BY position)",
                 (source, partition, passed),
             ).fetchone()
-            return [_entry(fields) for fields in json.loads(text)]
+            return [entry_of(fields) for fields in json.loads(text)]
 
         return await self._file.write(note)
 
@@ -86,14 +81,14 @@ class SqliteLedger:
             why = refusal(before, after, owner=epoch is not None)
             if why:
                 raise InvalidRequest(f"source {source!r}, position {after.position}: {why}; nothing was written")
-        rounds = _rounds(changes)
+        turns = rounds(changes)
 
         def apply(connection: sqlite3.Connection) -> builtins.list[Entry | None]:
             newest, passed = _head(connection, source, partition) or (0, 0)
             if epoch is not None and newest != epoch:
                 raise _stale(source, epoch, newest)
             answers: builtins.list[Entry | None] = [None] * len(changes)
-            for numbers in rounds:
+            for numbers in turns:
                 found = _compare_and_set(connection, source, partition, [changes[each] for each in numbers], passed)
                 for number, answer in zip(numbers, found, strict=True):
                     answers[number] = answer
@@ -130,7 +125,7 @@ class SqliteLedger:
                 (source, *after, limit),
             ).fetchall()
 
-        return [Row(partition, _entry(json.loads(text))) for partition, text in await self._file.read(load)]
+        return [Row(partition, entry_of(json.loads(text))) for partition, text in await self._file.read(load)]
 
     async def delayed(self, source: str) -> dict[str, Delayed]:
         def count(connection: sqlite3.Connection) -> builtins.list[Any]:
@@ -175,7 +170,10 @@ def _compare_and_set(
 ) -> builtins.list[Entry | None]:
     """Writes those changes whose row is as it was read; returns each one's row after it. Each has its own position."""
     text = json.dumps(
-        [(after.position, before and _text(before), int(after.place), _text(after)) for before, after in changes]
+        [
+            (after.position, before and entry_text(before), int(after.place), entry_text(after))
+            for before, after in changes
+        ]
     )
     if any(after.place in TERMINAL and before is not None and before.n for before, after in changes):
         connection.execute(
@@ -203,20 +201,8 @@ def _compare_and_set(
         (source, partition, text),
     ).fetchone()
     for index, fields in json.loads(others):
-        answers[index] = fields and _entry(fields)
+        answers[index] = fields and entry_of(fields)
     return answers
-
-
-def _rounds(changes: Sequence[Change]) -> builtins.list[builtins.list[int]]:
-    """Indexes of changes, in rounds in which each position is changed once."""
-    rounds: builtins.list[builtins.list[int]] = []
-    seen: dict[int, int] = {}
-    for index, (_, after) in enumerate(changes):
-        turn = seen[after.position] = seen.get(after.position, -1) + 1
-        if turn == len(rounds):
-            rounds.append([])
-        rounds[turn].append(index)
-    return rounds
 
 
 def _rows(connection: sqlite3.Connection, source: str, partition: str, positions: str) -> dict[int, Entry]:
@@ -225,7 +211,7 @@ def _rows(connection: sqlite3.Connection, source: str, partition: str, positions
         " CROSS JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value",
         (source, partition, positions),
     ).fetchone()
-    return {fields[0]: _entry(fields) for fields in json.loads(text)}
+    return {fields[0]: entry_of(fields) for fields in json.loads(text)}
 
 
 def _sweep(connection: sqlite3.Connection, source: str, partition: str, below: int, *, suspects: bool) -> int:
@@ -247,17 +233,3 @@ def _stale(source: str, epoch: int, newest: int) -> StaleFence:
     return StaleFence(
         f"ledger of {source!r}: epoch {epoch} is over (the newest is {newest or 'none'}); nothing was written"
     )
-
-
-@lru_cache(REMEMBERED)
-def _text(entry: Entry) -> str:
-    """The one form of a row: its fields as JSON, floats as Python writes them. Without tries there is no word of them:
-    so it was before they were kept."""
-    fields = entry._replace(due=float(entry.due), first_seen=float(entry.first_seen))
-    return json.dumps(fields if entry.tries else fields[:-1])
-
-
-def _entry(fields: Sequence[Any]) -> Entry:
-    position, place, *rest = fields
-    entry = Entry(position, Place(place), *rest[:_PLAIN])
-    return entry._replace(tries=tuple(Try(*each) for each in rest[_PLAIN])) if len(rest) > _PLAIN else entry

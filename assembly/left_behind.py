@@ -1,0 +1,46 @@
+"""What a node's own files still have of a store that is configured to be elsewhere: then it does not start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..sdk.model.errors import ConfigError
+from ..stores.queue import sqlite as queue
+from ..stores.queue.lifecycle import LEASED, WAITING
+from ..stores.sqlite import SqliteFile
+from ..stores.state import sqlite as state
+
+
+async def refuse_what_waits_in(file: Path) -> None:
+    """Raises ConfigError when a queue that is not configured any more still has workloads: nobody would run them."""
+    former = SqliteFile(file, queue.SCHEMA, name="queue")
+    await former.open()
+    try:
+        store = queue.SqliteQueue(former)
+        await store.open()
+        found = await store.counts()
+    finally:
+        await former.close()
+    waiting = sum(found[state.label] for state in WAITING | LEASED)
+    if waiting:
+        raise ConfigError(
+            f"{file} still has {waiting} workloads, and the queue is configured to be elsewhere: run it as it was until"
+            " they have ended, or move the file away if they are not to run"
+        )
+
+
+async def refuse_what_rests_in(file: Path) -> None:
+    """Raises ConfigError when a state that is not configured any more keeps anything that nobody would find: streams
+    would begin anew, and dead letters, gates and schedules be gone."""
+    former = SqliteFile(file, state.SCHEMA, name="state")
+    await former.open()
+    try:
+        found = await state.what_rests_in(former)
+    finally:
+        await former.close()
+    if found:
+        told = ", ".join(f"{number} {name}" for name, number in found.items())
+        raise ConfigError(
+            f"{file} still has {told}, and the state is configured to be elsewhere, which would know nothing of them: "
+            "leave `state` in stores.yaml as it was, or move the file away if none of it is needed any more"
+        )

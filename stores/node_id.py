@@ -1,0 +1,27 @@
+"""Which node a data directory is: a name that is made once and stays with its files."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from pathlib import Path
+
+NAME = "tailrace.node"
+
+
+def node_id(folder: Path) -> str:
+    """The name of the node in this folder, made where there is none: something random, then where that was."""
+    file = folder / NAME
+    try:
+        return file.read_text().strip()
+    except FileNotFoundError:
+        name = f"{secrets.token_hex(8)} {socket.gethostname()}:{folder}"
+        beside = file.with_suffix(".new")
+        beside.write_text(name + "\n")
+        beside.replace(file)
+        return name
+
+
+def same_node(one: str, other: str) -> bool:
+    """Whether two names are of one node, wherever its folder was moved."""
+    return one.split(" ", 1)[0] == other.split(" ", 1)[0]

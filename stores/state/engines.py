@@ -1,0 +1,12 @@
+"""The engines that the state may have besides the embedded one: what `state` in stores.yaml may say."""
+
+from __future__ import annotations
+
+from ..engines import Engine, Engines
+from .state import State
+
+#: Made of its options, StoresConfig, a Clock, and `wait`: the lease of a source, seconds, for which no stream is taken
+#: on a server that was promoted or put back from a copy.
+StateEngine = Engine[State]
+
+ENGINES = Engines[State]({})

@@ -1,0 +1,101 @@
+"""The embedded state: one SQLite file, which only its node uses."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from ...sdk.clock import Clock
+from ..checkpoints import sqlite as checkpoints
+from ..config import StoresConfig
+from ..control import sqlite as control
+from ..dead_letters import sqlite as dead_letters
+from ..drops import sqlite as drops
+from ..inventory import sqlite as inventory
+from ..ledger import sqlite as ledger
+from ..ownership import sqlite as ownership
+from ..replays import sqlite as replays
+from ..results import sqlite as results
+from ..schedules import sqlite as schedules
+from ..segments import sqlite as segments
+from ..sqlite import SqliteFile
+from .state import State
+
+SCHEMA = (
+    checkpoints.SCHEMA
+    + control.SCHEMA
+    + dead_letters.SCHEMA
+    + inventory.SCHEMA
+    + ledger.SCHEMA
+    + ownership.SCHEMA
+    + drops.SCHEMA
+    + replays.SCHEMA
+    + results.SCHEMA
+    + schedules.SCHEMA
+    + segments.SCHEMA
+)
+
+#: What nobody would find any more if the state were elsewhere; what is made anew by itself (functions, owners) or told
+#: only for a time (results, replays that are over) is not among it.
+_KEPT = {
+    "checkpoints": "SELECT count(*) FROM checkpoint_marks",
+    "rows of failed items": "SELECT count(*) FROM ledger",
+    "dead letters": "SELECT count(*) FROM dead_letters",
+    "gates": "SELECT count(*) FROM gates",
+    "quotas": "SELECT count(*) FROM quotas",
+    "schedules": "SELECT count(*) FROM schedules",
+    "replays under way": "SELECT count(*) FROM replays WHERE NOT is_over",
+    "ranges of drops": "SELECT count(*) FROM drops",
+    "objects that were listed": "SELECT count(*) FROM inventory",
+    "segments": "SELECT count(*) FROM segments",
+}
+
+
+class SqliteGround:
+    """The file and what of it is told when nothing may be taken."""
+
+    def __init__(self, file: SqliteFile, owners: ownership.SqliteOwnership) -> None:
+        self._file = file
+        self._owners = owners
+
+    async def open(self) -> None:
+        await self._file.open()
+
+    async def bind(self, what: str, node: str) -> str:
+        return node  # both are in one data directory
+
+    def stay_quiet(self, until: float) -> None:
+        self._owners.quiet_until = until
+
+    async def sweep(self) -> int:
+        return 0  # each write forgets a little
+
+    async def close(self) -> None:
+        await self._file.close()
+
+
+def state_in(file: SqliteFile, config: StoresConfig, clock: Clock) -> State:
+    """The state in a file with SCHEMA, which the state opens and closes."""
+    owners = ownership.SqliteOwnership(file, clock)
+    return State(
+        ground=SqliteGround(file, owners),
+        checkpoints=checkpoints.SqliteCheckpoints(file),
+        control=control.SqliteControl(file, clock),
+        dead_letters=dead_letters.SqliteDeadLetters(file),
+        drops=drops.SqliteDrops(file),
+        inventory=inventory.SqliteInventory(file),
+        ledger=ledger.SqliteLedger(file),
+        ownership=owners,
+        replays=replays.SqliteReplays(file),
+        results=results.SqliteResults(file, clock, retention=config.result_retention, max_bytes=config.result_bytes),
+        schedules=schedules.SqliteSchedules(file),
+        segments=segments.SqliteSegments(file),
+    )
+
+
+async def what_rests_in(file: SqliteFile) -> dict[str, int]:
+    """How much of each kind an open file keeps that a state elsewhere would lack; kinds without any are left out."""
+
+    def count(connection: sqlite3.Connection) -> dict[str, int]:
+        return {name: connection.execute(statement).fetchone()[0] for name, statement in _KEPT.items()}
+
+    return {name: number for name, number in (await file.read(count)).items() if number}
