@@ -91,6 +91,11 @@ class Adoptions:
         tailer.adoptions.append(self._answer(tailer, key, epoch, version))
         self._returns.speaking.add(tailer)
 
+    def set_aside(self, key: RowKey, epoch: int, version: int) -> Adoption:
+        """The same question beside any session, from somebody with a session elsewhere: what runs stays in limbo until
+        its leases are over, unless the owner shows a newer version of the row."""
+        return self._answer(None, key, epoch, version)
+
     def tick(self, now: float) -> None:
         """Leases in limbo end like all others; a limbo that nobody can empty any more goes."""
         for known in self._rows.values():
@@ -105,7 +110,7 @@ class Adoptions:
 
     # ---- asking
 
-    def _answer(self, tailer: Tailer, key: RowKey, epoch: int, version: int) -> Adoption:
+    def _answer(self, tailer: Tailer | None, key: RowKey, epoch: int, version: int) -> Adoption:
         known = self._known(key)
         if known is None:
             return Adoption(key, version, _TOO_MANY)
@@ -117,7 +122,8 @@ class Adoptions:
         if not known.row.ask(version):
             return Adoption(key, version, _CHANGED)
         self._collect(known, key, flights)
-        known.told.add(tailer)
+        if tailer is not None:
+            known.told.add(tailer)
         return self._told(key, version, known)
 
     def _flights(self, known: Known, key: RowKey, epoch: int) -> dict[Of, FlightLease]:

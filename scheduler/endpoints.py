@@ -26,7 +26,7 @@ from ..sdk.wire.convert import (
 from ..sdk.wire.v1 import scheduler_pb2 as pb
 from .core import Core
 from .rules.placement import PoolLimits
-from .sessions import Assignment, Tailer, Worker
+from .sessions import Adoption, Assignment, Tailer, Worker
 
 #: A frame takes no more payload once it has this many bytes.
 FRAME_BYTES = 1 << 20
@@ -107,22 +107,7 @@ class TailerEnd:
         tailer, now = self.tailer, self._clock.monotonic()
         for (source, partition), version in tailer.barred.items():
             reply.barred.add(source=source, partition=partition, version=version)
-        for answer in tailer.adoptions:
-            source, partition = answer.row
-            reply.adoptions.append(
-                pb.Adoption(
-                    source=source,
-                    partition=partition,
-                    version=answer.version,
-                    confirmed=not answer.refused,
-                    reason=answer.refused,
-                    lease=max(0.0, answer.until - now),
-                    flights=[
-                        pb.AdoptedFlight(flight=number, fence=fence, part=part, index=indexes, positions=positions)
-                        for number, fence, part, indexes, positions in answer.flights
-                    ],
-                )
-            )
+        reply.adoptions.extend([adoption_to_wire(answer, now) for answer in tailer.adoptions])
         tailer.barred, tailer.adoptions = {}, []
 
     @property
@@ -218,6 +203,23 @@ class WorkerEnd:
         write_items(assign.items, self._kinds, (kinds, ids, payloads, attempts), few)
         assign.fence.extend(fences)
         assign.items.wants_result = made.tailer.wants_result
+
+
+def adoption_to_wire(answer: Adoption, now: float) -> pb.Adoption:
+    """The answer to whoever asked to adopt."""
+    source, partition = answer.row
+    return pb.Adoption(
+        source=source,
+        partition=partition,
+        version=answer.version,
+        confirmed=not answer.refused,
+        reason=answer.refused,
+        lease=max(0.0, answer.until - now),
+        flights=[
+            pb.AdoptedFlight(flight=number, fence=fence, part=part, index=indexes, positions=positions)
+            for number, fence, part, indexes, positions in answer.flights
+        ],
+    )
 
 
 def pools_from_wire(pools: Iterable[pb.Pool]) -> list[PoolLimits]:

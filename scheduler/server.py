@@ -24,12 +24,15 @@ from ..sdk.wire.v1 import scheduler_pb2 as pb
 from .calls import Calls
 from .config import SchedulerConfig
 from .core import Core
-from .endpoints import TailerEnd, WorkerEnd, pools_from_wire
+from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, pools_from_wire
+from .sessions import Adoption
 from .view import explain, inspect
 
 #: Started with a callback that takes snapshots (.version, .gates, .quotas, .functions); runs until cancelled.
 Watch = Callable[[Callable[[Any], None]], Awaitable[None]]
 
+#: Said to whoever asks for a scheduler that this one has followed.
+ANOTHER_PROCESS = "another scheduler process listens here now"
 #: Seconds: the shortest pause before waking for a token, and the pause before a watch that ended is started again.
 LEAST_PAUSE = 0.002
 WATCH_PAUSE = 1.0
@@ -47,7 +50,7 @@ class SchedulerServer:
         watch: Watch | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self.id = uuid.uuid4().hex
+        self.id = uuid.uuid4().hex  # with its address behind it once it listens
         self.address = ""
         self.core = Core(config, sizes, ready=watch is None)
         self._config = config
@@ -73,6 +76,7 @@ class SchedulerServer:
         """Listens. Ready when it has its limits: at once without a watch, else with the first snapshot."""
         self._loop = asyncio.get_running_loop()
         self._server, self.address = await serve(self._config.listen, [serve_scheduler(self), self._health.register])
+        self.id = f"{self.id}@{self.address}"
         self._beat_at = self._clock.monotonic() + self._sizes.heartbeat
         if self._watch is not None:
             self._tasks.append(asyncio.create_task(self._follow(self._watch), name="scheduler-watch"))
@@ -107,6 +111,15 @@ class SchedulerServer:
 
     async def execute(self, request: pb.ExecuteRequest) -> pb.ExecuteReply:
         return await self._calls.run(request)
+
+    async def adopt(self, request: pb.AdoptRequest) -> pb.Adoption:
+        row, now = request.row, self._clock.monotonic()
+        key = (row.source, row.partition)
+        if request.scheduler != self.id:
+            return adoption_to_wire(Adoption(key, row.version, ANOTHER_PROCESS), now)
+        answer = self.core.adoptions.set_aside(key, row.epoch, row.version)
+        self._soon()
+        return adoption_to_wire(answer, now)
 
     async def inspect(self) -> pb.InspectReply:
         return inspect(self.core, self.id, self._clock.monotonic())

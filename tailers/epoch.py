@@ -120,8 +120,8 @@ class Epoch:
             self._wake.set()  # they are to be named once the row is taken
 
     async def _take(self, version: int) -> Owner | None:
-        """What was adopted runs at the scheduler of this session: the row names it from the start, or the next owner
-        would not know whom to ask."""
+        """What was adopted runs at schedulers that the row names from the start, or the next owner would not know whom
+        to ask."""
         names = tuple(sorted(self._schedulers))
         return await self._ownership.take(self._source, self.row, self._holder, self._sizes.source, version, names)
 
@@ -183,6 +183,13 @@ class Epoch:
         """The session with this scheduler is gone for good; what it was granted may be running until then."""
         if scheduler in self._schedulers:
             self._schedulers[scheduler] = max(until, self._clock.monotonic() + 1e-3)
+        self.quiet_after(until)
+
+    def remains(self, scheduler: str, until: float) -> None:
+        """What a former owner was granted there may be running until then: the row names it, so that the next owner
+        asks it too."""
+        if self._schedulers.get(scheduler, until):  # else it is in use
+            self._schedulers[scheduler] = max(until, self._schedulers.get(scheduler, until))
         self.quiet_after(until)
 
     def may_push_to(self, scheduler: str) -> bool:

@@ -11,8 +11,9 @@ and its outcome, if it has one, counts for nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from ..sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes, ref
@@ -83,14 +84,16 @@ class Inherited:
         self._strays: dict[int, tuple[Partition, int]] = {}
         self._shut: dict[str, Partition] = {}
 
-    def accept(self, flights: Iterable[Inheritance]) -> None:
-        """Exactly these are adopted."""
+    def accept(self, flights: Iterable[Inheritance], elsewhere: Mapping[Spot, float] = MappingProxyType({})) -> None:
+        """Exactly these are adopted. Those `elsewhere` run where nobody hears how they end: they are handed out again,
+        not before that time (monotonic)."""
         self.clear()
         for number, fence, part, positions in flights:
             self._fences[number] = fence
             for index, position in positions.items():
                 self._unread[part, position] = ref(number, index)
         self.running.update(self._unread.values())
+        self._lost.update({spot: until for spot, until in elsewhere.items() if spot not in self._unread})
 
     def clear(self) -> None:
         """Nothing is adopted."""

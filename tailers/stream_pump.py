@@ -72,7 +72,7 @@ class StreamPump(Pump):
         self._holding = Holding(self, source, self._partitions, self.session, setup, self.new_wake())
         self._ordering = Ordering(setup.config, self._aim, self._partitions, self._holding, clock, self._departures)
         inherited = Inherited(self._inherited_ended, self._inherited_lost, self._ordering, self.session.cancel)
-        self._succession = Succession(name, self._epoch, self.session, inherited, setup.sizes, self.wake)
+        self._succession = Succession(name, self._epoch, self.session, inherited, setup.sizes, clock, self.wake)
         self._accounts = Accounts(setup.config.name, self._partitions, self._holding, inherited, self.leaving)
         self._commit_wake = self.new_wake()
         self._checkpoint = Checkpoint(source, self._epoch, self._partitions, clock, self._commit_wake, self._moved)

@@ -1,8 +1,9 @@
 """How one owner of a stream follows another: the row, the schedulers that it names, and what is taken over running.
 
-A row whose owner died is taken without waiting for its lease when the one scheduler that it names is the one that this
-tailer is with, and confirms that what the owner had running is adopted (LEASES L11, L12). With several, or one that was
-restarted since, the wait is what makes it safe: this tailer has a session with one scheduler only.
+A row whose owner died is taken without waiting for its lease when every scheduler that it names confirms that what the
+owner had running is adopted (LEASES L11, L12): the one that this tailer is with, by the session, where it goes on; each
+other one by a call (`asking.py`), where it ends by itself. When one does not confirm, as one that was restarted since,
+the wait is what makes it safe.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from ..sdk.clock import Clock
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.workload import Outcomes, Owned
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from ..stores.ownership.ownership import Owner
+from .asking import Asking
 from .epoch import LOOKS, Epoch
-from .inherited import Inherited
-from .session import SchedulerSession
+from .inherited import Inherited, Spot
+from .rules.takeover import adopted_by_all, may_ask
+from .session import Adopted, SchedulerSession
 
 
 class Succession:
@@ -31,6 +35,7 @@ class Succession:
         session: SchedulerSession,
         inherited: Inherited,
         sizes: LeaseSizes,
+        clock: Clock,
         wake: Callable[[], None],
     ) -> None:
         self._source = source
@@ -38,6 +43,7 @@ class Succession:
         self._session = session
         self._sizes = sizes
         self._wake = wake
+        self._asking = Asking(source, epoch.row, sizes, clock)
         epoch.listed = self._listed
         self.inherited = inherited
 
@@ -51,17 +57,35 @@ class Succession:
     async def _adopt(self, row: Owner) -> bool:
         """Whether everything that the owner of this row had running is this tailer's, once it has taken the row."""
         session = self._session
-        if not session.connected or row.schedulers != (session.scheduler,):
+        if not session.connected or not may_ask(row.schedulers):
             return False
+        seconds = self._sizes.heartbeat / LOOKS
+        own, elsewhere = await asyncio.gather(
+            self._adopt_here(row, seconds), self._asking.ask(row, session.scheduler, seconds)
+        )
+        confirmed = {each.scheduler for each in elsewhere}
+        if own is not None:
+            confirmed.add(session.scheduler)
+        if not adopted_by_all(row.schedulers, confirmed):
+            return False
+        until: dict[Spot, float] = {}
+        for each in elsewhere:
+            self._epoch.remains(each.scheduler, each.until)
+            until.update({spot: max(each.until, until.get(spot, 0.0)) for spot in each.positions})
+        self.inherited.accept(own.flights if own is not None else (), until)
+        return True
+
+    async def _adopt_here(self, row: Owner, seconds: float) -> Adopted | None:
+        """Whether the scheduler of the session confirms, if it is listed."""
+        session = self._session
+        if session.scheduler not in row.schedulers:
+            return None
         try:
-            async with asyncio.timeout(self._sizes.heartbeat / LOOKS):
+            async with asyncio.timeout(seconds):
                 answer = await session.adopt(self._source, self._epoch.row, row.epoch, row.version)
         except TimeoutError:
-            return False  # the answer may come yet: it is asked for again
-        if answer.refused:
-            return False
-        self.inherited.accept(answer.flights)
-        return True
+            return None  # the answer may come yet: it is asked for again
+        return None if answer.refused else answer
 
     # What the session and the epoch say.
 

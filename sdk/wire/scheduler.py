@@ -67,6 +67,14 @@ class SchedulerClient:
             result=reply.result if reply.HasField("result") else None,
         )
 
+    async def adopt(
+        self, scheduler: str, source: str, partition: str, epoch: int, version: int, timeout: float
+    ) -> pb.Adoption:
+        """Asks the scheduler process of this id to adopt what the owner of a row has there, as the row was read."""
+        row = pb.Adopt(source=source, partition=partition, epoch=epoch, version=version)
+        reply: pb.Adoption = await self._call(self._stub.Adopt, pb.AdoptRequest(scheduler=scheduler, row=row), timeout)
+        return reply
+
     async def inspect(self, timeout: float = 10.0) -> pb.InspectReply:
         """What the scheduler holds now."""
         reply: pb.InspectReply = await self._call(self._stub.Inspect, pb.InspectRequest(), timeout)
@@ -97,6 +105,8 @@ class SchedulerCalls(Protocol):
 
     async def attach_worker(self, connection: Any) -> None: ...
 
+    async def adopt(self, request: pb.AdoptRequest) -> pb.Adoption: ...
+
     async def inspect(self) -> pb.InspectReply: ...
 
     async def explain(self, id: str) -> pb.ExplainReply: ...
@@ -119,6 +129,9 @@ class _Servicer(SchedulerServicer):
 
     async def AttachWorker(self, request_iterator: Any, context: Any) -> None:
         await _answered(self._calls.attach_worker(context), context)
+
+    async def Adopt(self, request: pb.AdoptRequest, context: Any) -> Any:
+        return await _answered(self._calls.adopt(request), context)
 
     async def Inspect(self, request: pb.InspectRequest, context: Any) -> Any:
         return await _answered(self._calls.inspect(), context)

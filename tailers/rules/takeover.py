@@ -8,7 +8,12 @@ and the compare-and-set is not taken.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
+
+#: Schedulers that are asked to adopt; a row that names more is waited out. One names those that its owner changed
+#: between within one lease.
+ASKED = 8
 
 
 class Seen(NamedTuple):
@@ -33,6 +38,16 @@ def free_at(seen: Seen, drift: float, *, adopted: bool = False) -> float:
     if not seen.version or not seen.holder or adopted:
         return seen.since
     return seen.since + drift * seen.lease
+
+
+def may_ask(listed: Sequence[str]) -> bool:
+    """Whether the schedulers that a row lists can be asked at all. None listed: nobody knows who may have something."""
+    return 0 < len(listed) <= ASKED
+
+
+def adopted_by_all(listed: Sequence[str], confirmed: Collection[str]) -> bool:
+    """Whether everything that runs under a row is adopted: each scheduler that it lists confirmed (L12)."""
+    return may_ask(listed) and all(each in confirmed for each in listed)
 
 
 def lapsed(held_until: float, sent: float) -> bool:

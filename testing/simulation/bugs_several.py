@@ -8,10 +8,12 @@ from typing import Any
 
 from ...assembly import embedded as embedded_
 from ...gateway import submission as submission_
+from ...scheduler.server import SchedulerServer
 from ...sdk.wire.session import Dialer
+from ...tailers import succession as succession_
+from ...tailers.asking import Asking
 from ...tailers.epoch import Epoch
 from ...tailers.session import SchedulerSession
-from ...tailers.succession import Succession
 from .host import here
 from .planting import Bug, bug, instead
 
@@ -31,13 +33,33 @@ def _a_session_goes_on_wherever_it_is_known() -> Bug:
 
 @bug
 def _one_of_several_schedulers_adopts_for_all() -> Bug:
-    real = Succession._adopt
+    return instead(succession_, "adopted_by_all", lambda listed, confirmed: bool(confirmed))
 
-    async def adopt(self: Succession, row: Any) -> bool:
-        mine = self._session.scheduler
-        return await real(self, row._replace(schedulers=(mine,)) if mine in row.schedulers else row)
 
-    return instead(Succession, "_adopt", adopt)
+@bug
+def _what_runs_at_another_scheduler_is_handed_out_at_once() -> Bug:
+    real = Asking.ask
+
+    async def ask(self: Asking, row: Any, but: str, seconds: float) -> Any:
+        return [each._replace(until=0.0) for each in await real(self, row, but, seconds)]
+
+    return instead(Asking, "ask", ask)
+
+
+@bug
+def _the_next_row_does_not_name_who_was_asked() -> Bug:
+    return instead(Epoch, "remains", lambda self, scheduler, until: None)
+
+
+@bug
+def _a_scheduler_confirms_for_the_one_before_it() -> Bug:
+    real = SchedulerServer.adopt
+
+    async def adopt(self: SchedulerServer, request: Any) -> Any:
+        request.scheduler = self.id
+        return await real(self, request)
+
+    return instead(SchedulerServer, "adopt", adopt)
 
 
 @bug

@@ -38,6 +38,36 @@ LEFT_AND_DIED = _fronted(
     [ordered()], [*_moves(5.0, "tailer1", "scheduler1", "scheduler2"), Fault(6.5, "kill", "tailer1", seconds=60.0)]
 )
 
+#: The same, and the first scheduler cannot be asked.
+LEFT_AND_CUT_OFF = _fronted(
+    [ordered()],
+    [
+        *_moves(5.0, "tailer1", "scheduler1", "scheduler2"),
+        both(5.5, "tailer2", "scheduler1", 60.0),
+        Fault(6.5, "kill", "tailer1", seconds=60.0),
+    ],
+)
+
+#: The same, and another process answers for the first scheduler.
+LEFT_AND_REPLACED = _fronted(
+    [ordered()],
+    [
+        *_moves(5.0, "tailer1", "scheduler1", "scheduler2"),
+        Fault(6.0, "kill", "scheduler1", seconds=0.2),
+        Fault(6.5, "kill", "tailer1", seconds=60.0),
+    ],
+)
+
+#: The heir, which took the stream at once, dies as well, and the first tailer is back.
+LEFT_TWICE = _fronted(
+    [ordered()],
+    [
+        *_moves(5.0, "tailer1", "scheduler1", "scheduler2"),
+        Fault(6.5, "kill", "tailer1", seconds=4.0),
+        Fault(10.0, "kill", "tailer2", seconds=60.0),
+    ],
+)
+
 #: What runs was pushed to the second scheduler; its tailer died, and the heir is with the first one.
 WENT_AND_DIED = _fronted(
     [ordered(0, 1.0, (Deed("ok", 1.0),)), ordered(1, 6.0)],
@@ -94,7 +124,10 @@ PUT_BACK = plan_of_faults(
 
 SCENARIOS: dict[str, list[Plan]] = {
     "a session goes on wherever it is known": [THERE_AND_BACK],
-    "one of several schedulers adopts for all": [LEFT_AND_DIED],
+    "one of several schedulers adopts for all": [LEFT_AND_CUT_OFF],
+    "what runs at another scheduler is handed out at once": [LEFT_AND_DIED],
+    "the next row does not name who was asked": [LEFT_TWICE],
+    "a scheduler confirms for the one before it": [LEFT_AND_REPLACED],
     "a scheduler that was left is not listed any more": [LEFT_AND_DIED],
     "a row names the first of its schedulers alone": [WENT_AND_DIED],
     "a taker compares the row as it is by then": [ASKED_TOO_EARLY],

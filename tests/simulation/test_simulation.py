@@ -1,13 +1,15 @@
 """Seeded worlds: the promises hold in three hundred of them, and one seed always tells the same story."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from tailrace.testing.simulation.child import Verdict
 from tailrace.testing.simulation.plan import Deed, Fault, Item, Plan
 from tailrace.testing.simulation.run import Options, simulate
-from tailrace.testing.simulation.scenarios_several import ROLLING
+from tailrace.testing.simulation.scenarios import ordered
+from tailrace.testing.simulation.scenarios_several import LEFT_AND_DIED, ROLLING
 from tailrace.testing.simulation.shrink import fewer
 from tailrace.testing.simulation.story import Story
 
@@ -59,6 +61,17 @@ def test_schedulers_replaced_in_turn_under_load_cost_nothing() -> None:
     # Then each ran once: nothing was lost, and no attempt was charged
     assert told.wrong == []
     assert told.runs == len(ROLLING.items)
+
+
+def test_a_stream_whose_row_names_two_schedulers_is_taken_at_once_when_both_confirm() -> None:
+    # Given an item that runs below a scheduler which its tailer left, and died; and another item that comes then
+    plan = replace(LEFT_AND_DIED, items=(*LEFT_AND_DIED.items, ordered(1, 7.0, (Deed("ok", 0.1),))))
+    # When the story is told
+    story = Story(plan)
+    told = story.tell()
+    # Then the heir runs the other item at once, long before a lease of its source would be over
+    assert told.wrong == []
+    assert story.journal.stories["orders/0/1"].executions[0].start < 12.0
 
 
 def test_a_wall_clock_that_jumps_ends_no_claim() -> None:

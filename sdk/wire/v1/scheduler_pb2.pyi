@@ -201,6 +201,14 @@ class AdoptedFlight(_message.Message):
     positions: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, flight: _Optional[int] = ..., fence: _Optional[int] = ..., part: _Optional[str] = ..., index: _Optional[_Iterable[int]] = ..., positions: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class AdoptRequest(_message.Message):
+    __slots__ = ("scheduler", "row")
+    SCHEDULER_FIELD_NUMBER: _ClassVar[int]
+    ROW_FIELD_NUMBER: _ClassVar[int]
+    scheduler: str
+    row: Adopt
+    def __init__(self, scheduler: _Optional[str] = ..., row: _Optional[_Union[Adopt, _Mapping]] = ...) -> None: ...
+
 class Barred(_message.Message):
     __slots__ = ("source", "partition", "version")
     SOURCE_FIELD_NUMBER: _ClassVar[int]

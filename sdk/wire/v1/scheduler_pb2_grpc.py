@@ -49,6 +49,11 @@ class SchedulerStub:
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.WorkerFrame.SerializeToString,
                 response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.WorkerReply.FromString,
                 _registered_method=True)
+        self.Adopt = channel.unary_unary(
+                '/tailrace.v1.Scheduler/Adopt',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.AdoptRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.Adoption.FromString,
+                _registered_method=True)
         self.Inspect = channel.unary_unary(
                 '/tailrace.v1.Scheduler/Inspect',
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.InspectRequest.SerializeToString,
@@ -85,6 +90,13 @@ class SchedulerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Adopt(self, request, context):
+        """Asks to adopt, beside a session with another scheduler: for a taker whose row names several.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Inspect(self, request, context):
         """What the scheduler holds now, for people and tests.
         """
@@ -116,6 +128,11 @@ def add_SchedulerServicer_to_server(servicer, server):
                     servicer.AttachWorker,
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.WorkerFrame.FromString,
                     response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.WorkerReply.SerializeToString,
+            ),
+            'Adopt': grpc.unary_unary_rpc_method_handler(
+                    servicer.Adopt,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.AdoptRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.Adoption.SerializeToString,
             ),
             'Inspect': grpc.unary_unary_rpc_method_handler(
                     servicer.Inspect,
@@ -209,6 +226,33 @@ class Scheduler:
             '/tailrace.v1.Scheduler/AttachWorker',
             tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.WorkerFrame.SerializeToString,
             tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.WorkerReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Adopt(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Scheduler/Adopt',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.AdoptRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_scheduler__pb2.Adoption.FromString,
             options,
             channel_credentials,
             insecure,

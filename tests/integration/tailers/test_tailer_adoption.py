@@ -11,6 +11,7 @@ import pytest
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.endpoints import TailerEnd
 from tailrace.scheduler.server import SchedulerServer
+from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.errors import Unavailable
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.lease import LeaseSizes
@@ -21,6 +22,8 @@ from tailrace.sdk.wire.scheduler import SchedulerClient
 from tailrace.sdk.wire.session import Dialer
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.stores.log.log import Record
+from tailrace.stores.ownership.ownership import Owner
+from tailrace.tailers.asking import Asking
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.succession import Succession
 from tailrace.tailers.tailer import Tailer
@@ -260,6 +263,35 @@ async def test_many_owners_one_after_the_other_start_each_item_once(begin: Begin
         await asyncio.sleep(0)
     await eventually(lambda: tailer.overview().in_flight == 0 and not tailer.overview().held)
     assert sorted(place.worker.started) == sorted(f"t/0/{n}" for n in range(12))
+
+
+async def test_a_taker_asks_every_scheduler_that_the_row_names(begin: Begin, stores: Any, eventually: Any) -> None:
+    # Given a tailer with four items running below one scheduler, which dies, and leases much longer than this test
+    place, other = await begin(LONG), await begin(LONG)
+    await fill(stores, 6)
+    first = await place.tailer()
+    await eventually(lambda: len(place.worker.open) == 4)
+    old = await stores.ownership.read("t", "")
+    await place.die(first)
+    # When another one comes to another scheduler, then the first one confirms: it takes over at once
+    second = await other.tailer()
+    await eventually(lambda: second.overview().state == "running")
+    row = await stores.ownership.read("t", "")
+    assert row.epoch > old.epoch and set(old.schedulers) < set(row.schedulers), "who comes next is to ask both"
+    # And runs what waited; what runs below the first one does not run twice
+    await eventually(lambda: sorted(other.worker.open) == ["t/0/4", "t/0/5"])
+    other.worker.end("t/0/4", "t/0/5")
+    await eventually(lambda: second.overview().settled == 2)
+    assert sorted(other.worker.started) == ["t/0/4", "t/0/5"]
+
+
+async def test_a_scheduler_that_listens_where_another_did_does_not_confirm_for_it(begin: Begin, stores: Any) -> None:
+    place = await begin(LONG)
+    former = Owner(1, 1, "somebody", LONG.source, (f"former@{place.address}", "nowhere"))
+    asking = Asking("t", "", LONG, SYSTEM_CLOCK)
+    assert await asking.ask(former, "", 10.0) == []
+    here = former._replace(schedulers=(place.scheduler.id,))
+    assert [each.scheduler for each in await asking.ask(here, "", 10.0)] == [place.scheduler.id]
 
 
 async def test_a_replaced_scheduler_cannot_confirm_for_the_former_one(

@@ -109,6 +109,31 @@ def test_what_runs_becomes_the_takers_and_ends_there() -> None:
     assert not taker.held.flights and taker.held.items == 0
 
 
+def test_what_is_set_aside_ends_with_its_leases_unless_its_owner_is_back() -> None:
+    # Given two owners with an item each that runs, which lose their connections
+    for back in (True, False):
+        bench = Bench()
+        first = bench.owner("first", 1, 1)
+        bench.push(first, 1, 1, [7])
+        running = bench.sent()
+        assert bench.core.adoptions.set_aside(ROW, 1, 1).refused, "its owner is connected"
+        bench.die(first)
+        # When somebody without a session asks, then it hears what runs, and how long
+        answer = bench.core.adoptions.set_aside(ROW, 1, 1)
+        assert positions(answer) == [7] and answer.until == SIZES.scheduler
+        again = bench.core.adoptions.set_aside(ROW, 1, 1)
+        assert positions(again) == [7], "an answer may be lost"
+        if back:
+            # And an owner that lives and shows a newer version has it again
+            bench.core.adoptions.show(first, ROW, 1, 2)
+            bench.end(Outcomes(list(running)))
+            assert first.succeeded == [ref(1, 0)]
+        else:
+            # And otherwise it is stopped when its lease is over, whoever takes the row
+            bench.core.adoptions.show(bench.session("other"), ROW, 2, 3)
+            assert bench.worker.revoked == set(running)
+
+
 def test_renewals_of_what_was_adopted_come_from_the_taker() -> None:
     bench = Bench()
     first = bench.owner("first", 1, 1)

@@ -59,6 +59,14 @@ def test_what_was_adopted_is_not_pushed() -> None:
     assert told.inherited.flights == [FLIGHT]
 
 
+def test_what_runs_elsewhere_is_handed_out_again_after_its_lease_and_is_in_no_renewal() -> None:
+    told = Told()
+    told.inherited.accept([Inheritance(FLIGHT, 7, "0", {0: 3})], {("0", 3): 40.0, ("0", 5): 50.0})
+    assert told.inherited.took(PART, batch(2, 3, 4, 5)).positions == [2, 4]
+    assert told.again == [(5, 50.0)], "what a session adopted as well goes on"
+    assert told.inherited.flights == [FLIGHT]
+
+
 def test_an_outcome_settles_it_with_its_record_and_the_fence_it_ran_under() -> None:
     told = Told(3)
     told.inherited.took(PART, batch(3))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.tailers.rules.takeover import Seen, free_at, lapsed, observe
+from tailrace.tailers.rules.takeover import ASKED, Seen, adopted_by_all, free_at, lapsed, observe
 
 SIZES = LeaseSizes()
 LEASE = SIZES.source
@@ -58,3 +58,15 @@ def test_a_wait_without_the_drift_would_be_too_short():
 def test_an_epoch_is_resumed_only_by_a_renewal_sent_within_its_lease(until, late):
     assert not lapsed(until, until)
     assert lapsed(until, until + late)
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=ASKED, unique=True), st.data())
+def test_a_row_is_adopted_when_every_scheduler_that_it_lists_confirmed(listed, data):
+    confirmed = data.draw(st.sets(st.sampled_from(listed)))
+    assert adopted_by_all(listed, confirmed) == (len(confirmed) == len(listed))
+
+
+def test_a_row_that_lists_nobody_or_too_many_is_waited_out():
+    many = [str(number) for number in range(ASKED + 1)]
+    assert not adopted_by_all([], [])
+    assert not adopted_by_all(many, many)

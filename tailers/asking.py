@@ -1,0 +1,81 @@
+"""Asking the schedulers that a row names and that this tailer has no session with (LEASES L12): a call of a moment,
+beside the session.
+
+What runs there goes on under the leases that it has, and nobody hears how it ends. So whoever takes the row hands it
+out again when those leases are over, and everything else at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from ..sdk.clock import Clock
+from ..sdk.model.errors import TailraceError
+from ..sdk.model.lease import LeaseSizes, wait_for_scheduler
+from ..sdk.wire.scheduler import SchedulerClient
+from ..stores.ownership.ownership import Owner
+
+#: An id of a scheduler has its address behind this.
+AT = "@"
+
+
+class Elsewhere(NamedTuple):
+    """What runs of a row at a scheduler that confirmed: nothing of it after `until`, by this host's monotonic clock.
+    `positions` are by part of the source."""
+
+    scheduler: str
+    until: float
+    positions: list[tuple[str, int]]
+
+
+class Asking:
+    """Invariants: one that confirmed is not asked again about the same version of the row, since it holds that epoch to
+    it; one that did not answer, or would not, is left alone for a heartbeat."""
+
+    def __init__(self, source: str, partition: str, sizes: LeaseSizes, clock: Clock) -> None:
+        self._source = source
+        self._partition = partition
+        self._sizes = sizes
+        self._clock = clock
+        self._confirmed: dict[str, tuple[int, Elsewhere]] = {}  # with the version of the row
+        self._not_before: dict[str, float] = {}
+
+    async def ask(self, row: Owner, but: str, seconds: float) -> list[Elsewhere]:
+        """Asks those that a row lists, as it was read, `but` for one, all at once and for at most so long. Returns what
+        those said that confirmed."""
+        others = [name for name in row.schedulers if name != but]
+        self._confirmed = {name: said for name, said in self._confirmed.items() if name in others}
+        self._not_before = {name: until for name, until in self._not_before.items() if name in others}
+        found = await asyncio.gather(*[self._answer(name, row, seconds) for name in others])
+        return [each for each in found if each is not None]
+
+    async def _answer(self, scheduler: str, row: Owner, seconds: float) -> Elsewhere | None:
+        version, known = self._confirmed.get(scheduler, (0, None))
+        if known is not None and version == row.version:
+            return known
+        if self._clock.monotonic() < self._not_before.get(scheduler, 0.0):
+            return None
+        found = await self._ask(scheduler, row, seconds)
+        if found is None:
+            self._not_before[scheduler] = self._clock.monotonic() + self._sizes.heartbeat
+        else:
+            self._confirmed[scheduler] = (row.version, found)
+        return found
+
+    async def _ask(self, scheduler: str, row: Owner, seconds: float) -> Elsewhere | None:
+        _, _, address = scheduler.partition(AT)
+        if not address:
+            return None
+        client = SchedulerClient(address)
+        try:
+            answer = await client.adopt(scheduler, self._source, self._partition, row.epoch, row.version, seconds)
+        except TailraceError:
+            return None
+        finally:
+            await client.close()
+        if not answer.confirmed:
+            return None
+        until = self._clock.monotonic() + wait_for_scheduler(self._sizes, answer.lease)
+        found = [(flight.part, position) for flight in answer.flights for position in flight.positions]
+        return Elsewhere(scheduler, until, found)
