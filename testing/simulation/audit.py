@@ -37,6 +37,7 @@ class Audit:
         self._journal = journal
         self._client = client
         self._passed = 0
+        self._died: set[str] = set()  # dead letters of files that were put back
         journal.failures = self.failures
 
     # ---- after each commit
@@ -58,6 +59,10 @@ class Audit:
                 if id_ not in known:
                     self._journal.wrong(f"the checkpoint passed {id_}, which is neither done nor parked nor dead")
 
+    def restoring(self) -> None:
+        """The files are about to be put back: what was a dead letter by then had its turn."""
+        self._died |= self._dead()
+
     def restored(self) -> None:
         """Checkpoints are what they were when they were copied."""
         self._passed, _ = self._mark(STREAM, "0")
@@ -67,8 +72,8 @@ class Audit:
         return story is not None and any(run.how == "ok" for run in story.executions)
 
     def ended(self, id_: str) -> bool:
-        """Whether it is done, or a dead letter."""
-        return self._done(id_) or id_ in self._dead()
+        """Whether it was done, or was a dead letter, at some time."""
+        return self._done(id_) or id_ in self._died or id_ in self._dead()
 
     def failures(self, id_: str) -> int:
         """Attempts and throttles of a workload as its queue or the ledger counts them."""

@@ -27,6 +27,7 @@ class Faults:
         self._journal = journal
         self._copies: dict[str, bytes] = {}
         self._copied = 0.0
+        self.restoring: Callable[[], None] = lambda: None  # told before files are put back
         self.restored: Callable[[str, float], None] = lambda file, copied: None  # told of each file, and of when
         for host in hosts.values():
             host.ended = lambda host=host: self._ended(host)  # type: ignore[misc]
@@ -117,6 +118,7 @@ class Faults:
                 self._copies = {file: host.disk.copy(file) for file in fault.what.split()}
             case "restore":
                 host.kill()
+                self.restoring()
                 for file, copy in self._copies.items():
                     host.disk.restore(file, copy)
                     self.restored(file, self._copied)

@@ -121,6 +121,26 @@ LADDER = [
     for at in (8.0, 33.0, 62.0)
 ]
 
+#: What died and let its key go on is put back to before its letter, while what it let go waits for a slot.
+DIED_BEFORE = Plan(
+    1,
+    (
+        Item(0, "orders", 1.0, (Deed("fatal", 1.0),), key="a"),
+        Item(1, "orders", 1.1, (Deed("ok", 0.1),), key="a"),
+        Item(2, "queue", 1.2, (Deed("ok", 0.7),)),
+        Item(3, "queue", 1.2, (Deed("ok", 0.8),)),
+    ),
+    (
+        Fault(1.5, "copy", "store", what="queue state delay"),
+        Fault(3.0, "restore", "store", what="queue state delay", seconds=0.1),
+    ),
+    apart=True,
+    tailers=1,
+    workers=1,
+    slots=1,
+    order="key",
+)
+
 SCENARIOS: dict[str, list[Plan]] = {
     "two items of a key are out at once": [KEYED],
     "in order what failed is parked": [KEYED],
@@ -141,4 +161,4 @@ SCENARIOS: dict[str, list[Plan]] = {
     "a gate that opens is not told": [PAUSED],
 }
 #: Worlds in which nothing may go wrong, made for no mistake in particular.
-OTHERS = LADDER
+OTHERS = [*LADDER, DIED_BEFORE]

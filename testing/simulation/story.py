@@ -92,6 +92,7 @@ class Story:
         self.turns = Turns(self.disk, self.journal, self.audit.ended) if plan.order != "none" else None
         self.hosts[self.store].after_commit = self.audit.committed
         self.faults = Faults(plan, self.world, self.hosts, self.network, self.journal)
+        self.faults.restoring = self.audit.restoring
         self.faults.restored = self._restored
 
     def _behind(self, front: str, names: list[str]) -> list[str]:
