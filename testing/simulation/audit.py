@@ -14,7 +14,7 @@ from ...tailers.supervisor import DUE
 from .client import Client
 from .host import Host
 from .journal import Journal
-from .parts import QUEUE, STREAM
+from .parts import QUEUE, STREAM, TIMED
 from .plan import Plan
 from .sqlite_disk import Disk
 
@@ -36,7 +36,7 @@ class Audit:
         self._disk = disk
         self._journal = journal
         self._client = client
-        self._passed = 0
+        self._passed = {STREAM: 0, TIMED: 0} if plan.schedules else {STREAM: 0}
         self._died: set[str] = set()  # dead letters of files that were put back
         journal.failures = self.failures
 
@@ -44,20 +44,32 @@ class Audit:
 
     def committed(self, file: str) -> None:
         """A checkpoint that has passed something: it must be done, dead, or durably parked (law 3, I4)."""
-        if file != "state":
-            return
-        position, ahead = self._mark(STREAM, "0")
-        if position < self._passed:
-            self._journal.wrong(f"the checkpoint of {STREAM} went back from {self._passed} to {position}")
-        settled = [*range(self._passed, position)]
+        if file == "state":
+            for stream in self._passed:
+                self._committed(stream)
+
+    def _committed(self, stream: str) -> None:
+        position, ahead = self._mark(stream, "0")
+        passed = self._passed[stream]
+        if position < passed:
+            self._journal.wrong(f"the checkpoint of {stream} went back from {passed} to {position}")
+        settled = [*range(passed, position)]
         settled += [position + index for index, bit in enumerate(decode_ahead(ahead)) if bit]
-        self._passed = max(self._passed, position)
-        loose = [id_ for id_ in (f"{STREAM}/0/{each}" for each in settled) if not self._done(id_)]
+        self._passed[stream] = max(passed, position)
+        loose = [id_ for id_ in (f"{stream}/0/{each}" for each in settled) if not self._done(id_)]
         if loose:
-            known = self._dead() | self._parked()
+            known = self._dead() | self._parked() | self._may_skip(stream)
             for id_ in loose:
                 if id_ not in known:
                     self._journal.wrong(f"the checkpoint passed {id_}, which is neither done nor parked nor dead")
+
+    def _may_skip(self, stream: str) -> set[str]:
+        """Runs that are passed when the one before them is not over: timetables.py asks whether it was not."""
+        if stream != TIMED:
+            return set()
+        skipping = {timed.name for timed in self._plan.schedules if timed.overlap == "skip"}
+        rows = self._disk.rows("state", "SELECT position, schedule FROM schedule_runs")
+        return {f"{TIMED}/0/{position}" for position, name in rows if name in skipping}
 
     def restoring(self) -> None:
         """The files are about to be put back: what was a dead letter by then had its turn."""
@@ -65,7 +77,7 @@ class Audit:
 
     def restored(self) -> None:
         """Checkpoints are what they were when they were copied."""
-        self._passed, _ = self._mark(STREAM, "0")
+        self._passed = {stream: self._mark(stream, "0")[0] for stream in self._passed}
 
     def _done(self, id_: str) -> bool:
         story = self._journal.stories.get(id_)
@@ -103,6 +115,7 @@ class Audit:
         """Whether nothing is left to do."""
         return (
             len(self._client.accepted) == len(self._plan.items)
+            and len(self._client.scheduled) == len(self._plan.schedules)
             and not self._journal.live
             and next(self._pending(), None) is None
         )
@@ -110,6 +123,7 @@ class Audit:
     def unfinished(self) -> list[str]:
         """What is not over, for people."""
         missing = sorted({item.n for item in self._plan.items} - self._client.accepted.keys())
+        missing += sorted({timed.n for timed in self._plan.schedules} - self._client.scheduled.keys())
         found = [f"item {n} was never accepted" for n in missing[:5]]
         found += [f"{id_} still runs in {run.where}" for id_, run in self._journal.live.items()]
         found += [*self._pending()]
@@ -120,13 +134,19 @@ class Audit:
             "queue", "SELECT id, state FROM tasks WHERE state < ?", (int(State.SUCCESS),)
         ):
             yield f"queue item {number:016x} is {State(state).label}"
-        for file in ("log", "delay"):
+        for (name,) in self._disk.rows("state", "SELECT name FROM schedules WHERE next_at > 0"):
+            yield f"the schedule {name} is not over"
+        for file in ("log", "delay", "state"):
             for stream, end in self._ends(file):
                 position, _ = self._mark(*_reader(stream))
                 if position < end:
                     yield f"the checkpoint of {stream} is at {position} of {end}"
 
     def _ends(self, file: str) -> list[tuple[str, int]]:
+        if file == "state":
+            return [
+                (TIMED, end) for (end,) in self._disk.rows("state", "SELECT position FROM schedule_runs_end") if end
+            ]
         query = (
             "SELECT s.name, max(b.first + b.count) FROM batches AS b JOIN streams AS s ON s.id = b.stream GROUP BY s.id"
         )
@@ -195,6 +215,9 @@ class Audit:
         if not any(fault.kind == "outage" for fault in self._plan.faults):
             return
         troubled = sum(1 for item in self._plan.items if any(deed.kind != "ok" for deed in item.deeds))
+        timed = {timed.name for timed in self._plan.schedules if any(deed.kind != "ok" for deed in timed.deeds)}
+        runs = self._disk.rows("state", "SELECT schedule FROM schedule_runs")
+        troubled += sum(1 for (name,) in runs if name in timed)
         copied = sum(items for (items,) in self._disk.rows("state", _EVER_PARKED, _WAITING))  # streams are trimmed
         if copied > COPIES * self._plan.schedulers + troubled:
             self._journal.wrong(f"an outage copied {copied} items into the delay service")

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from . import bugs_leases, bugs_ledger, bugs_order, bugs_several, bugs_stores
+from . import bugs_leases, bugs_ledger, bugs_order, bugs_schedules, bugs_several, bugs_stores
 from .planting import BUGS, planted
 
-__all__ = ["BUGS", "bugs_leases", "bugs_ledger", "bugs_order", "bugs_several", "bugs_stores", "planted"]
+__all__ = [
+    "BUGS",
+    "bugs_leases",
+    "bugs_ledger",
+    "bugs_order",
+    "bugs_schedules",
+    "bugs_several",
+    "bugs_stores",
+    "planted",
+]

@@ -11,13 +11,16 @@ from typing import TypeVar
 from ...sdk.async_client import AsyncClient
 from ...sdk.conversation import Conversation
 from ...sdk.model.errors import Overloaded, Unavailable, UnknownFunction
+from ...sdk.model.schedule import CatchUp, Overlap, Schedule
 from ...sdk.model.workload import Kind
 from ...stores.log.log import Record
 from ...stores.queue.queue import NewItem
-from ...stores.remote import RemoteLog, RemoteQueue
+from ...stores.remote import RemoteLog, RemoteQueue, RemoteSchedules
+from ...stores.schedules.firing import begun
+from .clock import EPOCH
 from .host import here
 from .parts import FUNCTION, GATEWAYS, QUEUE, work
-from .plan import Item, Plan
+from .plan import Item, Plan, Timed
 
 T = TypeVar("T")
 
@@ -26,12 +29,14 @@ PATIENCE = 1000.0
 
 
 class Client:
-    """`accepted`: the items that the platform said it has, by number, and the ids of those of the queue."""
+    """`accepted`: the items that the platform said it has, by number, and the ids of those of the queue; `scheduled`:
+    the schedules likewise, and the wall clock up to which none of their instants was due."""
 
     def __init__(self, plan: Plan, store: str) -> None:
         self._plan = plan
         self._store = store
         self.accepted: dict[int, str] = {}
+        self.scheduled: dict[int, float] = {}
         self._times: dict[int, float] = {}
         self._again: list[asyncio.Task[None]] = []
         self._restores = any(fault.kind == "restore" for fault in plan.faults)
@@ -39,12 +44,54 @@ class Client:
     async def main(self) -> None:
         """The client's process."""
         queue, log = self._queue, self._log = RemoteQueue(self._store), RemoteLog(self._store)
+        self._schedules = RemoteSchedules(self._store)
         streams = {item.source for item in self._plan.items} - {QUEUE}
         for stream in sorted(streams):
             await self._until_heard(partial(log.create, stream, 1))
         async with asyncio.TaskGroup() as group:
             for item in self._plan.items:
                 group.create_task(self._bring(item, queue, log))
+            for timed in self._plan.schedules:
+                group.create_task(self._schedule(timed))
+
+    async def _schedule(self, timed: Timed) -> None:
+        """Makes a schedule, unless it is there: an answer may have been lost."""
+        host = here()
+        await asyncio.sleep(max(0.0, timed.at - host.world.now))
+
+        async def put() -> float:
+            now = host.clock.wall()
+            schedule = Schedule(
+                timed.name,
+                FUNCTION,
+                json.dumps({"n": timed.n}).encode(),
+                cron=timed.cron,
+                every=timed.every,
+                overlap=Overlap(timed.overlap),
+                catch_up=CatchUp(timed.catch_up),
+                catch_up_max=timed.catch_up_max,
+                grace=timed.grace,
+                starts=EPOCH + timed.starts,
+                until=EPOCH + timed.until,
+                max_runs=timed.max_runs,
+                created_at=now,
+            )
+            if await self._schedules.put(begun(schedule, now), 0):
+                return now
+            known = await self._schedules.get(timed.name)
+            assert known is not None
+            return known.schedule.created_at
+
+        self.scheduled[timed.n] = await self._until_heard(put)
+        self._times[timed.n] = host.world.now
+        host.world.say(host.name, f"made the schedule {timed.name}")
+
+    def schedule_again(self, since: float) -> None:
+        """The schedules are what they were `since` then."""
+        for timed in self._plan.schedules:
+            if timed.n in self.scheduled and self._times[timed.n] >= since:
+                del self.scheduled[timed.n]
+                self._again.append(asyncio.ensure_future(self._schedule(timed)))
 
     async def _bring(self, item: Item, queue: RemoteQueue, log: RemoteLog) -> None:
         host = here()

@@ -39,9 +39,9 @@ class Story:
 
 
 class Journal:
-    """The world's record. `begins` is told of each run, before it is known. `deadlines` are true times by item, after
-    which it may not start, if all wall clocks agree. `violations` are what must not be; `jumped`
-    sums the jumps of wall clocks: so much may a due time mean another moment to one host than to the other."""
+    """The world's record. Those in `begins` are told of each run, before it is known. `deadlines` are true times by
+    item, after which it may not start, if all wall clocks agree. `violations` are what must not be; `jumped` sums the
+    jumps of wall clocks: so much may a due time mean another moment to one host than to the other."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -50,7 +50,7 @@ class Journal:
         self.jumped = 0.0
         self.deadlines: dict[int, float] = {}
         self.live: dict[str, Execution] = {}
-        self.begins: Callable[[Execution], None] = lambda run: None
+        self.begins: list[Callable[[Execution], None]] = []
         self.failures: Callable[[str], int] | None = None  # of a workload, as the stores know it; None: nobody can say
         self.broken_until = 0.0  # true time until which every function fails
 
@@ -78,7 +78,8 @@ class Journal:
             self.wrong(f"early: {id} starts {allowed - now:.3f} s before its time")
         if now > self.deadlines.get(n, now) + self.jumped + ROUNDING:
             self.wrong(f"late: {id} starts {now - self.deadlines[n]:.3f} s after its deadline")
-        self.begins(run)
+        for told in self.begins:
+            told(run)
         story.fence = max(story.fence, fence)
         story.executions.append(run)
         self.live[id] = run

@@ -34,7 +34,7 @@ from ...stores.server import StoreServer
 from ...tailers.config import TailerConfig
 from ...tailers.parking import Parking
 from ...tailers.registry import Environment
-from ...tailers.supervisor import Tailers
+from ...tailers.supervisor import SCHEDULES, Tailers
 from .executor import SimExecutor
 from .host import here
 from .plan import Fault, Plan
@@ -46,6 +46,8 @@ DELAYS = (2.0, 7.0)
 ATTEMPTS = 5
 #: The one function, and the stream that the log's tailer reads. The queue's tailer is named as assembly/node names it.
 FUNCTION, STREAM, QUEUE = "work", "orders", "queue"
+#: The stream of what runs by the clock.
+TIMED = str(SCHEDULES["name"])
 #: How far the stream's tailer looks for what is urgent, items: less than a story has.
 LOOK_AHEAD = 8
 #: The addresses that several processes of a kind stand behind.
@@ -113,7 +115,7 @@ def _stores() -> EmbeddedStores:
     return stores
 
 
-def _environment(stores: EmbeddedStores | RemoteStores) -> Environment:
+def _environment(plan: Plan, stores: EmbeddedStores | RemoteStores) -> Environment:
     return Environment(
         queue=stores.queue,
         log=stores.log,
@@ -126,6 +128,7 @@ def _environment(stores: EmbeddedStores | RemoteStores) -> Environment:
         ledger=stores.ledger,
         drops=stores.drops,
         segments=stores.segments,
+        schedules=stores.schedules if plan.schedules else None,
         clock=here().clock,
         data_dir=Path("/simulated"),
     )
@@ -144,7 +147,7 @@ def _store_server(stores: EmbeddedStores) -> Part:
 
 
 def _tailers(plan: Plan, stores: EmbeddedStores | RemoteStores, scheduler: str, parking: Parking) -> Tailers:
-    tailers = here().tailers = Tailers(tailer_configs(plan), _environment(stores), scheduler, parking, SIZES)
+    tailers = here().tailers = Tailers(tailer_configs(plan), _environment(plan, stores), scheduler, parking, SIZES)
     return tailers
 
 

@@ -45,6 +45,34 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class Timed:
+    """A schedule, made `at` true seconds: its runs are due each `every` seconds, or by `cron` (UTC), from `starts` to
+    `until` true seconds. Every run of it does `deeds`. The rest is as in sdk/model/schedule.py."""
+
+    n: int
+    at: float
+    starts: float
+    until: float
+    every: float = 0.0
+    cron: str = ""
+    overlap: str = "skip"
+    catch_up: str = "skip"
+    catch_up_max: int = 2
+    grace: float = 5.0
+    max_runs: int = 0
+    deeds: tuple[Deed, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The schedule's, and the key of its runs."""
+        return f"timed{self.n}"
+
+    def deed(self, execution: int) -> Deed:
+        """What execution number `execution` (from 0) of any run does."""
+        return self.deeds[execution] if execution < len(self.deeds) else OK
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """Something that goes wrong `at` true seconds, for so many `seconds`.
 
@@ -95,6 +123,7 @@ class Plan:
             delay services, if apart. Each kind stands behind one address
     order   of the stream's tailer: none, key or partition
     urgent  the stream's items have their own priorities and deadlines; what expired becomes a dead letter
+    schedules   what runs by the clock; their numbers are above those of the items
     rates   seconds that a machine's clock counts in a true one
     """
 
@@ -112,6 +141,7 @@ class Plan:
     delays: int = 1
     order: str = "none"
     urgent: bool = False
+    schedules: tuple[Timed, ...] = ()
     rates: dict[str, float] = field(default_factory=dict)
     calm: float = 60.0
     patience: float = 300.0

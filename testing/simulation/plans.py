@@ -8,6 +8,7 @@ from random import Random
 
 from .parts import QUEUE, STREAM
 from .plan import Deed, Fault, Item, Plan
+from .plans_schedules import scheduled
 from .plans_several import several
 
 #: Items of a story: the least and the most. Faults at most.
@@ -68,7 +69,7 @@ def plan_of(seed: int) -> Plan:
         rates={name: _rate(random) for name in names},
         calm=CALM,
     )
-    return _put_back(several(plan, STRIKE, _rate), names[0])
+    return _put_back(scheduled(several(plan, STRIKE, _rate)), names[0])
 
 
 def _put_back(plan: Plan, stores: str) -> Plan:

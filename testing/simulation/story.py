@@ -28,6 +28,7 @@ from .parts import (
 )
 from .plan import Plan
 from .sqlite_disk import Disk
+from .timetables import Timetables
 from .turns import Turns
 from .world import Event, Spinning, World
 
@@ -90,6 +91,7 @@ class Story:
         self._add("client", self.client.main)
         self.audit = Audit(plan, self.disk, self.journal, self.client)
         self.turns = Turns(self.disk, self.journal, self.audit.ended) if plan.order != "none" else None
+        self.timetables = Timetables(plan, self.disk, self.journal, self.client, self.audit.ended)
         self.hosts[self.store].after_commit = self.audit.committed
         self.faults = Faults(plan, self.world, self.hosts, self.network, self.journal)
         self.faults.restoring = self.audit.restoring
@@ -105,7 +107,7 @@ class Story:
         offset = 1000.0 + 1000.0 * self.world.random.random()
         clock = MachineClock(self.world.true, self.plan.rates.get(name, 1.0), offset)
         host = Host(self.world, name, clock, run, self.disk, self.network)  # type: ignore[arg-type]
-        items = {item.n: item for item in self.plan.items}
+        items = {item.n: item for item in (*self.plan.items, *self.plan.schedules)}
         host.journal = self.journal
         host.deeds = lambda n, execution: items[n].deed(execution)
         self.hosts[name] = host
@@ -115,6 +117,7 @@ class Story:
         if file == "queue":
             self.hosts["client"].call(self.client.bring_again, copied)
         elif file == "state":
+            self.hosts["client"].call(self.client.schedule_again, copied)
             self.audit.restored()
 
     def tell(self) -> Told:
@@ -134,6 +137,7 @@ class Story:
                     self.audit.sums(self.hosts.values())
                     if self.turns is not None:
                         self.turns.at_rest()
+                    self.timetables.at_rest()
                 elif not self.journal.violations:
                     for line in self.audit.unfinished():
                         self.journal.wrong(line)

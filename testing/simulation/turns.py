@@ -21,7 +21,7 @@ class Turns:
         self._journal = journal
         self._over = over
         self._keys: list[str] = []
-        journal.begins = self._begins
+        journal.begins.append(self._begins)
 
     def _key(self, position: int) -> str:
         if position >= len(self._keys):
