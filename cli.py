@@ -153,11 +153,14 @@ def tailer_run(
     listen: Annotated[
         str | None, typer.Option("--listen", metavar="HOST:PORT", help="Answer health checks here; default: nowhere.")
     ] = None,
+    metrics: Annotated[
+        str | None, typer.Option("--metrics", metavar="HOST:PORT", help="Answer GET /metrics here; default: nowhere.")
+    ] = None,
 ) -> None:
     """Run tailers in this process."""
     from .assembly.foreground import run_tailers
 
-    raise typer.Exit(run_tailers(files, scheduler, delay, store, config, listen))
+    raise typer.Exit(run_tailers(files, scheduler, delay, store, config, listen, metrics))
 
 
 @store.command("serve")

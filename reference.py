@@ -17,7 +17,7 @@ FOLDER = Path(__file__).resolve().parent / "docs" / "reference"
 
 def pages() -> dict[str, str]:
     """The text of each page, by its name."""
-    return {"cli.md": _commands(), "configuration.md": _configuration()}
+    return {"cli.md": _commands(), "configuration.md": _configuration(), "metrics.md": _metrics()}
 
 
 def _commands() -> str:
@@ -84,6 +84,30 @@ def _configuration() -> str:
     lines += ["## `tailers/*.yaml`", "", *_model(TailerConfig)]
     for name in sorted(BUILT_IN):
         lines += [f"## `source: {{kind: {name}, …}}`", "", *_model(kind_of(name).options)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _metrics() -> str:
+    from .sdk.model import metrics
+
+    lines = [
+        "# Metrics",
+        "",
+        "Generated from the code: `make generate`. Where each is read: [operating](../operating.md#metrics).",
+        "Names are those of OpenTelemetry, as `--json` has them, and in Prometheus' text format.",
+        "",
+    ]
+    parts = {
+        "Stores, delay service and tailers": metrics.NODE,
+        "A scheduler": metrics.SCHEDULER,
+        "A worker": metrics.WORKER,
+    }
+    for part, catalogue in parts.items():
+        lines += [f"## {part}", "", "| name | in Prometheus | kind | unit | |", "|---|---|---|---|---|"]
+        for metric in catalogue:
+            kind = "counter" if metric.rises else "gauge"
+            lines.append(f"| `{metric.name}` | `{metric.prometheus}` | {kind} | `{metric.unit}` | {metric.help} |")
+        lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
 

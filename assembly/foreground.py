@@ -79,13 +79,16 @@ def run_tailers(
     store: str | None,
     config: Path | None,
     listen: str | None = None,
+    metrics: str | None = None,
 ) -> int:
-    """Tailers over the stores served at `store`, with the delay service at `delay`; health checks at `listen`."""
+    """Tailers over the stores served at `store`, with the delay service at `delay`; health checks at `listen`, GET
+    /metrics at `metrics`."""
     return _part(
         "tailers",
         parts.tailers,
         files=[str(path) for path in files],
         listen=listen,
+        metrics=metrics,
         scheduler=scheduler or DEFAULT_PORTS["scheduler"],
         delay=delay or DEFAULT_PORTS["delay"],
         store=store or DEFAULT_PORTS["store"],

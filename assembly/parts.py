@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..sdk.lifecycle import Part
+from .measured import measured
 from .settings import ConfigDirectory, merged
 
 
@@ -34,7 +35,8 @@ def scheduler(arguments: dict[str, Any]) -> Part:
     config = merged(directory.read("scheduler.yaml", SchedulerConfig), listen=arguments.get("listen"))
     gateway = arguments.get("gateway")
     watcher = None if gateway is None else lambda on_snapshot: watch(gateway, on_snapshot)
-    return SchedulerServer(config, directory.lease_sizes(arguments.get("heartbeat")), watcher)
+    server = SchedulerServer(config, directory.lease_sizes(arguments.get("heartbeat")), watcher)
+    return measured(server, config.metrics_listen)
 
 
 def worker(arguments: dict[str, Any]) -> Part:
@@ -45,13 +47,14 @@ def worker(arguments: dict[str, Any]) -> Part:
 
     directory = _directory(arguments)
     config = merged(directory.read("worker.yaml", WorkerConfig), **arguments.get("settings", {}))
-    return Worker(
+    worker = Worker(
         config,
         load_functions(arguments["modules"]),
         arguments["schedulers"],
         arguments.get("gateway"),
         directory.lease_sizes(arguments.get("heartbeat")),
     )
+    return measured(worker, config.metrics_listen)
 
 
 def metrics(arguments: dict[str, Any]) -> Part:
@@ -90,10 +93,10 @@ def gateway(arguments: dict[str, Any]) -> Part:
 
 
 def tailers(arguments: dict[str, Any]) -> Part:
-    """Tailers over served stores. Arguments: files, scheduler, delay, store, config, heartbeat, listen."""
+    """Tailers over served stores. Arguments: files, scheduler, delay, store, config, heartbeat, listen, metrics."""
     from .separate import SeparateTailers
 
-    return SeparateTailers(
+    part = SeparateTailers(
         [Path(path) for path in arguments["files"]],
         _directory(arguments),
         scheduler=arguments["scheduler"],
@@ -102,6 +105,7 @@ def tailers(arguments: dict[str, Any]) -> Part:
         heartbeat=arguments.get("heartbeat"),
         listen=arguments.get("listen"),
     )
+    return measured(part, arguments.get("metrics") or "")
 
 
 def store(arguments: dict[str, Any]) -> Part:

@@ -17,6 +17,7 @@ from ..gateway.schedules import SchedulesConfig
 from ..gateway.server import GatewayServer
 from ..sdk.config import load
 from ..sdk.lifecycle import Group
+from ..sdk.model.metrics import Sample, of_tailers
 from ..sdk.wire.channel import serve
 from ..sdk.wire.delay import DelayClient
 from ..sdk.wire.health import TAILERS, Health
@@ -165,6 +166,7 @@ class SeparateTailers:
         self._delay_address = delay
         self._stores = RemoteStores(store, directory.read("stores.yaml", StoresConfig))
         self._parts: Group | None = None
+        self._tailers: Tailers | None = None
         self._delay: DelayClient | None = None
 
     async def start(self) -> None:
@@ -184,13 +186,17 @@ class SeparateTailers:
             schedules=stores.schedules,
             delay_log=stores.delay_log,
         )
-        tailers = Tailers(
+        tailers = self._tailers = Tailers(
             self._configs, environment, self._scheduler, self._delay, self._sizes, on_health=self._tell_health
         )
         self._parts = Group([stores, tailers])
         await self._parts.start()
         if self._listen:
             self._server, self.address = await serve(self._listen, [self._health.register])
+
+    async def samples(self) -> list[Sample]:
+        """The numbers of its tailers now."""
+        return [] if self._tailers is None else of_tailers(self._tailers.overviews())
 
     async def _tell_health(self, tailer: str, well: bool) -> None:
         if tailer:

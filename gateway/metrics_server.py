@@ -1,63 +1,25 @@
-"""Metrics for whoever scrapes them: `GET /metrics` over HTTP, asked of the gateway at each scrape."""
+"""The numbers of stores, delay service and tailers for whoever scrapes them, asked of the gateway at each scrape."""
 
 from __future__ import annotations
 
-from aiohttp import web
+from collections.abc import Sequence
 
-from ..sdk.model.errors import ConfigError, TailraceError
-from ..sdk.model.metrics import prometheus_text, samples
-from ..sdk.wire.channel import is_loopback
+from ..sdk import metrics_server
+from ..sdk.model.metrics import Sample, samples
 from ..sdk.wire.gateway import GatewayClient
 
-#: Prometheus' text format, by its name in HTTP.
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-
-class MetricsServer:
-    """A Part. `listen` is HOST:PORT on loopback (port 0: any free one); `address` the actual one after start. While the
-    gateway is away it answers 503 with the reason, so that a scrape fails rather than lies."""
+class MetricsServer(metrics_server.MetricsServer):
+    """A Part: `tailrace metrics --listen`. While the gateway is away a scrape fails."""
 
     def __init__(self, listen: str, gateway: str) -> None:
-        self._listen = listen
+        super().__init__(listen, self._overview)
         self._client = GatewayClient(gateway)
-        self._runner: web.AppRunner | None = None
-        self.address = listen
-
-    async def start(self) -> None:
-        """Listens. Raises ConfigError where it cannot, and beyond loopback."""
-        host, _, port = self._listen.rpartition(":")
-        host = host.strip("[]")
-        if not port.isascii() or not port.isdecimal() or int(port) > 65535:
-            raise ConfigError(f'cannot listen on {self._listen!r}: expected HOST:PORT, such as "127.0.0.1:9464"')
-        if not is_loopback(host):
-            raise ConfigError(f"refusing to listen on {self._listen}: without authentication only loopback is allowed")
-        app = web.Application()
-        app.router.add_get("/metrics", self._answer)
-        self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
-        try:
-            await web.TCPSite(self._runner, host, int(port)).start()
-        except OSError as error:
-            await self.stop()
-            raise ConfigError(
-                f"cannot listen on {self._listen}: {error.strerror or error}; choose another port"
-            ) from None
-        name, number, *_ = self._runner.addresses[0]
-        self.address = f"{name}:{number}"
-
-    async def drain(self, timeout: float) -> None:
-        """Nothing is under way for long."""
 
     async def stop(self) -> None:
-        """Closes the listener. Harmless twice."""
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.cleanup()
+        """Closes the listener, and the client."""
+        await super().stop()
         await self._client.close()
 
-    async def _answer(self, request: web.Request) -> web.Response:
-        try:
-            overview = await self._client.overview()
-        except TailraceError as error:
-            return web.Response(status=503, text=f"{error}\n")
-        return web.Response(body=prometheus_text(samples(overview)).encode(), headers={"Content-Type": CONTENT_TYPE})
+    async def _overview(self) -> Sequence[Sample]:
+        return samples(await self._client.overview())

@@ -32,6 +32,7 @@ class WorkerConfig(BaseModel):
     result_bytes      largest return value kept, as JSON
     objects           places whose objects functions may open (`ctx.open()`), each as its tailer's file says: url,
                       endpoint, region, credentials. Default: none
+    metrics_listen    host:port on loopback that answers GET /metrics with this worker's numbers; default: none
     name              shown to people; default: host and process id
     """
 
@@ -51,4 +52,5 @@ class WorkerConfig(BaseModel):
     loop_block_limit: Seconds = Field(30.0, gt=0, le=86_400)
     result_bytes: int = Field(1 << 20, ge=0, le=8 << 20)
     objects: tuple[Place, ...] = ()
+    metrics_listen: str = ""
     name: str = ""

@@ -74,6 +74,7 @@ class Pool:
         self.depth = Depth(self.slots)
         self.executors: list[ExecutorProcess] = []
         self.waiting: Waiting[Row] = Waiting()
+        self.deaths = 0  # of processes, that nobody meant
         self.failure = ""  # why the last process could not load its functions
         self._size = size
         self._reports = reports
@@ -160,6 +161,7 @@ class Pool:
         if not self._stopping:
             lived = self._loop.time() - executor.started
             meant = executor.retiring or (executor.why and death.code == -signal.SIGKILL)
+            self.deaths += not meant
             self._deaths = 0 if meant or lived >= LONG_LIFE else self._deaths + 1
             if self._deaths >= 3 and not self._ever_ready:
                 modules = ", ".join(self.setup.modules)

@@ -94,7 +94,7 @@ class Supervisor:
 
     async def stop(self, why: str = "its worker was shut down") -> None:
         """Ends every executor and waits until all are reaped; what was in them is reported first."""
-        await asyncio.gather(*(pool.stop(why) for pool in self._all()))
+        await asyncio.gather(*(pool.stop(why) for pool in self.all_pools()))
 
     def pools(self) -> list[PoolState]:
         """The pools and their limits now. Those of suspects are pools of their own: whoever waits for one of their few
@@ -107,11 +107,11 @@ class Supervisor:
 
     def inside(self) -> set[int]:
         """Everything that was assigned and has not ended."""
-        return set().union(*(pool.inside() for pool in self._all()))
+        return set().union(*(pool.inside() for pool in self.all_pools()))
 
     def pids(self) -> list[int]:
         """The executor processes."""
-        return [executor.pid for pool in self._all() for executor in pool.executors]
+        return [executor.pid for pool in self.all_pools() for executor in pool.executors]
 
     def assign(self, session: int, flight: Flight, fences: list[int], pool_name: str) -> None:
         """Runs a flight; its group's deadline is known to `earliest` already. What must run alone does so, whichever
@@ -142,7 +142,7 @@ class Supervisor:
 
     def stop_items(self, keys: set[int], why: Stop) -> None:
         """Ends items: those that wait at once, runs by cancellation, isolated ones by ending their process."""
-        for pool in self._all():
+        for pool in self.all_pools():
             pool.stop_items(keys, why)
 
     def stop_flights(self, flights: set[int], why: Stop) -> None:
@@ -151,12 +151,12 @@ class Supervisor:
 
     def release(self) -> None:
         """Hands back everything that has not started."""
-        for pool in self._all():
+        for pool in self.all_pools():
             pool.release()
 
     def set_timers(self, soon: float = float("inf")) -> None:
         """Leases were renewed, or items ended: kernel timers that would ring before `soon` are set again."""
-        for pool in self._all():
+        for pool in self.all_pools():
             pool.set_timers(soon)
 
     def watch(self) -> None:
@@ -164,13 +164,13 @@ class Supervisor:
         holds the interpreter lock."""
         limit = self._config.loop_block_limit
         now = time.monotonic()
-        for pool in self._all():
+        for pool in self.all_pools():
             for executor in pool.executors:
                 beat = executor.board.last_beat() if executor.ready else 0.0
                 if beat and now - beat > limit * 1.5 + 5.0 and executor.live:
                     executor.kill_unexplained()
 
-    def _all(self) -> list[Pool]:
+    def all_pools(self) -> list[Pool]:
         return [*self._pools.values(), *self._quarantine.values()]
 
     def _setup(self, functions: list[str], slots: int, threads: int, memory: int, memory_from: str) -> Setup:

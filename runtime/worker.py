@@ -7,12 +7,15 @@ import contextlib
 import logging
 import os
 import socket
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.errors import ConfigError, UserError
 from ..sdk.model.lease import LeaseSizes
+from ..sdk.model.metrics import Sample
+from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended, Flight
 from ..sdk.wire.channel import dial
 from ..sdk.wire.convert import function_to_wire
@@ -24,6 +27,7 @@ from .config import WorkerConfig
 from .executors import ExecutorProcess
 from .frames import REF_MASK, SESSION_BITS
 from .loader import Loaded, load_functions
+from .metrics import samples
 from .registration import register
 from .rules.attempt import Stop
 from .rules.leases import Leases
@@ -88,6 +92,7 @@ class Worker:
         self._tasks: list[asyncio.Task[None]] = []
         self._idle = asyncio.Event()
         self._draining = False
+        self._counts: Counter[int] = Counter()  # items by outcome
 
     # -- lifecycle ---------------------------------------------------------------------------------------------------
 
@@ -147,6 +152,11 @@ class Worker:
     def executor_pids(self) -> list[int]:
         """The processes that run functions now."""
         return self._supervisor.pids()
+
+    async def samples(self) -> list[Sample]:
+        """Its numbers now."""
+        sessions = sum(attachment.connected for attachment in self._attachments)
+        return samples(self._supervisor.all_pools(), self._counts, sessions)
 
     async def attached(self) -> None:
         """Waits until a session with every scheduler is up, and the gateway knows the functions."""
@@ -267,6 +277,8 @@ class Worker:
     # -- what the supervisor says ------------------------------------------------------------------------------------
 
     def _ended(self, succeeded: list[int], ended: dict[int, Ended]) -> None:
+        self._counts[Outcome.SUCCESS] += len(succeeded)
+        self._counts.update([each.outcome for each in ended.values()])
         for session, (refs, ends) in by_session(succeeded, ended).items():
             for attachment in self._attachments:
                 if attachment.session == session:

@@ -31,6 +31,9 @@ class SchedulerConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     listen: str = Field("127.0.0.1:8788", description="host:port to serve on; port 0 takes any free one")
+    metrics_listen: str = Field(
+        "", description="host:port on loopback that answers GET /metrics with this scheduler's numbers; empty: none"
+    )
     region: str = Field("", description="where this scheduler runs, for people")
     lane_items: int = Field(
         20_000, ge=64, le=1_000_000, description="most items waiting for one function at one priority"

@@ -15,6 +15,7 @@ import grpc
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.errors import InvalidRequest, Overloaded, TailraceError
 from ..sdk.model.lease import LeaseSizes
+from ..sdk.model.metrics import Sample
 from ..sdk.wire.channel import serve
 from ..sdk.wire.convert import function_from_wire
 from ..sdk.wire.health import Health
@@ -25,6 +26,7 @@ from .calls import Calls
 from .config import SchedulerConfig
 from .core import Core
 from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, pools_from_wire
+from .metrics import samples
 from .sessions import Adoption
 from .view import explain, inspect
 
@@ -123,6 +125,10 @@ class SchedulerServer:
 
     async def inspect(self) -> pb.InspectReply:
         return inspect(self.core, self.id, self._clock.monotonic())
+
+    async def samples(self) -> list[Sample]:
+        """Its numbers now."""
+        return samples(await self.inspect())
 
     async def explain(self, id: str) -> pb.ExplainReply:
         return explain(self.core, id, self._clock.monotonic(), self._clock.wall())

@@ -6,7 +6,7 @@ the same thing with `_`, its unit, and `_total` for what only rises.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .overview import Overview, TailerOverview
@@ -66,7 +66,24 @@ QUEUE = _gauge("queue.items", "Workloads in the queue, by state.")
 DELAY = _gauge("delay.items", "Items in the delay service, by stream.")
 LETTERS = _gauge("dead_letters", "Dead letters that are kept.")
 
-CATALOGUE = (
+READY = _gauge("scheduler.ready", "1 while it knows gates and quotas and admits items, else 0.", "1")
+WORKERS = _gauge("scheduler.workers", "Workers that are connected.", "{worker}")
+TAILERS = _gauge("scheduler.tailers", "Sessions of tailers that are connected.", "{session}")
+WAITING = _gauge("scheduler.waiting", "Items in lanes, by function and priority.")
+RUNNING = _gauge("scheduler.running", "Items that workers have, by function and priority.")
+CLOGGED = _gauge("scheduler.clogged", "1 for each function that is frozen because nearly all of it fails.", "1")
+ENDED = _counter("scheduler.ended", "Items by how they ended; held: handed back unstarted.")
+REASONS = _counter("scheduler.reasons", "Ends that the scheduler itself gave, by reason code.")
+
+SESSIONS = _gauge("worker.sessions", "Schedulers that it is attached to.", "{session}")
+WORKER_ENDED = _counter("worker.ended", "Items by how they ended there.")
+SLOTS = _gauge("worker.slots", "How many items a pool runs at once.")
+ASSIGNED = _gauge("worker.assigned", "Items that a pool has: they run, or are next.")
+EXECUTORS = _gauge("worker.executors", "Processes of a pool.", "{process}")
+DEATHS = _counter("worker.deaths", "Processes of a pool that died although nobody told them to.")
+
+#: Of stores, delay service and tailers.
+NODE = (
     READ,
     SETTLED,
     PARKED,
@@ -86,6 +103,11 @@ CATALOGUE = (
     DELAY,
     LETTERS,
 )
+SCHEDULER = (READY, WORKERS, TAILERS, WAITING, RUNNING, CLOGGED, ENDED, REASONS)
+WORKER = (SESSIONS, WORKER_ENDED, SLOTS, ASSIGNED, EXECUTORS, DEATHS)
+CATALOGUE = (*NODE, *SCHEDULER, *WORKER)
+
+_PLACES = {metric: place for place, metric in enumerate(CATALOGUE)}
 
 
 def samples(overview: Overview) -> list[Sample]:
@@ -93,10 +115,17 @@ def samples(overview: Overview) -> list[Sample]:
     found = [Sample(LETTERS, (), overview.dead_letters)]
     found += [Sample(QUEUE, (("state", state),), count) for state, count in overview.queue.items()]
     found += [Sample(DELAY, (("stream", stream),), count) for stream, count in overview.delay.items()]
-    for tailer in overview.tailers:
-        found += _of_tailer(tailer)
-    places = {metric: place for place, metric in enumerate(CATALOGUE)}
-    return sorted(found, key=lambda sample: places[sample.metric])
+    return sorted_samples([*found, *of_tailers(overview.tailers)])
+
+
+def of_tailers(tailers: Iterable[TailerOverview]) -> list[Sample]:
+    """What tailers say of themselves."""
+    return sorted_samples(sample for tailer in tailers for sample in _of_tailer(tailer))
+
+
+def sorted_samples(found: Iterable[Sample]) -> list[Sample]:
+    """In the order of the catalogue, those of one metric together."""
+    return sorted(found, key=lambda sample: _PLACES[sample.metric])
 
 
 def _of_tailer(tailer: TailerOverview) -> Iterator[Sample]:

@@ -19,13 +19,14 @@ from tailrace.runtime.supervisor import Supervisor
 from tailrace.runtime.worker import Worker
 from tailrace.sdk.model.errors import UserError
 from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.sdk.model.metrics import prometheus_text
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Extra, Flight, Kind
 
 
 @pytest.mark.parametrize(("how", "cause"), [("exit", "exited with code 3"), ("SIGSEGV", "killed by SIGSEGV")])
 async def test_what_ran_when_its_process_died_is_a_suspect(start: Any, journal: Any, how: str, cause: str) -> None:
-    scheduler, _ = await start(slots=2)
+    scheduler, worker = await start(slots=2)
     waiting = {"journal": journal.name, "name": "n"}
     neighbour = scheduler.assign("waits", waiting)
     await journal.until("start n")
@@ -39,6 +40,11 @@ async def test_what_ran_when_its_process_died_is_a_suspect(start: Any, journal: 
     assert {end.outcome for end in held} == {Outcome.HELD}
     assert (await scheduler.ended(*buffered))[0].outcome in (Outcome.HELD, Outcome.SUCCESS)
     assert (await scheduler.ended(*scheduler.assign("add", {"a": 1})))[0].result == b"2"
+    # And its numbers say so
+    text = prometheus_text(await worker.samples()).splitlines()
+    assert 'tailrace_worker_ended_total{outcome="lost"} 2' in text
+    assert 'tailrace_worker_deaths_total{pool="default"} 1' in text
+    assert "tailrace_worker_sessions 1" in text
 
 
 async def test_suspects_run_alone_and_their_death_harms_nobody(start: Any, journal: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tailrace.sdk.model.metrics import CATALOGUE, READ, prometheus_text, samples
+from tailrace.sdk.model.metrics import CATALOGUE, NODE, READ, prometheus_text, samples
 from tailrace.sdk.model.overview import Overview, TailerOverview
 
 ROOT = Path(__file__).parents[3]
@@ -38,7 +38,7 @@ def test_the_text_is_in_the_format_and_each_metric_stands_together() -> None:
     assert r'tailrace_tailer_idle_seconds{tailer="o\"r\n",kind="log"} 1.5' in text.splitlines()
     assert text.endswith("\n")
     told = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
-    assert len(told) == len(set(told)) == len(CATALOGUE)
+    assert len(told) == len(set(told)) == len(NODE)
     assert all(LINE.fullmatch(line) for line in text.splitlines() if not line.startswith("#"))
     assert f"# TYPE {READ.prometheus} counter" in text
 

@@ -1,0 +1,29 @@
+"""A worker's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..sdk.model import metrics
+from ..sdk.model.metrics import Sample, sorted_samples
+from ..sdk.model.outcome import Outcome
+from .pool import Pool
+
+
+def samples(pools: Iterable[Pool], ended: Mapping[int, int], sessions: int) -> list[Sample]:
+    """Those of its pools, how many items ended by outcome, and how many schedulers it is attached to; in the order of
+    the catalogue."""
+    found = [Sample(metrics.SESSIONS, (), sessions)]
+    found += [
+        Sample(metrics.WORKER_ENDED, (("outcome", Outcome(outcome).name.lower()),), count)
+        for outcome, count in sorted(ended.items())
+    ]
+    for pool in pools:
+        labels = (("pool", pool.name),)
+        found += [
+            Sample(metrics.SLOTS, labels, pool.slots),
+            Sample(metrics.ASSIGNED, labels, len(pool.inside())),
+            Sample(metrics.EXECUTORS, labels, len(pool.executors)),
+            Sample(metrics.DEATHS, labels, pool.deaths),
+        ]
+    return sorted_samples(found)

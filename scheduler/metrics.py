@@ -1,0 +1,28 @@
+"""A scheduler's numbers, out of what Inspect says of it."""
+
+from __future__ import annotations
+
+from ..sdk.model import metrics
+from ..sdk.model.metrics import Sample, sorted_samples
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.priority import Priority
+from ..sdk.wire.v1 import scheduler_pb2 as pb
+
+
+def samples(reply: pb.InspectReply) -> list[Sample]:
+    """Everything, in the order of the catalogue."""
+    found = [
+        Sample(metrics.READY, (), int(reply.ready)),
+        Sample(metrics.WORKERS, (), sum(1 for worker in reply.workers if worker.connected)),
+        Sample(metrics.TAILERS, (), sum(1 for tailer in reply.tailers if tailer.connected)),
+    ]
+    for lane in reply.lanes:
+        labels = (("function", lane.function), ("priority", Priority(lane.priority).label))
+        found += [Sample(metrics.WAITING, labels, lane.waiting), Sample(metrics.RUNNING, labels, lane.running)]
+    for clogged in reply.clogged:
+        found.append(Sample(metrics.CLOGGED, (("function", clogged.function), ("state", clogged.state)), 1))
+    for each in reply.outcomes:
+        found.append(Sample(metrics.ENDED, (("outcome", Outcome(each.outcome).name.lower()),), each.count))
+    for code in reply.reasons:
+        found.append(Sample(metrics.REASONS, (("reason", code.reason),), code.count))
+    return sorted_samples(found)

@@ -1,0 +1,29 @@
+"""A scheduler's numbers: what Inspect says, under the names of the catalogue."""
+
+from tailrace.scheduler.metrics import samples
+from tailrace.sdk.model.metrics import SCHEDULER, prometheus_text
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+
+
+def test_everything_that_inspect_counts_has_its_name() -> None:
+    reply = pb.InspectReply(
+        ready=True,
+        lanes=[pb.Lane(function="f", priority=1, waiting=3, running=2)],
+        workers=[pb.WorkerState(connected=True), pb.WorkerState()],
+        tailers=[pb.TailerState(connected=True)],
+        clogged=[pb.Clogged(function="g", state="frozen")],
+        outcomes=[pb.OutcomeCount(outcome=Outcome.SUCCESS, count=7), pb.OutcomeCount(outcome=Outcome.HELD, count=1)],
+        reasons=[pb.ReasonCount(reason="no_worker", count=1)],
+    )
+    found = samples(reply)
+    assert {sample.metric for sample in found} == set(SCHEDULER)
+    assert prometheus_text(found).splitlines()[2::3][:3] == [
+        "tailrace_scheduler_ready 1",
+        "tailrace_scheduler_workers 1",
+        "tailrace_scheduler_tailers 1",
+    ]
+    text = prometheus_text(found).splitlines()
+    assert 'tailrace_scheduler_waiting{function="f",priority="user_visible"} 3' in text
+    assert 'tailrace_scheduler_clogged{function="g",state="frozen"} 1' in text
+    assert 'tailrace_scheduler_ended_total{outcome="held"} 1' in text
