@@ -169,5 +169,6 @@ def error_of(error: Any, address: str) -> TailraceError:
     if kind is not None:
         return kind(details)
     if error.code() in _AWAY:
-        return NotConnected(f"{address} does not answer ({details}); is it running?")
+        why = details.rpartition(": ")[2] if details.startswith("failed to connect") else details
+        return NotConnected(f"{address} does not answer ({why}); is it running?")
     return TailraceError(f"{address}: {details}")

@@ -26,7 +26,7 @@ from .parts import (
     store,
     worker,
 )
-from .plan import Plan
+from .plan import Item, Plan, Timed
 from .sqlite_disk import Disk
 from .timetables import Timetables
 from .turns import Turns
@@ -107,7 +107,7 @@ class Story:
         offset = 1000.0 + 1000.0 * self.world.random.random()
         clock = MachineClock(self.world.true, self.plan.rates.get(name, 1.0), offset)
         host = Host(self.world, name, clock, run, self.disk, self.network)  # type: ignore[arg-type]
-        items = {item.n: item for item in (*self.plan.items, *self.plan.schedules)}
+        items: dict[int, Item | Timed] = {item.n: item for item in (*self.plan.items, *self.plan.schedules)}
         host.journal = self.journal
         host.deeds = lambda n, execution: items[n].deed(execution)
         self.hosts[name] = host
