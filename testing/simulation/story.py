@@ -107,7 +107,8 @@ class Story:
         offset = 1000.0 + 1000.0 * self.world.random.random()
         clock = MachineClock(self.world.true, self.plan.rates.get(name, 1.0), offset)
         host = Host(self.world, name, clock, run, self.disk, self.network)  # type: ignore[arg-type]
-        items: dict[int, Item | Timed] = {item.n: item for item in (*self.plan.items, *self.plan.schedules)}
+        runnable: list[Item | Timed] = [*self.plan.items, *self.plan.schedules]
+        items = {each.n: each for each in runnable}
         host.journal = self.journal
         host.deeds = lambda n, execution: items[n].deed(execution)
         self.hosts[name] = host
