@@ -60,7 +60,7 @@ def bench(
         typer.Option(
             "--engine",
             metavar="NAME",
-            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue: sqlite, postgres.",
+            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency: sqlite, postgres, redis.",
         ),
     ] = "",
     against: Annotated[

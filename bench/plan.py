@@ -19,6 +19,7 @@ class Asked:
 ASKED: dict[str, tuple[Asked, ...]] = {
     "stream": (Asked("items_per_s", 50_000, "items/s", True, "stream: log → no-op, settled"),),
     "queue": (Asked("items_per_s", 30_000, "items/s", True, "queue: durable → no-op, acked"),),
+    "queue-redis": (Asked("items_per_s", 25_000, "items/s", True, "queue on Redis: durable → no-op, acked"),),
     "queue-postgres": (Asked("items_per_s", 12_000, "items/s", True, "queue on PostgreSQL: durable → no-op, acked"),),
     "latency": (
         Asked("p50_ms", 2.0, "ms", False, "queue latency p50: submit → start"),
@@ -26,6 +27,13 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("log_p50_ms", 2.0, "ms", False, "log latency p50: append → start"),
         Asked("log_p99_ms", 8.0, "ms", False, "log latency p99"),
     ),
+    **{
+        f"latency-{engine}": (
+            Asked("p50_ms", 3.0, "ms", False, f"queue on {name}, latency p50: submit → start"),
+            Asked("p99_ms", 12.0, "ms", False, f"queue on {name}, latency p99"),
+        )
+        for engine, name in (("redis", "Redis"), ("postgres", "PostgreSQL"))
+    },
     "memory": (
         Asked("node_mb", 150, "MB", False, "node, 1,000,000 items waiting"),
         Asked("scheduler_mb", 150, "MB", False, "scheduler, 1,000,000 items waiting"),

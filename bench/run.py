@@ -37,6 +37,12 @@ async def _queue(folder: Path, count: int, progress: scenarios.Progress, engine:
     return await queue_on(folder, count, progress, engine)
 
 
+async def _latency(folder: Path, seconds: float, progress: scenarios.Progress, engine: str) -> scenarios.Figures:
+    from .queue_engines import latency_on  # its engines need their extras
+
+    return await latency_on(folder, seconds, progress, engine)
+
+
 async def _redis_stream(folder: Path, count: int, progress: scenarios.Progress) -> scenarios.Figures:
     from .redis_stream import redis_stream  # needs the extra redis
 
@@ -77,7 +83,7 @@ APART = ("outage", "poison", "order", "frontier", "kafka", "redis_stream", "dela
 class Options:
     """What to run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the address
     of a broker (empty: one is started), `client` the library that reads it; `engine` is where
-    the items rest, for `delay` and `queue`;
+    the items rest, for `delay`, `queue` and `latency`;
     `against` names the rivals, empty: all of them."""
 
     scenario: str
@@ -127,8 +133,10 @@ def _held_against(name: str, options: Options) -> str:
 def _on_engine(name: str, engine: str, client: str) -> Scenario:
     if name == "queue":
         return lambda folder, size, progress: _queue(folder, int(size), progress, engine)
+    if name == "latency":
+        return lambda folder, size, progress: _latency(folder, size, progress, engine)
     if name != "delay":
-        raise InvalidRequest(f"--engine is for the scenarios delay and queue, not for {name}")
+        raise InvalidRequest(f"--engine is for the scenarios delay, queue and latency, not for {name}")
     return lambda folder, size, progress: _delay(folder, int(size), progress, engine, client)
 
 

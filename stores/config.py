@@ -31,7 +31,7 @@ class StoresConfig(BaseModel):
     log_retention: Seconds = Field(7 * 86_400.0, description="how long records of a log are kept")
     queue: dict[str, Any] = Field(
         {"engine": EMBEDDED},
-        description="where queued workloads rest: `engine` (sqlite, postgres) and its own options",
+        description="where queued workloads rest: `engine` (sqlite, postgres, redis) and its own options",
     )
     state: dict[str, Any] = Field(
         {"engine": EMBEDDED},

@@ -75,7 +75,8 @@ class RedisOptions(BaseModel):
             return f"Redis at {parts.path}"
         return f"Redis at {parts.hostname}:{parts.port or 6379}"
 
-    def _arguments(self) -> dict[str, Any]:
+    def given(self) -> dict[str, Any]:
+        """What a client is told besides the URL."""
         found: dict[str, Any] = {"username": self.username, "ssl_ca_certs": self.tls_ca}
         found |= {"ssl_certfile": self.tls_cert, "ssl_keyfile": self.tls_key}
         if self.password is not None:
@@ -94,7 +95,7 @@ class RedisOptions(BaseModel):
                 socket_connect_timeout=self.connect_timeout,
                 socket_timeout=self.timeout + waits,
                 **({} if waits else {"timeout": self.timeout}),
-                **self._arguments(),
+                **self.given(),
             )
         )
 
@@ -212,8 +213,8 @@ _CASES = (
         (errors.AskError, errors.ClusterError, errors.ClusterCrossSlotError, errors.TryAgainError),
         ("MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN"),
         NotConnected,
-        "{what}: it is a node of a Redis Cluster and sends us elsewhere ({said}): clusters are not supported; give the "
-        "address of a server, or of a proxy, that has all the keys",
+        "{what}: it is a node of a Redis Cluster and sends us elsewhere ({said}): a queue takes `cluster: true`, all "
+        "else the address of a server, or of a proxy, that has all the keys",
     ),
     _Case((errors.BusyLoadingError,), ("LOADING",), NotConnected, "{server} is still loading its data"),
     _Case(

@@ -10,6 +10,7 @@ from servers.kafka import guarded_kafka, kafka, own_kafka
 from servers.moto_s3 import moto, moto_server
 from servers.postgres import own_postgres, postgres_pooler, postgres_schema, postgres_server
 from servers.redis import own_redis, redis_server
+from servers.redis_cluster import redis_cluster
 
 __all__ = [
     "guarded_kafka",
@@ -22,6 +23,7 @@ __all__ = [
     "own_redis",
     "postgres_schema",
     "postgres_server",
+    "redis_cluster",
     "redis_server",
 ]
 

@@ -28,4 +28,6 @@ class OpenQueue(Queue, Protocol):
 #: Made of its options, StoresConfig, a Clock, and `wait`: the lease of a source, seconds.
 QueueEngine = Engine[OpenQueue]
 
-ENGINES = Engines[OpenQueue]({"postgres": "tailrace.stores.queue.postgres:ENGINE"})
+ENGINES = Engines[OpenQueue](
+    {"postgres": "tailrace.stores.queue.postgres:ENGINE", "redis": "tailrace.stores.queue.redis:ENGINE"}
+)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
@@ -29,12 +29,11 @@ from . import postgres_statements as call
 from .admission import check
 from .engines import QueueEngine
 from .gates import Gates
+from .group import Submissions
 from .ids import Ids, id_number, id_text
 from .lifecycle import LEASED
 from .postgres_bounds import Bounds
 from .postgres_claims import Out
-from .postgres_clock import ServerClock
-from .postgres_group import Submissions
 from .postgres_hints import Hints
 from .postgres_home import Home
 from .postgres_kinds import PostgresKinds
@@ -43,13 +42,13 @@ from .postgres_room import Room
 from .postgres_rows import BLOCKED, new_rows, numbers, refuse_what_has_no_place, texts
 from .postgres_told import counts, statuses, tally, tries
 from .queue import PROGRESS, REASON, NewItem, Status, Submitted, Tally
+from .server_clock import ServerClock
+from .waiting import Waiting
 
 #: Seconds between looks at what other processes may have changed: new lanes, leases that end, items due earlier.
 POLL = 1.0
 #: Tries of a submission whose new ids were taken already.
 NEW_IDS = 3
-
-T = TypeVar("T")
 
 _LOG = logging.getLogger("tailrace.stores")
 
@@ -79,9 +78,8 @@ class PostgresQueue:
         self._checked = False
         self._submissions = Submissions(self._store)
         self._storing: asyncio.Task[None] | None = None
-        self._running: set[asyncio.Task[Any]] = set()
-        self._changed = asyncio.Event()
-        self._turn = self._waiting = 0  # claims so far; leases that wait now
+        self._waiting = Waiting(self.settle, POLL)
+        self._turn = 0  # claims so far
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._room = Room(self._config.max_waiting, self.counts, clock)
         self._hints = Hints(options, self._read, self._hinted)
@@ -101,8 +99,7 @@ class PostgresQueue:
     async def close(self) -> None:
         """Closes the connections. Harmless when closed."""
         await self._hints.close()
-        while self._running:
-            await asyncio.wait(self._running)
+        await self._waiting.close()
         await self._server.close()
 
     async def _prepare(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
@@ -123,18 +120,16 @@ class PostgresQueue:
 
     def _hinted(self) -> None:
         """Another node changed something. Who is busy finds it with the next poll."""
-        if self._waiting:
+        if self._waiting.count:
             self._looked = -math.inf
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._waiting.wake()
 
     def _wake(self, *, anything: bool = False) -> None:
         """Something may be due."""
         if anything:
             self._bounds.forget()
         self._hints.tell()
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._waiting.wake()
 
     # Submissions: concurrent ones share a transaction.
 
@@ -145,7 +140,7 @@ class PostgresQueue:
             return []
         stored = self._submissions.add(items)
         if self._storing is None or self._storing.done():
-            self._storing = self._run(self._submissions.run())
+            self._storing = self._waiting.run(self._submissions.run())
         return await stored
 
     async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:
@@ -177,59 +172,20 @@ class PostgresQueue:
     async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
         if seconds <= 0:
             raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
-        loop = asyncio.get_running_loop()
-        gates, deadline = Gates(demand.closed), loop.time() + wait
-        while True:
-            changed = self._changed
-            quiet = self._quiet()
-            found: Leased | float = quiet if quiet > 0 else await self._claim(demand, gates, seconds)
-            if isinstance(found, Leased):
-                if self._quiet() <= 0:
-                    return found
-                # The connection that claimed it was the first to this server: nobody gets it now.
-                await self._return(found)
-                found = POLL
-            left = deadline - loop.time()
-            if left <= 0:
-                return None
-            self._waiting += 1
-            try:
-                async with asyncio.timeout(min(left, POLL, max(0.001, found))):
-                    await changed.wait()
-            except TimeoutError:
-                pass
-            finally:
-                self._waiting -= 1
+        gates = Gates(demand.closed)
+        return await self._waiting.lease(lambda: self._claim(demand, gates, seconds), wait, self._quiet)
 
     def _quiet(self) -> float:
         """Seconds for which nothing is leased."""
         return max(self.quiet_until, self._home.quiet_until) - self._clock.monotonic()
 
     async def _claim(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
-        """One look, which is carried through whoever waits for it: what it claims for nobody goes back."""
-        task = self._run(self._look(demand, gates, seconds))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            task.add_done_callback(self._hand_back)
-            raise
-
-    def _hand_back(self, task: asyncio.Task[Leased | float]) -> None:
-        if task.cancelled() or task.exception() is not None or not isinstance(leased := task.result(), Leased):
-            return
-        self._run(self._return(leased))
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.create_task(work, name="postgres-queue")
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return task
-
-    async def _return(self, leased: Leased) -> None:
-        try:
-            await self.settle(leased.fence, [], [Settle(id, leased.fence, State.NEW) for id in leased.ids])
-        except Unavailable as error:
-            _LOG.warning("%s; what was claimed for nobody waits for its lease to end", error)
+        found = await self._look(demand, gates, seconds)
+        if isinstance(found, Leased) and self._quiet() > 0:
+            # The connection that claimed it was the first to this server: nobody gets it now.
+            await self._waiting.give_back(found)
+            return POLL
+        return found
 
     async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
         """Claims what is due within the demand; else seconds until something may be."""

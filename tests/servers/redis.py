@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from servers import none_to_be_had
@@ -33,9 +35,9 @@ class LocalRedis:
 
     def __init__(self, *settings: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="tailrace-redis-"))
-        self.port, bus = free_ports(2)
+        self.port, self.bus = free_ports(2)
         if "--cluster-enabled" in settings:  # else its nodes would talk at the port 10,000 higher, which may not exist
-            settings = (*settings, "--cluster-port", str(bus))
+            settings = (*settings, "--cluster-port", str(self.bus))
         self.address = f"redis://127.0.0.1:{self.port}/0"
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder)]
         self.program = Program(
@@ -45,7 +47,7 @@ class LocalRedis:
 
     def _answers(self) -> bool:
         try:
-            with redis.Redis(port=self.port, socket_timeout=1.0) as client:
+            with redis.Redis(port=self.port, socket_timeout=1.0, retry=Retry(NoBackoff(), 0)) as client:
                 return bool(client.ping())
         except (redis.AuthenticationError, redis.ResponseError):
             return True  # it wants a password, but it is there
@@ -71,7 +73,7 @@ def redis_server() -> Iterator[str]:
             print(f"\nRedis: a container of {IMAGE}")
             yield f"redis://{container.get_container_host_ip()}:{container.get_exposed_port(6379)}/0"
     else:
-        server = _started()
+        server = started()
         print(f"\nRedis: {server.address}, a server of our own")
         yield server.address
         server.stop()
@@ -83,7 +85,7 @@ def own_redis() -> Iterator[Callable[..., LocalRedis]]:
     servers: list[LocalRedis] = []
 
     def start(*settings: str) -> LocalRedis:
-        servers.append(_started(*settings))
+        servers.append(started(*settings))
         return servers[-1]
 
     yield start
@@ -91,7 +93,8 @@ def own_redis() -> Iterator[Callable[..., LocalRedis]]:
         server.stop()
 
 
-def _started(*settings: str) -> LocalRedis:
+def started(*settings: str) -> LocalRedis:
+    """A server of our own, with these arguments of redis-server; whoever asks stops it."""
     if why := install("redis-server", "redis-server"):
         none_to_be_had("a real Redis", f"{why}: {HOW}")
     return LocalRedis(*settings)

@@ -11,6 +11,8 @@ from .queue import NewItem, Submitted
 
 #: Items that share one transaction; a larger submission has one to itself.
 GROUP = 1024
+#: Bytes of payload that share one, but for a single larger submission.
+BYTES = 8 << 20
 
 
 class Submissions:
@@ -30,9 +32,11 @@ class Submissions:
         """Stores what waits, until nothing does."""
         while self._waiting:
             group = [self._waiting.popleft()]
-            count = len(group[0][0])
-            while self._waiting and count + len(self._waiting[0][0]) <= GROUP:
-                count += len(self._waiting[0][0])
+            count, size = len(group[0][0]), _size(group[0][0])
+            while self._waiting:
+                count, size = count + len(self._waiting[0][0]), size + _size(self._waiting[0][0])
+                if count > GROUP or size > BYTES:
+                    break
                 group.append(self._waiting.popleft())
             try:
                 answers = await self._store([item for items, _ in group for item in items])
@@ -46,3 +50,7 @@ class Submissions:
                 if not future.done():
                     future.set_result(answers[begin : begin + len(items)])
                 begin += len(items)
+
+
+def _size(items: Sequence[NewItem]) -> int:
+    return sum(len(item.payload) for item in items)

@@ -1,0 +1,326 @@
+"""The queue on Redis: each verb is one Lua script over columns (`redis_script.py` says which keys there are). Any
+number of nodes may use one queue.
+
+The time is the server's, so that a node whose clock is wrong starts nothing early. Polling is the base: a lease that
+waits looks when something changed through this process, when another one hints so, when the next item is due, and once
+a second. A queue is one slot of a Redis Cluster: all its keys have one hash tag.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...sdk.model.claim import Leased, Renewed, Settle, State
+from ...sdk.model.demand import Demand
+from ...sdk.model.errors import InvalidRequest, NotConnected, Overloaded, Unavailable
+from ...sdk.model.tries import Try
+from ..config import StoresConfig
+from ..redis import RedisOptions, RedisServer, Script
+from . import redis_told as told
+from .admission import check
+from .engines import QueueEngine
+from .gates import Gates
+from .group import Submissions
+from .queue import NewItem, Status, Submitted, Tally
+from .redis_claims import CLAIM, CLAIMED, END_LEASES, LOOK, MOVED, QUIET, RENEW
+from .redis_cluster import cluster_client
+from .redis_hints import Hints
+from .redis_home import Home
+from .redis_kinds import RedisKinds
+from .redis_lease import Plan, claimed, number_of_kinds, planned
+from .redis_mend import Mender
+from .redis_profile import profile
+from .redis_settle import CANCEL, SETTLE, SWEEP, ends
+from .redis_submit import SUBMIT, new_rows, refuse_what_has_no_place
+from .redis_told import blob, id_bytes
+from .server_clock import JUMP, ServerClock
+from .waiting import Waiting
+
+#: Seconds between looks at what other processes may have changed: new lanes, leases that end, items due earlier.
+POLL = 1.0
+#: Claims whose leases one step ends, and ended items that one step forgets: so long is the server held.
+CLAIMS, SWEEP_ITEMS = 16, 1000
+
+_CANCELLED = {"c": "cancelled", "r": "requested", "e": "ended", "u": "unknown"}
+_LOG = logging.getLogger("tailrace.stores")
+
+
+class RedisQueueOptions(RedisOptions):
+    """prefix    begins the name of every key: another one is another queue
+    cluster   the server is a node of a Redis Cluster, whose other nodes are asked where the queue's slot is
+    notify    nodes tell each other what they submitted
+    """
+
+    prefix: str = Field("tailrace", min_length=1, max_length=100, pattern=r"^[^{}\s]+$")
+    cluster: bool = False
+    notify: bool = True
+
+
+class RedisQueue:
+    """A Queue under a prefix. `wait` is the lease of a source, seconds: for so long nothing is leased on a server that
+    was promoted or put back. `clients` and `store_time` (µs instead of the server's clock) are for tests."""
+
+    def __init__(
+        self,
+        options: RedisQueueOptions,
+        config: StoresConfig | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        wait: float = 40.0,
+        clients: Callable[[], tuple[Any, Any]] | None = None,
+        store_time: Callable[[], int] | None = None,
+    ) -> None:
+        self._config = config or StoresConfig()
+        self._options = options
+        self._clock = clock
+        self._time: Callable[[], int] = store_time or (lambda: -1)
+        self.base = f"{{{options.prefix}}}:queue:"
+        self.profile = ""  # what the server promises; empty until it was asked
+        listener = options.client if options.notify and clients is None else None
+        if options.cluster:
+            clients = clients or (lambda: (cluster_client(options, self.base), cluster_client(options, self.base)))
+        self._server = RedisServer(options, 0.0, clients)
+        durable = self._config.durability == "durable"
+        self._home = Home(self._server, self.base, wait, clock, durable=durable)
+        self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
+        self._kinds = RedisKinds(self._server, self.base)
+        self._submissions = Submissions(self._store)
+        self._storing: asyncio.Task[None] | None = None
+        self._waiting = Waiting(self.settle, POLL)
+        self._hints = Hints(self._server, f"{self.base}hints", listener, self._waiting.wake)
+        self._server_clock = ServerClock(options.server, wait, clock)
+        self._mender = Mender(self._server, self.base, clock)
+        self._turn = 0  # claims so far
+        self._passed: dict[tuple[int, frozenset[int]], int] = {}  # lane, shut kinds → how many of its first are shut
+        self._forgot = -math.inf  # monotonic, when `passed` was emptied last
+
+    async def open(self) -> None:
+        """Looks at the server. Raises ConfigError for one that cannot keep a queue; one that cannot be reached now is
+        tried again at each use. Harmless when open."""
+        self._hints.open()
+        try:
+            await self._ready()
+        except Unavailable as error:
+            _LOG.warning("%s; trying again at each use", error)
+
+    async def close(self) -> None:
+        """Closes the connections. Harmless when closed."""
+        await self._hints.close()
+        await self._waiting.close()
+        self.profile = ""
+        await self._server.close()
+
+    async def _ready(self) -> None:
+        if self.profile:
+            return
+        durable = self._config.durability == "durable"
+        promised = await profile(self._server, self.base, durable=durable, cluster=self._options.cluster)
+        await self._home.look(self._time)
+        await self._kinds.look()
+        self.profile = promised
+        (_LOG.info if durable else _LOG.warning)("%s: %s", self._server.name, promised)
+
+    async def _run(self, script: Script, *arguments: Any, about: str) -> Any:
+        if not self.profile:
+            await self._ready()
+        try:
+            return await self._server.run(script, [self.base], self._time(), *arguments, about=about)
+        except NotConnected:
+            self.profile = ""  # it may be another one, or another one's, when it is back
+            raise
+
+    # Submissions: concurrent ones share a call.
+
+    async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
+        check(items, self._config.max_payload)
+        refuse_what_has_no_place(items)
+        if not items:
+            return []
+        await self._ready()
+        await self._kinds.add(item.kind for item in items)
+        stored = self._submissions.add(items)
+        if self._storing is None or self._storing.done():
+            self._storing = self._waiting.run(self._submissions.run())
+        return await stored
+
+    async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:
+        rows = new_rows(self._kinds, items)
+        answer = await self._run(SUBMIT, self._config.max_waiting, *rows, about="a submission")
+        if answer[0] < 0:
+            raise Overloaded(
+                f"the queue holds {answer[1]} workloads and takes at most {self._config.max_waiting}; try again later",
+                5.0,
+            )
+        _, ids, again = answer
+        same, text = frozenset(again), ids.hex()
+        self._wake()
+        return [
+            Submitted(text[16 * index : 16 * index + 16], index + 1 in same if same else False)
+            for index in range(len(items))
+        ]
+
+    def _wake(self) -> None:
+        """Something may be due."""
+        self._hints.tell()
+        self._waiting.wake()
+
+    # Leases.
+
+    async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
+        if seconds <= 0:
+            raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
+        gates = Gates(demand.closed)
+        return await self._waiting.lease(
+            lambda: self._look(demand, gates, seconds), wait, lambda: self.quiet_until - self._clock.monotonic()
+        )
+
+    async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
+        """Claims what is due within the demand; else seconds until something may be."""
+        self._forget_now_and_then()
+        while True:
+            asked = self._clock.monotonic()
+            why, moment, *found = await self._run(LOOK, self._home.position, about="a look at what is due")
+            if why in (MOVED, QUIET):
+                return await self._not_now(why, moment, *found)
+            self._home.heard()
+            if self._time() < 0:
+                self._server_clock.told(moment, asked)
+            later, lease, due = found
+            if not lease or float(lease) > moment or not await self._end_leases(moment):
+                break
+        # What may not end yet is looked at with the next poll.
+        ending = float(lease) if lease and float(lease) > moment else math.inf
+        pause = (min(float(later or math.inf), ending, moment + POLL * 1e6) - moment) / 1e6
+        lanes = [int.from_bytes(due[index : index + 4], "big") for index in range(0, len(due), 4)]
+        if any(lane not in self._kinds.lanes for lane in lanes):
+            await self._kinds.look()
+        plan = planned(self._kinds, demand, gates, lanes, self._passed_of, seconds, self._config.low_share, self._turn)
+        return await self._claim(plan, seconds, pause) if plan.lanes else pause
+
+    async def _claim(self, plan: Plan, seconds: float, pause: float) -> Leased | float:
+        why, moment, *found = answer = await self._run(CLAIM, self._home.position, *plan.arguments, about="a claim")
+        if why in (MOVED, QUIET):
+            return await self._not_now(why, moment, *found)
+        passed = found[0] if why != CLAIMED else answer[8]
+        for lane, count in zip(plan.lanes, passed, strict=True):
+            if plan.shut:
+                self._passed[lane, plan.shut] = count if count >= 0 else -1 - count
+        if why != CLAIMED:
+            return 0.0 if min(passed) < 0 else pause
+        if any(number not in self._kinds.kinds for number in number_of_kinds(answer[5])):
+            await self._kinds.look()
+        self._turn += 1
+        claim = claimed(self._kinds, answer, seconds)
+        self._home.heard(claim.position)
+        if claim.unread:
+            _LOG.warning("%s: %d workloads could not be read and are left out", self._server.name, claim.unread)
+        if claim.expired:
+            reason = "its deadline passed before it started"
+            over = [Settle(id, claim.fence, State.EXPIRED, reason=reason) for id in claim.expired]
+            await self.settle(claim.fence, [], over)
+        return claim.leased or 0.0
+
+    async def _not_now(self, why: int, moment: int, until: int = 0) -> float:
+        if why == QUIET:
+            return (until - moment) / 1e6
+        self.profile = ""
+        await self._ready()
+        self._waiting.wake()
+        return 0.01
+
+    def _passed_of(self, lane: int, shut: frozenset[int]) -> int:
+        return self._passed.get((lane, shut), 0) if shut else 0
+
+    def _forget_now_and_then(self) -> None:
+        now = self._clock.monotonic()
+        if abs(now - self._forgot) >= POLL:
+            self._passed.clear()
+            self._forgot = now
+
+    async def _end_leases(self, moment: int) -> int:
+        """Ends those that are over by the server's clock and by ours; how many."""
+        if self._time() >= 0:
+            latest = moment
+        elif self._server_clock.leases_may_end:
+            latest = int(self._server_clock.about() + JUMP * 1e6)
+        else:
+            return 0
+        ended, troubles = await self._run(END_LEASES, latest, CLAIMS, about="the end of leases")
+        if troubles:
+            names = ", ".join(each.decode() for each in troubles)
+            _LOG.warning("%s: some leases could not be ended now: %s", self._server.name, names)
+        return int(ended)
+
+    async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
+        if phase not in (State.CLAIMED, State.PROCESSING):
+            raise InvalidRequest(f"a lease is renewed as claimed or processing, not as {phase.label}")
+        numbers = blob([*map(id_bytes, ids)])
+        position, held, cancel = await self._run(
+            RENEW, fence, int(seconds * 1e6), int(phase), numbers, about="a renewal"
+        )
+        self._home.position = max(self._home.position, position)
+        return Renewed(
+            seconds,
+            [each for each, kept in zip(ids, held, strict=True) if kept == _NO],
+            [each for each, told in zip(ids, cancel, strict=True) if told != _NO],
+        )
+
+    # Ends.
+
+    async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
+        plain = blob([*map(id_bytes, succeeded)])
+        rest = ends(others, [id_bytes(each.id) for each in others])
+        refused, again = await self._run(SETTLE, fence, plain, *rest, about="a settlement")
+        if again:
+            self._wake()
+        if b"1" not in refused:
+            return []
+        everybody = (*succeeded, *(other.id for other in others))
+        return [each for each, sign in zip(everybody, refused, strict=True) if sign != _NO]
+
+    async def cancel(self, ids: Sequence[str]) -> list[str]:
+        letters, again = await self._run(CANCEL, blob([*map(id_bytes, ids)]), about="a cancellation")
+        if again:
+            self._wake()
+        return [_CANCELLED[letter] for letter in letters.decode()]
+
+    async def status(self, ids: Sequence[str]) -> list[Status | None]:
+        await self._ready()
+        return await told.statuses(self._server, self.base, self._kinds, ids)
+
+    async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
+        return await told.tries(self._server, self.base, ids)
+
+    async def counts(self) -> dict[str, int]:
+        return await told.counts(self._server, self.base)
+
+    async def tally(self) -> Tally:
+        return await told.tally(self._server, self.base)
+
+    async def due(self, most: int) -> dict[str, int]:
+        return await told.due(self._server, self.base, self._kinds, self._time(), most)
+
+    async def sweep(self) -> int:
+        """Forgets what is past its retention, a bounded number at each call; returns how many."""
+        bounds = (int(self._config.retention * 1e6), self._config.keep_ended, SWEEP_ITEMS)
+        try:
+            gone = int(await self._run(SWEEP, *bounds, about="a sweep"))
+            if not gone:
+                await self._mender.look(self._time())
+            return gone
+        except Unavailable as error:
+            _LOG.warning("%s; sweeping again later", error)
+            return 0
+
+
+#: The sign for no in a script's answer.
+_NO = ord("0")
+
+ENGINE = QueueEngine("redis", RedisQueueOptions, RedisQueue)

@@ -1,0 +1,60 @@
+"""Kinds and lanes of a queue in Redis: any node may add some, and each reads what the others added."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+
+from ...sdk.model.workload import Kind
+from ..redis import RedisServer
+from .kinds import Kinds
+from .redis_script import queue_script
+
+#: ARGV: time, then of each kind the words of its lane, and its own: JSON. A kind's number is its place in the list.
+_ADD = queue_script(
+    "",
+    """
+for i = 2, #ARGV, 2 do
+  if call('HEXISTS', base .. 'kind_numbers', ARGV[i + 1]) == 0 then
+    local lane = call('HGET', base .. 'lane_numbers', ARGV[i])
+    if not lane then
+      lane = tostring(call('HINCRBY', base .. 'meta', 'lanes', 1))
+      call('HSET', base .. 'lane_numbers', ARGV[i], lane)
+    end
+    call('HSET', base .. 'kind_numbers', ARGV[i + 1], call('RPUSH', base .. 'kinds', lane .. ' ' .. ARGV[i + 1]))
+  end
+end
+return 1
+""",
+)
+
+
+class RedisKinds(Kinds):
+    """Numbers rise in the order in which they can be seen, so that none is missed between two looks."""
+
+    def __init__(self, server: RedisServer, base: str) -> None:
+        super().__init__()
+        self._server = server
+        self._base = base
+        self._looking = asyncio.Lock()
+
+    async def look(self) -> None:
+        """Reads what was added since."""
+        async with self._looking:
+            known = len(self.kinds)
+            for text in await self._server.call("LRANGE", f"{self._base}kinds", known, -1, about="kinds"):
+                lane, _, words = text.partition(b" ")
+                function, priority, collection, tenant = json.loads(words)
+                if int(lane) not in self.lanes:
+                    self.learn_lane(int(lane), (function, priority, collection))
+                known += 1
+                self.learn(known, int(lane), tenant)
+
+    async def add(self, kinds: Iterable[Kind]) -> None:
+        """Sees to it that these have numbers."""
+        new = sorted(kind for kind in set(kinds) if kind not in self.numbers)
+        if new:
+            words = [json.dumps(each) for kind in new for each in ((*kind[:2], kind.collection), tuple(kind))]
+            await self._server.run(_ADD, [self._base], 0, *words, about="new kinds")
+            await self.look()
