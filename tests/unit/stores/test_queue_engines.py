@@ -43,6 +43,8 @@ def test_another_engine_takes_its_own_options(tmp_path: Path) -> None:
         ("queue: {engine: postgres, adress: x}", "the engine \"postgres\" has no option 'adress': it has"),
         ("queue: {engine: postgres, schema: 'a b'}", "expected lower-case letters"),
         ("queue: {engine: postgres, connections: 0}", "connections"),
+        ("queue: {engine: redis, prefix: 'a{b}'}", "prefix"),
+        ("queue: {engine: redis, url: 'http://h'}", "expected a URL such as redis://"),
         ("queue: {engine: sqlite, url: x}", 'the engine "sqlite" has no option'),
     ],
 )
@@ -55,12 +57,13 @@ def test_a_url_with_a_password_is_not_repeated() -> None:
     assert "expected a URL" in said and "hunter2" not in said
 
 
-def test_an_engine_whose_extra_is_missing_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("tailrace.stores.queue.postgres")]:
+@pytest.mark.parametrize(("engine", "library"), [("postgres", "psycopg"), ("redis", "redis")])
+def test_an_engine_whose_extra_is_missing_names_it(monkeypatch: pytest.MonkeyPatch, engine: str, library: str) -> None:
+    for name in [name for name in sys.modules if name.startswith(f"tailrace.stores.queue.{engine}")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "tailrace.stores.postgres")
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    assert "pip install 'tailrace[postgres]'" in refused("queue: {engine: postgres}")
+    monkeypatch.delitem(sys.modules, f"tailrace.stores.{engine}", raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+    assert f"pip install 'tailrace[{engine}]'" in refused(f"queue: {{engine: {engine}}}")
 
 
 async def test_what_waits_in_the_former_queue_is_not_left_behind(tmp_path: Path) -> None:
