@@ -15,13 +15,11 @@ from typing import Self
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.lifecycle import cancel
-from ..sdk.model.errors import ConfigError
 from ..sdk.model.lease import LeaseSizes, wait_for_source
 from ..stores.config import StoresConfig
 from ..stores.data_dir import DataDir
 from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
-from ..stores.node_id import node_id, same_node
 from ..stores.queue import sqlite as queue
 from ..stores.queue.engines import ENGINES as QUEUES
 from ..stores.queue.engines import OpenQueue
@@ -30,6 +28,7 @@ from ..stores.sqlite import SqliteFile
 from ..stores.sqlite_restored import supersede
 from ..stores.state import sqlite as state
 from ..stores.state.engines import ENGINES as STATES
+from .binding import bind
 from .left_behind import refuse_what_rests_in, refuse_what_waits_in
 
 #: Seconds between sweeps of what is past its retention.
@@ -97,7 +96,7 @@ class EmbeddedStores:
             self._state_file = file(path / STATE_FILE, state.SCHEMA, name="state", synchronous=sync)
             there = state.state_in(self._state_file, config, clock)
         self.state = there
-        self._reads_log = reads_log
+        self._config, self._reads_log = config, reads_log
         self.checkpoints, self.control, self.dead_letters = there.checkpoints, there.control, there.dead_letters
         self.drops, self.inventory, self.ledger = there.drops, there.inventory, there.ledger
         self.ownership, self.replays, self.results = there.ownership, there.replays, there.results
@@ -134,24 +133,11 @@ class EmbeddedStores:
         self._sweeper = asyncio.create_task(self._sweep(), name="sweep-stores")
 
     async def _bind_logs(self) -> None:
-        """The state elsewhere has positions of these logs: they are of one node, or nobody knows of which. Raises
-        ConfigError where they are another node's, Unavailable where that cannot be asked."""
+        """The state elsewhere has positions of these logs: they are of one node, or nobody knows of which."""
         mine = [] if self._delay_file is None else ["delay_log"]
         if self._reads_log or await self.log.streams():
             mine.append("log")
-        me = node_id(self.data_dir.path)
-        for what in mine:
-            other = await self.state.ground.bind(what, me)
-            if not same_node(other, me):
-                raise ConfigError(
-                    f"the state in stores.yaml goes with the `{what}` of another node ({other}), which is a file there:"
-                    " nodes that share a state share what it has positions of. "
-                    + (
-                        "Set `delay_log` to an engine on a server, for both"
-                        if what == "delay_log"
-                        else "Leave tailers of the kind `log` to that node"
-                    )
-                )
+        await bind(self.data_dir.path, self.state.ground, self._config.state, mine)
 
     def _stay_quiet(self, moved: list[str]) -> float:
         until = self.queue.quiet_until = self._clock.monotonic() + self._quiet

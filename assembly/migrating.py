@@ -4,32 +4,49 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..sdk import terminal
 from ..sdk.model.errors import ConfigError
 from ..stores.config import StoresConfig
 from .settings import ConfigDirectory
 
+if TYPE_CHECKING:
+    from ..stores.postgres import PostgresOptions
+
 
 def migrate(config: Path | None, plan: bool, as_json: bool) -> None:
     """Takes the steps that are lacking, or says which. Raises ConfigError where nothing is on a server."""
-    choice = ConfigDirectory(config).read("stores.yaml", StoresConfig).queue
-    if choice["engine"] != "postgres":
-        raise ConfigError(
-            "no store is on a server whose schema we keep: `queue` in stores.yaml has "
-            f'the engine "{choice["engine"]}", expected postgres (name the configuration with --config DIR)'
-        )
+    places = _places(ConfigDirectory(config).read("stores.yaml", StoresConfig))
     from ..stores.migrations.postgres import bring_up
-    from ..stores.postgres import PostgresOptions
 
-    options = PostgresOptions.model_validate({key: value for key, value in choice.items() if key != "engine"})
-    steps = asyncio.run(bring_up(options, plan=plan))
-    rows = [{"step": step.number, "name": step.name} for step in steps]
+    rows: list[dict[str, object]] = []
+    for options in places:
+        steps = asyncio.run(bring_up(options, plan=plan))
+        rows += [{"step": step.number, "name": step.name, "schema": options.db_schema} for step in steps]
+        where = f"{options.server}, schema {options.db_schema}"
+        if not as_json:
+            said = [f"{'would take' if plan else 'took'} step {step.number} ({step.name})" for step in steps]
+            for each in said or ["is up to date"]:
+                terminal.say(f"{where}: {each}")
     if as_json:
         terminal.show_json(rows)
-        return
-    where = f"{options.server}, schema {options.db_schema}"
-    if not steps:
-        terminal.say(f"{where}: is up to date")
-    for step in steps:
-        terminal.say(f"{where}: {'would take' if plan else 'took'} step {step.number} ({step.name})")
+
+
+def _places(config: StoresConfig) -> list[PostgresOptions]:
+    """The schemas that stores of this configuration are in, each once."""
+    chosen = {"queue": config.queue, "state": config.state}
+    there = [choice for choice in chosen.values() if choice["engine"] == "postgres"]
+    if not there:
+        engines = " and ".join(f'`{name}` has the engine "{choice["engine"]}"' for name, choice in chosen.items())
+        raise ConfigError(
+            f"no store is on a server whose schema we keep: in stores.yaml {engines}, expected postgres in one of them "
+            "(name the configuration with --config DIR)"
+        )
+    from ..stores.postgres import PostgresOptions
+
+    options = [
+        PostgresOptions.model_validate({key: value for key, value in choice.items() if key != "engine"})
+        for choice in there
+    ]
+    return list({(each.server, each.db_schema): each for each in options}.values())

@@ -25,6 +25,8 @@ from ...sdk.model.tries import Try
 from ..config import StoresConfig
 from ..migrations.postgres import require
 from ..postgres import PostgresOptions, PostgresServer, explained, refuse_unsafe
+from ..postgres_arrays import numbers, texts
+from ..postgres_hints import Hints
 from . import postgres_statements as call
 from .admission import check
 from .engines import QueueEngine
@@ -34,12 +36,11 @@ from .ids import Ids, id_number, id_text
 from .lifecycle import LEASED
 from .postgres_bounds import Bounds
 from .postgres_claims import Out
-from .postgres_hints import Hints
 from .postgres_home import Home
 from .postgres_kinds import PostgresKinds
 from .postgres_lease import claimed, open_lanes, planned
 from .postgres_room import Room
-from .postgres_rows import BLOCKED, new_rows, numbers, refuse_what_has_no_place, texts
+from .postgres_rows import BLOCKED, new_rows, refuse_what_has_no_place
 from .postgres_told import counts, statuses, tally, tries
 from .queue import PROGRESS, REASON, NewItem, Status, Submitted, Tally
 from .server_clock import ServerClock
@@ -82,7 +83,7 @@ class PostgresQueue:
         self._turn = 0  # claims so far
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._room = Room(self._config.max_waiting, self.counts, clock)
-        self._hints = Hints(options, self._read, self._hinted)
+        self._hints = Hints(options, self._read, self._hinted, "queue")
         self._soonest = 0  # µs, when a lease may end that this process knows of
         self._server_clock = ServerClock(options.server, wait, clock)
 

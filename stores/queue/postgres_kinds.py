@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterable
 
 from ...sdk.model.workload import Kind
+from ..postgres_arrays import numbers, texts
 from . import postgres_statements as call
 from .kinds import Kinds
-from .postgres_rows import numbers, texts
 from .postgres_told import Rows
 
 

@@ -10,11 +10,11 @@ import msgspec
 from ...sdk.model.claim import Leased
 from ...sdk.model.demand import Cell, Demand
 from ...sdk.model.workload import FLIGHT_ITEMS, Extra
+from ..postgres_arrays import numbers
 from .gates import Gates
 from .ids import id_text
 from .kinds import Kinds
 from .postgres_bounds import Bounds
-from .postgres_rows import numbers
 from .turns import Ready, turns
 
 _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode

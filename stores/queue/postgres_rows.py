@@ -1,15 +1,14 @@
-"""How items become the arguments of a statement in PostgreSQL: a column is one array, written as text where that is
-quicker than the driver's way (an array of a thousand numbers is a join).
-"""
+"""How items become the arguments of a statement in PostgreSQL: a column is one array."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from ...sdk.model.errors import InvalidRequest
+from ..postgres_arrays import blobs, numbers, texts
 from .kinds import Kinds
 from .queue import NewItem
 
@@ -27,22 +26,6 @@ BLOCKED = (1 << 62) - 1
 LONGEST_KEY = 2000
 
 _encode = msgspec.json.Encoder().encode
-
-
-def numbers(values: Iterable[int]) -> str:
-    """An array of whole numbers."""
-    return "{" + ",".join(map(str, values)) + "}"
-
-
-def texts(values: Iterable[str]) -> str:
-    """An array of texts. PostgreSQL knows no NUL: it becomes the sign for what cannot be shown."""
-    quoted = (each.replace("\0", "\ufffd").replace("\\", "\\\\").replace('"', '\\"') for each in values)
-    return '{"' + '","'.join(quoted) + '"}' if values else "{}"
-
-
-def blobs(values: Sequence[bytes]) -> str:
-    """An array of bytes."""
-    return '{"\\\\x' + '","\\\\x'.join(each.hex() for each in values) + '"}' if values else "{}"
 
 
 def refuse_what_has_no_place(items: Sequence[NewItem]) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from ...sdk.model.claim import State
 from ...sdk.model.tries import Try
+from ..postgres_arrays import numbers
 from .ids import created_at, id_number
 from .kinds import Kinds
-from .postgres_rows import BLOCKED, numbers
+from .postgres_rows import BLOCKED
 from .queue import Status, Tally
 
 #: Runs a statement in which S. stands for the schema.

@@ -1,4 +1,4 @@
-"""Nodes tell each other that something may be due: LISTEN and NOTIFY, as a hint and nothing more.
+"""Nodes tell each other that something may be due, or was changed: LISTEN and NOTIFY, as a hint and nothing more.
 
 Polling finds everything without it. A hint is sent in a transaction of its own, at most every twentieth of a second,
 since NOTIFY holds a lock of the whole database when it commits. A pooler in transaction mode loses hints without a
@@ -14,9 +14,9 @@ from typing import Any
 
 import psycopg
 
-from ...sdk.lifecycle import cancel
-from ...sdk.model.errors import TailraceError
-from ..postgres import PostgresOptions
+from ..sdk.lifecycle import cancel
+from ..sdk.model.errors import TailraceError
+from .postgres import PostgresOptions
 
 #: Seconds between hints, and until a broken connection is dialled again.
 EVERY, AGAIN = 0.05, 5.0
@@ -25,13 +25,15 @@ Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
 
 
 class Hints:
-    """`wake` is called for each hint of another node, and when hints may have been missed."""
+    """`wake` is called for each hint of another node, and when hints may have been missed. Those who use one schema for
+    different things give what theirs are `about`."""
 
-    def __init__(self, options: PostgresOptions, rows: Rows, wake: Callable[[], None]) -> None:
+    def __init__(self, options: PostgresOptions, rows: Rows, wake: Callable[[], None], about: str) -> None:
         self._options = options
         self._rows = rows
         self._wake = wake
-        self._me = secrets.token_hex(8)
+        self._about = f"{about} "
+        self._me = self._about + secrets.token_hex(8)
         self._listener: asyncio.Task[None] | None = None
         self._teller: asyncio.Task[None] | None = None
         self._untold = False
@@ -75,7 +77,7 @@ class Hints:
                     self.listening.set()
                     self._wake()
                     async for hint in connection.notifies():
-                        if hint.payload != self._me:
+                        if hint.payload.startswith(self._about) and hint.payload != self._me:
                             self._wake()
             except (TailraceError, psycopg.Error, OSError):
                 self.listening.clear()

@@ -1,0 +1,86 @@
+"""Gates, quotas and the function registry in PostgreSQL, under one version number.
+
+Polling is the base: a wait looks at the version once a second, at once when something changed through this process,
+and when another node hints so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
+from ...sdk.model.limits import Gate, Quota, Snapshot
+from ..postgres_arrays import shown, texts
+from ..postgres_schema import PostgresSchema
+from ..postgres_watch import Watch
+
+_GATE = "SELECT version, changed FROM S.control_gate(%s, %s, %s, %s, %s, %s::float8)"
+_QUOTA = "SELECT version, changed FROM S.control_quota(%s, %s::bigint, %s::float8, %s::float8, %s::float8)"
+_REGISTER = "SELECT version, changed FROM S.control_register(%s::text[], %s::text[])"
+#: One statement, so that it is of one moment.
+_SNAPSHOT = (
+    "SELECT v.version,"
+    " (SELECT json_agg(json_build_array(function, collection, action, who, why, since, version)"
+    " ORDER BY function, collection)::text FROM S.gates),"
+    " (SELECT json_agg(json_build_array(function, concurrency, rate, burst, weight) ORDER BY function)::text"
+    " FROM S.quotas),"
+    " (SELECT array_agg(spec ORDER BY name) FROM S.functions) FROM S.control_version AS v"
+)
+
+
+class PostgresControl:
+    """A Control store in one schema. `changed` is called when a change was made here."""
+
+    def __init__(
+        self, schema: PostgresSchema, watch: Watch, changed: Callable[[], None], clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._schema = schema
+        self._watch = watch
+        self._changed = changed
+        self._clock = clock
+
+    async def snapshot(self) -> Snapshot:
+        [(version, gates, quotas, functions)] = await self._schema.read(_SNAPSHOT, (), "gates and quotas")
+        return Snapshot(
+            version,
+            [Gate(*row) for row in json.loads(gates or "[]")],
+            [Quota(*row) for row in json.loads(quotas or "[]")],
+            [spec_from_dict(json.loads(spec)) for spec in functions or ()],
+        )
+
+    async def wait(self, version: int, timeout: float) -> Snapshot | None:
+        async def look() -> Snapshot | None:
+            [(newest,)] = await self._schema.read("SELECT version FROM S.control_version", (), "gates and quotas")
+            if newest == version:
+                return None
+            found = await self.snapshot()
+            return None if found.version == version else found
+
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._watch.until(look)
+        except TimeoutError:
+            return None
+
+    async def put_gate(self, gate: Gate) -> int:
+        since = gate.since or self._clock.wall()
+        row = (gate.function, gate.collection, gate.action, shown(gate.who), shown(gate.why), since)
+        return await self._change(_GATE, row, "a gate")
+
+    async def put_quota(self, quota: Quota) -> int:
+        row = (quota.function, quota.concurrency, quota.rate, quota.burst, quota.weight)
+        return await self._change(_QUOTA, row, "a quota")
+
+    async def register(self, functions: Sequence[FunctionSpec]) -> int:
+        named = {spec.name: json.dumps(spec_to_dict(spec), sort_keys=True) for spec in functions}
+        return await self._change(_REGISTER, (texts(list(named)), texts(list(named.values()))), "functions")
+
+    async def _change(self, call: str, row: Sequence[Any], about: str) -> int:
+        [(version, changed)] = await self._schema.write(call, row, about)
+        if changed:
+            self._changed()
+        return int(version)

@@ -1,0 +1,207 @@
+"""Dead letters in PostgreSQL: one row each, in the order in which they died."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
+from ...sdk.model.tries import Try
+from ...sdk.model.workload import Kind
+from ..postgres_arrays import blobs, floats, shown, texts
+from ..postgres_arrays import numbers as whole
+from ..postgres_schema import PostgresSchema
+from .dead_letters import KEPT_PAST
+
+_ADD = (
+    "SELECT 1 FROM S.dead_letters_add(%s::text[], %s::text[], %s::text[], %s::int[], %s::text[], %s::text[],"
+    " %s::text[], %s::text[], %s::int[], %s::int[], %s::float8[], %s::float8[], %s::text[], %s::text[], %s::text[],"
+    " %s::text[], %s::bigint[], %s::text[], %s::bytea[])"
+)
+_MOVED = (
+    "SELECT gone FROM S.dead_letters_moved(%s::bigint[], %s::bigint, %s::text[], %s::text[], %s::int[], %s::text[],"
+    " %s::float8, %s::float8) AS gone"
+)
+_AT = "S.dead_letters_at(%s, %s, %s::bigint, %s::bigint, %s::bigint)"
+_COLUMNS = (
+    "d.number, d.id, d.tailer, function, priority, collection, tenant, outcome, reason, attempts, crashes, first_seen,"
+    " died_at, key, headers, progress, partition, position, tries, past"
+)
+_FROM = " FROM S.dead_letters AS d LEFT JOIN S.redriven AS r ON r.id = d.id"
+
+#: Positions of a partition that are remembered one by one after their letters went; half of them stay when it is more.
+GONE = 10_000
+
+_encode = msgspec.json.Encoder().encode
+_decode_past = msgspec.json.Decoder(Past).decode
+
+
+class PostgresDeadLetters:
+    """Dead letters in one schema."""
+
+    def __init__(self, schema: PostgresSchema) -> None:
+        self._schema = schema
+
+    async def add(self, letters: Sequence[DeadLetter]) -> None:
+        last = list({letter.id: letter for letter in letters}.values())
+        if last:
+            await self._schema.write(_ADD, _columns(last), "dead letters")
+
+    async def list(self, which: LetterFilter, limit: int, after: int = 0, max_bytes: int = 0) -> list[DeadLetter]:
+        condition, values = _condition(which)
+        text = f"SELECT {_COLUMNS}, payload{_FROM} WHERE d.number > %s{condition} ORDER BY d.number LIMIT %s"
+        if max_bytes:  # a window of sizes keeps what is too much on the server
+            sized = f"SELECT *, sum(octet_length(payload)) OVER (ORDER BY number) AS size FROM ({text}) AS page"
+            first = f"row_number() OVER (ORDER BY number) = 1 AS is_first FROM ({sized}) AS sized"
+            text = f"SELECT * FROM (SELECT *, {first}) AS cut WHERE is_first OR size <= {max_bytes:d} ORDER BY number"
+        else:
+            text = text.replace(", payload FROM", ", ''::bytea FROM")
+        rows = await self._schema.read(text, (after, *values, limit), "dead letters")
+        return [_letter(row[: _PAYLOAD + 1]) for row in rows]
+
+    async def get(self, id: str) -> DeadLetter | None:
+        rows = await self._schema.read(f"SELECT {_COLUMNS}, payload{_FROM} WHERE d.id = %s", (id,), "a dead letter")
+        return _letter(rows[0]) if rows else None
+
+    async def mark(self, numbers: Sequence[int], moving: bool) -> None:
+        await self._schema.write(
+            "SELECT 1 FROM S.dead_letters_mark(%s::bigint[], %s)", (whole(numbers), moving), "a redrive"
+        )
+
+    async def moved(self, letters: Sequence[Moved], now: float) -> int:
+        new = {each.id: each for each in letters}
+        arguments = (
+            whole(each.number for each in letters),
+            GONE,
+            texts(list(new)),
+            texts([each.past.tailer for each in new.values()]),
+            whole(each.past.redrives for each in new.values()),
+            texts([_encode(each.past).decode() for each in new.values()]),
+            now,
+            KEPT_PAST,
+        )
+        [(gone,)] = await self._schema.write(_MOVED, arguments, "a redrive")
+        return int(gone)
+
+    async def remove(self, numbers: Sequence[int]) -> int:
+        [(gone,)] = await self._schema.write(
+            "SELECT gone FROM S.dead_letters_forget(%s::bigint[], %s::bigint) AS gone",
+            (whole(numbers), GONE),
+            "a purge",
+        )
+        return int(gone)
+
+    async def positions(self, tailer: str) -> dict[str, int]:
+        rows = await self._schema.read(
+            "SELECT partition, sum(items)::bigint FROM ("
+            " SELECT partition, count(*) AS items FROM S.dead_letters WHERE tailer = %s AND position IS NOT NULL"
+            " GROUP BY partition"
+            " UNION ALL SELECT partition, count(*) FROM S.dead_letters_gone WHERE tailer = %s GROUP BY partition"
+            " UNION ALL SELECT partition, items FROM S.dead_letters_folded WHERE tailer = %s) AS known"
+            " GROUP BY partition",
+            (tailer, tailer, tailer),
+            "dead letters",
+        )
+        return {partition: int(items) for partition, items in rows}
+
+    async def died(self, tailer: str, partition: str, first: int, end: int) -> int | None:
+        [(count,)] = await self._schema.read(
+            f"SELECT cardinality({_AT})", (tailer, partition, first, end, None), "dead letters"
+        )
+        return None if count is None else int(count)
+
+    async def died_at(self, tailer: str, partition: str, first: int, end: int, limit: int) -> builtins.list[int] | None:
+        [(found,)] = await self._schema.read(f"SELECT {_AT}", (tailer, partition, first, end, limit), "dead letters")
+        return None if found is None else [int(each) for each in found]
+
+    async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
+        condition, values = _condition(which)
+        rows = await self._schema.read(
+            f"SELECT function, count(*){_FROM} WHERE true{condition} GROUP BY function ORDER BY function",
+            values,
+            "dead letters",
+        )
+        return {function: int(count) for function, count in rows}
+
+    async def count(self) -> int:
+        [(count,)] = await self._schema.read("SELECT count(*) FROM S.dead_letters", (), "dead letters")
+        return int(count)
+
+
+def _condition(which: LetterFilter) -> tuple[str, list[Any]]:
+    """Of a filter: what follows WHERE, beginning with AND, and its values."""
+    wanted: list[tuple[bool, str, tuple[Any, ...]]] = [
+        (bool(which.ids), "d.id = ANY (%s::text[])", (texts(list(which.ids)),)),
+        (bool(which.function), "function = %s", (which.function,)),
+        (bool(which.tailer), "(d.tailer = %s OR r.tailer = %s)", (which.tailer, which.tailer)),
+        (bool(which.collection), "collection = %s", (which.collection,)),
+        (bool(which.tenant), "tenant = %s", (which.tenant,)),
+        (bool(which.reason), "strpos(reason, %s) > 0", (shown(which.reason),)),
+        (bool(which.since), "died_at >= %s", (which.since,)),
+        (bool(which.until), "died_at < %s", (which.until,)),
+        (bool(which.attempts), "attempts >= %s", (which.attempts,)),
+        (bool(which.crashes), "crashes >= %s", (which.crashes,)),
+        (bool(which.redrives), "redrives >= %s", (which.redrives,)),
+        (which.moving, "moving", ()),
+    ]
+    chosen = [(text, values) for is_wanted, text, values in wanted if is_wanted]
+    return "".join(f" AND {text}" for text, _ in chosen), [value for _, values in chosen for value in values]
+
+
+def _columns(letters: Sequence[DeadLetter]) -> tuple[str, ...]:
+    kinds = [letter.kind for letter in letters]
+    return (
+        texts([letter.id for letter in letters]),
+        texts([letter.tailer for letter in letters]),
+        texts([kind.function for kind in kinds]),
+        whole(int(kind.priority) for kind in kinds),
+        texts([kind.collection for kind in kinds]),
+        texts([kind.tenant for kind in kinds]),
+        texts([letter.outcome for letter in letters]),
+        texts([shown(letter.reason) for letter in letters]),
+        whole(letter.attempts for letter in letters),
+        whole(letter.crashes for letter in letters),
+        floats(letter.first_seen for letter in letters),
+        floats(letter.died_at for letter in letters),
+        texts([shown(letter.key) for letter in letters]),
+        texts([json.dumps(letter.headers) for letter in letters]),
+        texts([shown(letter.progress) for letter in letters]),
+        texts([letter.partition if letter.position >= 0 else "" for letter in letters]),
+        whole(letter.position if letter.position >= 0 else None for letter in letters),
+        texts([json.dumps(letter.tries) for letter in letters]),
+        blobs([letter.payload for letter in letters]),
+    )
+
+
+#: The payload's place in a row.
+_PAYLOAD = 20
+
+
+def _letter(row: Sequence[Any]) -> DeadLetter:
+    number, id, tailer, function, priority, collection, tenant, *rest, partition, position, tries, past, payload = row
+    outcome, reason, attempts, crashes, first_seen, died_at, key, headers, progress = rest
+    before = None if past is None else _decode_past(past)
+    return DeadLetter(
+        id,
+        tailer,
+        Kind(function, priority, collection, tenant),
+        bytes(payload),
+        outcome,
+        reason,
+        attempts,
+        crashes,
+        first_seen if before is None else before.first_seen,
+        died_at,
+        key,
+        tuple((name, value) for name, value in json.loads(headers)),
+        progress,
+        partition,
+        -1 if position is None else position,
+        before,
+        tuple(Try(*each) for each in json.loads(tries)),
+        number,
+    )

@@ -1,0 +1,74 @@
+"""Replays in PostgreSQL: a row each. Few are made, so a row is one text; a move compares it as it was read."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from ...sdk.model.errors import InvalidRequest, NotConnected
+from ...sdk.model.replay import OVER, Replay, State, may_move
+from ..postgres_arrays import shown
+from ..postgres_schema import PostgresSchema
+from .replays import KEPT
+
+#: Times that a move is tried on a row that others move.
+TRIES = 10
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Replay).decode
+
+
+class PostgresReplays:
+    """Replays in one schema."""
+
+    def __init__(self, schema: PostgresSchema) -> None:
+        self._schema = schema
+
+    async def add(self, replay: Replay) -> Replay:
+        kept = replace(replay, who=shown(replay.who), why=shown(replay.why))
+        rows = await self._schema.write(
+            "SELECT number FROM S.replays_add(%s::bigint, %s) AS number", (KEPT, _encode(kept).decode()), "a replay"
+        )
+        return replace(kept, number=int(rows[0][0]))
+
+    async def get(self, number: int) -> Replay | None:
+        found = await self._read(number)
+        return None if found is None else found[1]
+
+    async def _read(self, number: int) -> tuple[str, Replay] | None:
+        rows = await self._schema.read("SELECT replay FROM S.replays WHERE number = %s", (number,), "a replay")
+        return (rows[0][0], replace(_decode(rows[0][0]), number=number)) if rows else None
+
+    async def list(self, limit: int, going: bool = False) -> builtins.list[Replay]:
+        rows = await self._schema.read(
+            "SELECT number, replay FROM S.replays WHERE NOT (is_over AND %s::boolean) ORDER BY number DESC LIMIT %s",
+            (going, limit),
+            "replays",
+        )
+        return [replace(_decode(text), number=number) for number, text in rows]
+
+    async def move(self, number: int, state: State, at: float, counts: Mapping[str, int]) -> Replay:
+        for _ in range(TRIES):
+            found = await self._read(number)
+            if found is None:
+                raise InvalidRequest(f"there is no replay {number}; `tailrace replay list` shows those there are")
+            text, before = found
+            if not may_move(before.state, state):
+                raise InvalidRequest(f"the replay {number} is {before.state}: it cannot become {state}")
+            if before.state is state:
+                return before
+            after = replace(before, state=state)
+            if state in OVER:
+                stretches = tuple(stretch._replace(spans=()) for stretch in before.stretches)
+                after = replace(after, ended_at=at, counts=dict(counts), stretches=stretches)
+            rows = await self._schema.read(
+                "UPDATE S.replays SET is_over = %s, replay = %s WHERE number = %s AND replay = %s RETURNING number",
+                (state in OVER, _encode(after).decode(), number, text),
+                "a replay",
+            )
+            if rows:
+                return after
+        raise NotConnected(f"the replay {number} is moved by others all the time; try again")

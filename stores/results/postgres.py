@@ -1,0 +1,47 @@
+"""Results in PostgreSQL, bounded by age and by bytes; the oldest go first. The time is the server's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..postgres_arrays import blobs, texts
+from ..postgres_schema import PostgresSchema
+
+_PUT = "SELECT 1 FROM S.results_put(%s::bigint, %s::text[], %s::bytea[], %s::bigint)"
+_SWEEP = "SELECT gone FROM S.results_sweep(%s::bigint, %s::bigint) AS gone"
+
+
+class PostgresResults:
+    """Results in one schema: kept for `retention` seconds, and at most `max_bytes` of them. `store_time` is for tests:
+    µs instead of the server's clock."""
+
+    def __init__(
+        self,
+        schema: PostgresSchema,
+        *,
+        retention: float = 3600.0,
+        max_bytes: int = 256 << 20,
+        store_time: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        self._schema = schema
+        self._retention = int(retention * 1e6)
+        self._max_bytes = max_bytes
+        self._time = store_time
+
+    async def put(self, results: Mapping[str, bytes]) -> None:
+        if results:
+            ids, values = texts(list(results)), blobs(list(results.values()))
+            await self._schema.write(_PUT, (self._time(), ids, values, self._max_bytes), "results")
+
+    async def get(self, id: str) -> bytes | None:
+        rows = await self._schema.read(
+            "SELECT result FROM S.results WHERE id = %s AND at >= S.now_micros(%s::bigint) - %s",
+            (id, self._time(), self._retention),
+            "a result",
+        )
+        return bytes(rows[0][0]) if rows else None
+
+    async def sweep(self) -> int:
+        """Forgets some of those that are past their time; how many."""
+        [(gone,)] = await self._schema.write(_SWEEP, (self._time(), self._retention), "old results")
+        return int(gone)

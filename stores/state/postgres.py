@@ -1,0 +1,149 @@
+"""The state on PostgreSQL: a pool of connections to one schema, and a store of each kind over it.
+
+Any number of nodes may use one. What a failover or a restore means for owners stands in the schema itself
+(stores/migrations/0002_state.sql): each new connection looks where it leads, and on another server than it was all
+epochs rise before anything is written, and no stream is given away for the lease of a source.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...sdk.model.errors import Unavailable
+from ..checkpoints.postgres import PostgresCheckpoints
+from ..config import StoresConfig
+from ..control.postgres import PostgresControl
+from ..dead_letters.postgres import PostgresDeadLetters
+from ..drops.postgres import PostgresDrops
+from ..inventory.postgres import PostgresInventory
+from ..ledger.postgres import PostgresLedger
+from ..migrations.postgres import require
+from ..ownership.postgres import PostgresOwnership
+from ..postgres import PostgresOptions, PostgresServer, refuse_unsafe
+from ..postgres_hints import Hints
+from ..postgres_schema import PostgresSchema
+from ..postgres_watch import Watch
+from ..replays.postgres import PostgresReplays
+from ..results.postgres import PostgresResults
+from ..schedules.postgres import PostgresSchedules
+from ..segments.postgres import PostgresSegments
+from .engines import StateEngine
+from .state import State
+
+_LOG = logging.getLogger("tailrace.stores")
+
+
+class PostgresGround:
+    """The server and what all kinds share of it. `wait`: the lease of a source, seconds."""
+
+    def __init__(self, options: PostgresOptions, config: StoresConfig, clock: Clock, wait: float) -> None:
+        durable = config.durability == "durable"
+        self._server = PostgresServer(options, self._prepare)
+        self._durable = durable
+        self._wait = int(wait * 1e6)
+        self._checked = False
+        self._written = -1  # how far the server's log had come at the last look
+        self.schema = PostgresSchema(self._server, relaxed=not durable)
+        self.watch = Watch()
+        self._hints = Hints(options, self.schema.read, self.watch.wake, "state")
+        self.owners = PostgresOwnership(self.schema, clock)
+        self.sweepers: list[PostgresResults] = []
+
+    async def open(self) -> None:
+        self._server.open()
+        self._hints.open()
+        try:
+            await self.schema.read("SELECT 1", (), "a look at it")
+        except Unavailable as error:
+            _LOG.warning("%s; trying again at each use", error)
+
+    async def _prepare(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
+        name, schema = self._server.name, self._server.options.db_schema
+        await refuse_unsafe(connection, name, durable=self._durable)
+        if not self._checked:
+            await require(connection, schema)
+            self._checked = True
+        cursor = await connection.execute(
+            f"SELECT moved, written FROM {schema}.arrive(%s::bigint, %s::bigint)".encode(), (self._wait, self._written)
+        )
+        row = await cursor.fetchone()
+        assert row is not None
+        moved, self._written = row
+        if moved:
+            _LOG.warning(
+                "%s: not the server that gave streams to their owners, but one that was promoted, or put back from a "
+                "copy: no stream is taken for %.0f s (the lease of a source)",
+                name,
+                self._wait / 1e6,
+            )
+
+    def changed(self) -> None:
+        """Something was changed here that somebody may wait for, here or in another node."""
+        self.watch.wake()
+        self._hints.tell()
+
+    async def bind(self, what: str, node: str) -> str:
+        [(whose,)] = await self.schema.write("SELECT whose FROM S.bind_log(%s, %s) AS whose", (what, node), "a log")
+        return str(whose)
+
+    def stay_quiet(self, until: float) -> None:
+        self.owners.quiet_until = until
+
+    async def sweep(self) -> int:
+        gone = 0
+        for store in self.sweepers:
+            try:
+                gone += await store.sweep()
+            except Unavailable as error:
+                _LOG.warning("%s; sweeping again later", error)
+        return gone
+
+    async def close(self) -> None:
+        await self._hints.close()
+        await self._server.close()
+
+
+def postgres_state(
+    options: PostgresOptions,
+    config: StoresConfig | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+    *,
+    wait: float = 40.0,
+    store_time: Callable[[], int | None] = lambda: None,
+) -> State:
+    """The state in a schema. `store_time` is for tests: µs instead of the server's clock, for the age of results."""
+    config = config or StoresConfig()
+    return stores_on(PostgresGround(options, config, clock, wait), config, clock, store_time)
+
+
+def stores_on(
+    ground: PostgresGround, config: StoresConfig, clock: Clock, store_time: Callable[[], int | None] = lambda: None
+) -> State:
+    """A store of each kind; whatever they remember of the schema is theirs, not the ground's."""
+    schema = ground.schema
+    results = PostgresResults(
+        schema, retention=config.result_retention, max_bytes=config.result_bytes, store_time=store_time
+    )
+    ground.sweepers = [results]
+    return State(
+        ground=ground,
+        checkpoints=PostgresCheckpoints(schema),
+        control=PostgresControl(schema, ground.watch, ground.changed, clock),
+        dead_letters=PostgresDeadLetters(schema),
+        drops=PostgresDrops(schema),
+        inventory=PostgresInventory(schema),
+        ledger=PostgresLedger(schema),
+        ownership=ground.owners,
+        replays=PostgresReplays(schema),
+        results=results,
+        schedules=PostgresSchedules(schema, ground.watch, ground.changed),
+        segments=PostgresSegments(schema),
+    )
+
+
+ENGINE = StateEngine("postgres", PostgresOptions, postgres_state)
