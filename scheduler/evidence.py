@@ -45,14 +45,15 @@ class Evidence:
     """`watched`: functions whose successes are counted. `probes`: the items that run although their function is frozen,
     by session and ref.
 
-    Invariant: a first attempt that ended is counted once: in `_well` or `_failed` until `take`, then in what that gave
-    or in `_earlier`. Bounded: a number for each function.
+    Invariant: a first attempt that ended is counted once: in `_lately` (functions, in the order of the ends) or
+    `_failed` until `take`, then in what that gave or in `_earlier`. Bounded: a number for each function, and what one
+    report brings.
     """
 
     def __init__(self) -> None:
         self.watched: set[str] = set()
         self.probes: dict[tuple[Any, int], str] = {}
-        self._well: Counter[str] = Counter()
+        self._lately: list[str] = []
         self._failed: defaultdict[str, Counts] = defaultdict(Counts)
         self._earlier: Counter[str] = Counter()
         self._probed: list[Probed] = []
@@ -60,18 +61,22 @@ class Evidence:
     def take(self, frozen: Iterable[str]) -> tuple[dict[str, Counts], list[Probed]]:
         """What is to be looked at now: functions of which something failed since the last time, those of the `frozen`
         ones of which something ended, and ends of probes. Successes of others stay here for later."""
-        if not (self._well or self._failed or self._probed):
+        if not (self._lately or self._failed or self._probed):
             return {}, []
-        well, self._well = self._well, Counter()
         found, self._failed = dict(self._failed), defaultdict(Counts)
         probed, self._probed = self._probed, []
-        for name in frozen:
-            if name in well:
-                found.setdefault(name, Counts())
-        for name, counts in found.items():
-            counts.passed = well.pop(name, 0)
-            counts.earlier = self._earlier.pop(name, 0)
-        self._earlier.update(well)
+        counted = self._earlier
+        looked_at = [*found, *(name for name in frozen if name not in found)]
+        earlier = [counted.pop(name, 0) for name in looked_at]
+        counted.update(self._lately)  # a list, at C speed; what is not looked at stays here, and is not touched again
+        self._lately = []
+        for name, before in zip(looked_at, earlier, strict=True):
+            passed = counted.pop(name, 0)
+            if passed or name in found:
+                counts = found.setdefault(name, Counts())
+                counts.earlier, counts.passed = before, passed
+            elif before:
+                counted[name] = before
         return found, probed
 
     def take_earlier(self) -> dict[str, int]:
@@ -81,7 +86,7 @@ class Evidence:
 
     def passed(self, items: Sequence[Item]) -> None:
         """Items ended well."""
-        self._well.update([item[KIND].function for item in items if item[ATTEMPT] == 1])
+        self._lately += [item[KIND].function for item in items if item[ATTEMPT] == 1]
         if self.probes:
             self._probes_over(items, True)
 
@@ -103,7 +108,7 @@ class Evidence:
                 new = crashes == 0 or (end.crashed and crashes == 1)
             if new:
                 if well:
-                    self._well[function] += 1
+                    self._lately.append(function)
                 else:
                     counts = self._failed[function]
                     counts.failed.append(extra.key if extra is not None else "")
