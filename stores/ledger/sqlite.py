@@ -17,7 +17,7 @@ from ...sdk.model.ledger import TERMINAL
 from ..sqlite import SqliteFile
 from .ledger import Change, Delayed, Entry, Place, Row
 from .lifecycle import refusal
-from .text import entry_of, entry_text, rounds
+from .text import entries_of, entry_of, entry_text, rounds
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS ledger_heads (
@@ -45,6 +45,8 @@ CREATE TABLE IF NOT EXISTS ledger_ended ( -- of what was parked
 ) STRICT, WITHOUT ROWID;
 """
 
+#: Rows as one array: their texts are JSON, which SQLite need not read to put commas between them.
+_ARRAY = "'[' || coalesce(group_concat({}), '') || ']'"
 _WAITING = f"place IN ({Place.PARKING:d}, {Place.PARKED:d}, {Place.RUNNING:d})"
 _OVER = f"place IN ({Place.DONE:d}, {Place.DEAD:d})"
 
@@ -66,11 +68,11 @@ class SqliteLedger:
             # A sweep (L20); nothing to do unless a copy of the file from before was put back in part.
             _sweep(connection, source, partition, passed, suspects=False)
             (text,) = connection.execute(
-                "SELECT json_group_array(json(entry)) FROM"
+                f"SELECT {_ARRAY.format('entry')} FROM"
                 " (SELECT entry FROM ledger WHERE source = ? AND partition = ? AND position >= ? ORDER BY position)",
                 (source, partition, passed),
             ).fetchone()
-            return [entry_of(fields) for fields in json.loads(text)]
+            return entries_of(text)
 
         return await self._file.write(note)
 
@@ -207,11 +209,11 @@ def _compare_and_set(
 
 def _rows(connection: sqlite3.Connection, source: str, partition: str, positions: str) -> dict[int, Entry]:
     (text,) = connection.execute(
-        "SELECT json_group_array(json(l.entry)) FROM json_each(?3) AS j"
+        f"SELECT {_ARRAY.format('l.entry')} FROM json_each(?3) AS j"
         " CROSS JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value",
         (source, partition, positions),
     ).fetchone()
-    return {fields[0]: entry_of(fields) for fields in json.loads(text)}
+    return {entry.position: entry for entry in entries_of(text)}
 
 
 def _sweep(connection: sqlite3.Connection, source: str, partition: str, below: int, *, suspects: bool) -> int:

@@ -1,0 +1,44 @@
+"""The text of a row is compared by every write of it, also by versions that wrote it otherwise: it has one form."""
+
+import json
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tailrace.sdk.model.ledger import Entry, Place
+from tailrace.sdk.model.tries import Try
+from tailrace.stores.ledger.text import entries_of, entry_text
+
+TIMES = st.one_of(st.floats(0, 1e12), st.integers(0, 1 << 40), st.just(math.inf))
+COUNTS = st.integers(0, 1 << 62)
+TRIES = st.lists(
+    st.builds(Try, st.floats(0, 1e12), st.sampled_from(["retry", "lost"]), st.text(max_size=20)), max_size=2
+)
+ROWS = st.builds(
+    Entry,
+    COUNTS,
+    st.sampled_from(Place),
+    COUNTS,
+    TIMES,
+    COUNTS,
+    COUNTS,
+    COUNTS,
+    COUNTS,
+    COUNTS,
+    TIMES,
+    TRIES.map(tuple),
+)
+
+
+@settings(max_examples=40)
+@given(ROWS)
+def test_a_row_is_written_as_json_writes_its_fields(row: Entry) -> None:
+    fields = row._replace(due=float(row.due), first_seen=float(row.first_seen))
+    assert entry_text(row) == json.dumps(fields if row.tries else fields[:-1])
+
+
+@settings(max_examples=40)
+@given(st.lists(ROWS.filter(lambda row: math.isfinite(row.due) and math.isfinite(row.first_seen)), max_size=3))
+def test_rows_that_are_read_are_those_that_were_written(rows: list[Entry]) -> None:
+    assert entries_of(f"[{','.join(map(entry_text, rows))}]") == rows
