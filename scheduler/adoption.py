@@ -187,8 +187,9 @@ class Adoptions:
             owned = lease.owned
             assert owned is not None
             mine = sorted(indexes[number])
-            positions = [owned.positions[index] for index in mine]
-            flights.append(AdoptedFlight(number, lease.fence, owned.part, mine, positions))
+            for part, those in owned.by_part(mine):
+                positions = [owned.positions[index] for index in those]
+                flights.append(AdoptedFlight(number, lease.fence, part, those, positions))
         return Adoption(key, version, "", limbo.held.ends(), flights)
 
     # ---- showing

@@ -178,7 +178,7 @@ class SchedulerServer:
         return None
 
     def _welcome(self, resumed: bool) -> pb.Welcome:
-        return pb.Welcome(scheduler=self.id, resumed=resumed, heartbeat=self._sizes.heartbeat)
+        return pb.Welcome(scheduler=self.id, resumed=resumed, heartbeat=self._sizes.heartbeat, reads_parts=True)
 
     async def _serve(self, served: Served, connection: Any, first: Any, welcome: Any, empty: Callable[[], Any]) -> None:
         """One connection. A session that said what cannot be right is ended: it would say it again."""

@@ -19,7 +19,8 @@ RowKey = tuple[str, str]
 
 
 class AdoptedFlight(NamedTuple):
-    """What of a flight is adopted: its new number, its fence, and the items by index and position."""
+    """What of a flight is adopted, of one part of the source: its new number, its fence, and the items by index and
+    position."""
 
     number: int
     fence: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
 from ..sdk.model.outcome import Outcome
@@ -23,8 +24,16 @@ FATES = {
 }
 
 
+class Owner(Protocol):
+    """The pump: `leaving` is what is on its way to a worker or into a store, `going` how many that are."""
+
+    def leaving(self) -> Iterator[Tag]: ...
+
+    def going(self) -> int: ...
+
+
 class Accounts:
-    """Reads what others keep, and changes nothing. `leaving`: what is on its way to a worker or into a store."""
+    """Reads what others keep, and changes nothing."""
 
     def __init__(
         self,
@@ -32,13 +41,13 @@ class Accounts:
         partitions: Mapping[str, Partition],
         holding: Holding,
         inherited: Inherited,
-        leaving: Callable[[], Iterator[Tag]],
+        owner: Owner,
     ) -> None:
         self._tailer = tailer
         self._partitions = partitions
         self._holding = holding
         self._inherited = inherited
-        self._leaving = leaving
+        self._owner = owner
 
     def audits(
         self, flights: Mapping[int, Out], partition: str | None = None, span: tuple[int, int] | None = None
@@ -58,21 +67,23 @@ class Accounts:
         for part in self._partitions.values():
             faults += part.book.missing_count + part.book.doubled_count
             open_ones += part.frontier.unsettled
-        return faults + abs(open_ones - in_flight - len(self._holding) - sum(1 for _ in self._leaving()))
+        return faults + abs(open_ones - in_flight - len(self._holding) - self._owner.going())
 
     def classes(self, in_flight: int) -> dict[str, int]:
         """How many positions are in which class since the audits began; quick likewise. `in_flight` are out."""
         parts = self._partitions.values()
         ended = Counter(dict(enumerate(map(sum, zip(*[part.book.tally for part in parts], strict=True)))))
         for part in parts:
-            ended.update(part.book.ahead())
+            for fate, count in part.book.ahead().items():
+                ended[fate] += count
         counts = {fate.label: count for fate in Fate if (count := ended[fate])}
-        out = {HELD: len(self._holding), IN_FLIGHT: in_flight + sum(1 for _ in self._leaving())}
+        out = {HELD: len(self._holding), IN_FLIGHT: in_flight + self._owner.going()}
         return counts | {name: count for name, count in out.items() if count}
 
     def _in_flight(self, part: Partition, flights: Mapping[int, Out]) -> list[int]:
         """The positions of what is out, or on its way into a store."""
-        out = [flight for flight in flights.values() if flight.place.partition is part]
-        going = [flight.place.batch.positions[index] for flight in out for index in flight.still_open()]
+        mine = [flight for flight in flights.values() if flight.place.parts or flight.place.partition is part]
+        out = [(flight.place, index) for flight in mine for index in flight.still_open()]
+        going = [place.batch.positions[index] for place, index in out if place.part(index) is part]
         going += self._inherited.positions(part)
-        return [*going, *(tag.position for tag in self._leaving() if tag.partition is part)]
+        return [*going, *(tag.position for tag in self._owner.leaving() if tag.partition is part)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -17,16 +17,17 @@ from typing import Any, NamedTuple
 from ..sdk.model.audit import Fate
 from ..sdk.model.demand import Cell, Closed
 from ..sdk.model.errors import StaleFence
-from ..sdk.model.ledger import Entry, Place
+from ..sdk.model.ledger import Entry
+from ..sdk.model.ledger import Place as Where
 from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import Ended, Extra
+from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Extra
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from .checkpoint import DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
 from .departing import Departing, Tag
 from .inherited import Record
 from .mapping import Mapped
-from .partition import Partition, chosen
+from .partition import Partition, Place, chosen, joined
 from .pump import Counts, Out, Setup
 from .rows import Home, RowChange, home_of
 from .rules.credit import Credit
@@ -36,12 +37,16 @@ from .stream_pump import StreamPump
 
 #: Batches of copies that start together.
 START_TOGETHER = 256
+#: What is read of many functions goes as one from so many items on, or so many bytes: a flight holds twice as many.
+TOGETHER_ITEMS = FLIGHT_ITEMS >> 1
+TOGETHER_BYTES = 1 << 20
 
 
 class Starting(NamedTuple):
-    """Copies on their way to a push. Their credit is taken, with the session of that time."""
+    """Copies on their way to a push, and the partition of each. Their credit is taken, with the session of that
+    time."""
 
-    part: Partition
+    parts: Sequence[Partition]
     batch: StreamBatch
     mapped: Mapped
     counts: Counter[Cell]
@@ -49,7 +54,7 @@ class Starting(NamedTuple):
 
     def items(self, now: float) -> list[Departing]:
         """Each of them as one that was not run."""
-        return _not_run(self.part, self.batch, self.mapped, now)
+        return _not_run(self.parts, self.batch, self.mapped, now)
 
 
 class Copy(NamedTuple):
@@ -88,6 +93,8 @@ class DuePump(StreamPump):
         self._due = source
         source.on_ready = self._read_wake.set
         self._checkpoint.every, self._checkpoint.of_each = DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
+        self._found: list[tuple[Partition, StreamBatch]] = []  # read, and waiting for what is read in the same moment
+        self._together = self._together_bytes = 0  # of what was found
         self._starting: list[Starting] = []
         self._ends: list[tuple[Record, Ended]] = []
         self._start_wake = asyncio.Event()
@@ -110,7 +117,7 @@ class DuePump(StreamPump):
 
     @property
     def busy(self) -> bool:
-        return bool(self._starting or self._ends) or super().busy
+        return bool(self._found or self._starting or self._ends) or super().busy
 
     async def _add(self, name: str) -> Partition:
         """The rows of what is due are their sources', read when it starts."""
@@ -131,25 +138,64 @@ class DuePump(StreamPump):
                 part = self._partitions.get(name) or await self._add(name)
                 room = self._reading.room_of(part)
                 if room.items:
-                    take = partial(self._due.take, name, room.items, room.bytes)
+                    left = FLIGHT_ITEMS - self._together
+                    take = partial(self._due.take, name, min(left, room.items), min(TOGETHER_BYTES, room.bytes))
                     batch = await self.connecting(take, self._reopen)
                     if batch is not None:
                         self._took(part, batch)
                         some = True
+                    if self._together >= TOGETHER_ITEMS or self._together_bytes >= TOGETHER_BYTES:
+                        self._gather()
+            self._gather()
             if not some:
                 await self._read_wake.wait()
 
+    def _first(self, part: Partition, batch: StreamBatch) -> None:
+        """What was read of one function goes with what is read of the others."""
+        if batch.positions and part.rows and part.is_troubled(batch.positions):
+            batch = chosen(batch, self._departures.to_run(part, batch, self._aim.mapping.map(batch)))
+        if batch.positions:
+            self._found.append((part, batch))
+            self._together += len(batch.positions)
+            self._together_bytes += sum(map(len, batch.payloads))
+
+    def _gather(self) -> None:
+        """Pushes what was read of many functions as one, as far as there is credit."""
+        found, self._found = self._found, []
+        self._together = self._together_bytes = 0
+        if not found:
+            return
+        parts, mapped = [part for part, batch in found for _ in batch.positions], Mapped([], [], [], [], [])
+        together = joined(batch for _, batch in found)
+        for _, batch in found:
+            mapped.add(self._aim.mapping.map(batch))
+        idle = self.paused or self.draining or not self._succession.may_push
+        going = self._holding.with_credit(parts, together, mapped, idle)
+        if going and len(going) < len(parts):
+            parts = [parts[index] for index in going]
+            together, mapped = chosen(together, going), mapped.chosen(going)
+        if going:
+            self._begin(parts, together, mapped, Counter(mapped.cells))
+
     def _push(self, part: Partition, batch: StreamBatch, mapped: Mapped, counts: Counter[Cell]) -> None:
+        self._begin([part] * len(batch.positions), batch, mapped, counts)
+
+    def _begin(self, parts: list[Partition], batch: StreamBatch, mapped: Mapped, counts: Counter[Cell]) -> None:
         credit = self.session.credit
         credit.take(counts)
-        self._starting.append(Starting(part, batch, mapped, counts, credit))
+        self._starting.append(Starting(parts, batch, mapped, counts, credit))
         self._start_wake.set()
 
     def leaving(self) -> Iterator[Tag]:
         """What is on its way into a store, or to its start."""
+        found = [Tag(part, at, 0, Fate.DELAYED) for part, batch in self._found for at in batch.positions]
         starting = [item.tag(Fate.DELAYED) for each in self._starting for item in each.items(self.clock.wall())]
         ended = [Tag(part, batch.positions[0], 0, Fate.DELAYED) for (part, batch, _), _ in self._ends]
-        return chain(super().leaving(), starting, ended)
+        return chain(super().leaving(), found, starting, ended)
+
+    def going(self) -> int:
+        starting = sum([len(each.parts) for each in self._starting])
+        return super().going() + self._together + starting + len(self._ends)
 
     async def _start(self) -> None:
         while True:
@@ -206,11 +252,11 @@ class DuePump(StreamPump):
 
     def _copies(self, together: list[Starting]) -> Iterator[Copy]:
         """Those that have a row."""
-        for number, (part, batch, mapped, *_) in enumerate(together):
+        for number, (parts, batch, mapped, *_) in enumerate(together):
             for index, item in mapped.parked.items():
                 home = home_of(item)
                 if home is not None:
-                    position = batch.positions[index]
+                    part, position = parts[index], batch.positions[index]
                     due = Due(home.position, item.n, part.rows.get(position), part.troubles.get(position))
                     yield Copy(number, index, home, due)
 
@@ -230,15 +276,31 @@ class DuePump(StreamPump):
         if starting.credit is not self.session.credit or not self._succession.may_push:
             self._hold(starting, step.going)  # another session: they start anew, from the rows that they have now
         elif step.going:
-            part, batch, mapped, counts, _ = starting
-            if len(step.going) < len(batch.positions):
+            parts, batch, mapped, counts, _ = starting
+            if len(step.going) < len(parts):
+                parts = [parts[index] for index in step.going]
                 batch, mapped = chosen(batch, step.going), mapped.chosen(step.going)
                 counts = Counter(mapped.cells)
-            self._hand_out(part, batch, mapped, counts, step.fence)
+            for place in self._flights(parts, batch, mapped):
+                self._hand_out(place, counts if place.mapped is mapped else Counter(place.mapped.cells), step.fence)
+
+    def _flights(self, parts: Sequence[Partition], batch: StreamBatch, mapped: Mapped) -> Iterator[Place]:
+        """As few as may be: one, but for a scheduler that knows only flights of one partition."""
+        if self.session.reads_parts and any(part is not parts[0] for part in parts):
+            yield Place(parts[0], batch, mapped, parts)
+            return
+        places: dict[Partition, list[int]] = {}
+        for index, part in enumerate(parts):
+            places.setdefault(part, []).append(index)
+        for part, mine in places.items():
+            theirs = (batch, mapped) if len(places) == 1 else (chosen(batch, mine), mapped.chosen(mine))
+            theirs[0].partition = part.name
+            yield Place(part, *theirs)
 
     def _hold(self, starting: Starting, indexes: Iterable[int], not_before: float = 0.0) -> None:
+        parts, batch, mapped, *_ = starting
         for index in indexes:
-            self._holding.hold(starting.part, starting.mapped.kinds[index], starting.batch, index, not_before)
+            self._holding.hold(parts[index], mapped.kinds[index], batch, index, not_before)
 
     # What was adopted: its copies run under rows that a former owner wrote.
 
@@ -259,28 +321,28 @@ class DuePump(StreamPump):
         home = home_of(self._aim.mapping.map(batch).parked[0])
         row = None if home is None else (await self._rows.read([home])).get(home)
         del self._ends[0]
-        if home is None or (row is not None and row.place is Place.RUNNING and row.fence == fence):
+        if home is None or (row is not None and row.place is Where.RUNNING and row.fence == fence):
             if row is not None:
                 part.rows[batch.positions[0]] = row
             super()._inherited_ended(record, ended)
         else:  # its row went on without it
-            self._departures.skip(_not_run(part, batch, self._aim.mapping.map(batch), self.clock.wall()), Fate.FILTERED)
+            mapped = self._aim.mapping.map(batch)
+            self._departures.skip(_not_run([part], batch, mapped, self.clock.wall()), Fate.FILTERED)
         self.wake()
 
     def succeeded(self, out: Out, indexes: list[int]) -> None:
         """Each row says so before its copy is settled."""
-        part, batch, mapped = out.place
+        place: Place = out.place
+        ended = Ended(Outcome.SUCCESS)
         for index in indexes:
-            self._departures.end(
-                Departing(part, batch, mapped, index, out.pushed_at, out.flight.fence, Ended(Outcome.SUCCESS)),
-                Fate.SUCCEEDED,
-            )
+            where = (place.part(index), place.batch, place.mapped, index)
+            self._departures.end(Departing(*where, out.pushed_at, out.flight.fence, ended), Fate.SUCCEEDED)
         out.release(indexes)
 
 
-def _not_run(part: Partition, batch: StreamBatch, mapped: Mapped, now: float) -> list[Departing]:
+def _not_run(parts: Sequence[Partition], batch: StreamBatch, mapped: Mapped, now: float) -> list[Departing]:
     ended = Ended(Outcome.HELD)
-    return [Departing(part, batch, mapped, index, now, 0, ended) for index in range(len(batch.positions))]
+    return [Departing(part, batch, mapped, index, now, 0, ended) for index, part in enumerate(parts)]
 
 
 def _grouped(copies: Iterable[Copy]) -> dict[tuple[str, str], list[Copy]]:
@@ -294,7 +356,7 @@ def _grouped(copies: Iterable[Copy]) -> dict[tuple[str, str], list[Copy]]:
 def _as_row_says(starting: Starting, index: int, change: RowChange) -> None:
     """A copy starts with what its row says, not with what its record said when it was parked."""
     row = change.after
-    starting.part.rows[starting.batch.positions[index]] = row
+    starting.parts[index].rows[starting.batch.positions[index]] = row
     starting.mapped.attempts[index] = row.attempts + 1
     if row.crashes or (change.before is not None and is_suspect(change.before, row.epoch)):
         extra = starting.mapped.extras.setdefault(index, Extra())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -91,7 +91,8 @@ class Holding:
         self._kept_bytes = 0
 
     def __len__(self) -> int:
-        return sum([part.waiting for part in self._partitions.values()]) + self.reading_again
+        lines = [part.order.waiting for part in self._partitions.values() if part.order is not None]
+        return sum([len(part.held) for part in self._holders]) + sum(lines) + self.reading_again
 
     def watch(self, part: Partition) -> None:
         """A partition of this tailer's."""
@@ -130,7 +131,7 @@ class Holding:
 
     def back(self, place: Place, index: int, not_before: float, *, lost: bool = False) -> None:
         """Keeps an item that was out, or was to be."""
-        part, batch, mapped = place
+        part, batch, mapped = place.part(index), place.batch, place.mapped
         expires_at = mapped.expires_at(index)
         self.hold(part, mapped.kinds[index], batch, index, not_before, expires_at=expires_at, lost=lost)
 
@@ -173,10 +174,15 @@ class Holding:
         return waiting
 
     def with_credit(
-        self, part: Partition, batch: StreamBatch, mapped: Mapped, idle: bool, rooms: dict[Cell, int] | None = None
+        self,
+        parts: Sequence[Partition],
+        batch: StreamBatch,
+        mapped: Mapped,
+        idle: bool,
+        rooms: dict[Cell, int] | None = None,
     ) -> list[int]:
         """The indexes of items that may be pushed now, within their cells' credit and the `rooms` given; the others are
-        held. `idle`: all."""
+        held. `idle`: all. `parts`: each item's partition."""
         now, wall, credit = self._clock.monotonic(), self._clock.wall(), self._session.credit
         going: list[int] = []
         rooms = {} if rooms is None else dict(rooms)
@@ -184,7 +190,7 @@ class Holding:
         for index, cell in enumerate(mapped.cells):
             due = mapped.due.get(index, 0.0)
             if due > wall:
-                self.hold(part, mapped.kinds[index], batch, index, now + due - wall)
+                self.hold(parts[index], mapped.kinds[index], batch, index, now + due - wall)
                 continue
             room = rooms[cell] if cell in rooms else credit.room(cell)
             if room > 0 and total > 0 and not credit.is_closed(mapped.kinds[index]):
@@ -192,7 +198,7 @@ class Holding:
                 rooms[cell] = room - 1
                 total -= 1
             else:
-                self.hold(part, mapped.kinds[index], batch, index, expires_at=mapped.expires_at(index))
+                self.hold(parts[index], mapped.kinds[index], batch, index, expires_at=mapped.expires_at(index))
         return going
 
     async def run(self) -> None:

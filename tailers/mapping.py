@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ from .config import TailerConfig
 from .record_values import FromField, FromHeader, FromRecord, PriorityFrom, PriorityRules
 from .rules.expiry import Expiry, expires_at, expiry_of
 from .rules.urgency import level_of, rank_of, value_at
+
+T = TypeVar("T")
 
 #: Sets of headers remembered; forgotten whole when full, since headers that never repeat gain nothing.
 _REMEMBERED = 65_536
@@ -67,6 +69,20 @@ class Mapped:
         extra = self.extras.get(index)
         return 0.0 if extra is None else extra.expires_at
 
+    def add(self, other: Mapped) -> None:
+        """Appends the items of another batch."""
+        first = len(self.kinds)
+        self.kinds += other.kinds
+        self.cells += other.cells
+        self.ids += other.ids
+        self.attempts += other.attempts
+        self.headers += other.headers
+        _append_sparse(self.extras, other.extras, first)
+        _append_sparse(self.due, other.due, first)
+        _append_sparse(self.parked, other.parked, first)
+        _append_sparse(self.own, other.own, first)
+        self.unreadable += other.unreadable
+
     def chosen(self, indexes: Sequence[int]) -> Mapped:
         """Some items of the batch."""
         places = {old: new for new, old in enumerate(indexes)}
@@ -82,6 +98,11 @@ class Mapped:
             {places[old]: kind for old, kind in self.own.items() if old in places},
             self.unreadable,
         )
+
+
+def _append_sparse(mine: dict[int, T], theirs: dict[int, T], first: int) -> None:
+    for index, value in theirs.items():
+        mine[first + index] = value
 
 
 class Mapping(Protocol):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..sdk.model.audit import Fate
 from ..sdk.model.demand import Cell
 from ..sdk.model.ledger import Entry
-from ..sdk.model.workload import Headers, Kind
+from ..sdk.model.workload import Extra, Headers, Kind
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from .mapping import Mapped
@@ -313,12 +313,48 @@ def _any_of(known: Mapping[int, object], positions: Sequence[int]) -> bool:
     return not known.keys().isdisjoint(positions)
 
 
+def go_first(part: Partition, items: Iterable[tuple[int, int]], mapped: Mapped) -> None:
+    """Items about to be handed out, by index and position, that were out before and were lost go before others."""
+    for index, position in items if part.again else ():
+        if part.goes_first(position):
+            mapped.extras.setdefault(index, Extra()).again = True
+
+
 class Place(NamedTuple):
-    """Where the items of a flight came from."""
+    """Where the items of a flight came from: one partition, or several, of which `parts` has each item's."""
 
     partition: Partition
     batch: StreamBatch
     mapped: Mapped
+    parts: Sequence[Partition] | None = None
+
+    def part(self, index: int) -> Partition:
+        """The partition of one item."""
+        return self.partition if self.parts is None else self.parts[index]
+
+    def hand_out(self) -> None:
+        """All of them are handed out; those that were out before and were lost go before others."""
+        positions = self.batch.positions
+        if self.parts is None:
+            go_first(self.partition, enumerate(positions), self.mapped)
+            self.partition.hand_out(positions)
+            return
+        for index, (part, position) in enumerate(zip(self.parts, positions, strict=True)):
+            if part.again:
+                go_first(part, [(index, position)], self.mapped)
+            part.hand_out((position,))
+
+
+def joined(batches: Iterable[StreamBatch]) -> StreamBatch:
+    """The items of batches of several partitions, one after the other."""
+    whole = StreamBatch("", [], [], [], [], [])
+    for batch in batches:
+        whole.positions += batch.positions
+        whole.times += batch.times
+        whole.keys += batch.keys
+        whole.headers += batch.headers
+        whole.payloads += batch.payloads
+    return whole
 
 
 def chosen(batch: StreamBatch, indexes: Sequence[int]) -> StreamBatch:

@@ -144,6 +144,12 @@ class SchedulerSession:
         """The id of the scheduler that this session is with; empty before the first connection."""
         return self._dialer.peer
 
+    @property
+    def reads_parts(self) -> bool:
+        """Whether a flight may have items of several parts of a source: an older scheduler could not tell whoever
+        adopts it which are which."""
+        return self._dialer.reads_parts
+
     def push(self, flight: Flight) -> None:
         """Hands out a flight. Its credit must have been taken."""
         self._unsent.append(flight)

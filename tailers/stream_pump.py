@@ -41,7 +41,7 @@ from .rules.settlement import Action
 from .rules.window import FULL, Room
 from .session import Renewal
 from .succession import Succession
-from .suspicion import go_first, mark_suspects, remember, wait_out
+from .suspicion import mark_suspects, remember, wait_out
 
 #: A read waits this long for the first item; it ends at once when one comes.
 READ_WAIT = 5.0
@@ -73,7 +73,7 @@ class StreamPump(Pump):
         self._ordering = Ordering(setup.config, self._aim, self._partitions, self._holding, clock, self._departures)
         inherited = Inherited(self._inherited_ended, self._inherited_lost, self._ordering, self.session.cancel)
         self._succession = Succession(name, self._epoch, self.session, inherited, setup.sizes, clock, self.wake)
-        self._accounts = Accounts(setup.config.name, self._partitions, self._holding, inherited, self.leaving)
+        self._accounts = Accounts(setup.config.name, self._partitions, self._holding, inherited, self)
         self._commit_wake = self.new_wake()
         self._checkpoint = Checkpoint(source, self._epoch, self._partitions, clock, self._commit_wake, self._moved)
 
@@ -117,7 +117,6 @@ class StreamPump(Pump):
                 await self._succession.leave(self.flights)
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
-        """The loops that run side by side."""
         loops = [self._read(), self._holding.run(), self._checkpoint.run(), self._reading.measure(self)]
         return [*loops, self._epoch.run(), self._rows.run(), *self._departures.steps()]
 
@@ -189,7 +188,7 @@ class StreamPump(Pump):
         if not credit.closed and not mapped.due and not idle and rooms is None and credit.fits(counts):
             self._push(part, batch, mapped, counts)
             return
-        going = self._holding.with_credit(part, batch, mapped, idle, rooms)
+        going = self._holding.with_credit([part] * len(mapped.cells), batch, mapped, idle, rooms)
         if len(going) == len(mapped.cells):
             self._push(part, batch, mapped, counts)
         elif going:
@@ -200,9 +199,10 @@ class StreamPump(Pump):
         """One hand-out under a new fence."""
         if part.is_troubled(batch.positions):
             remember(part, batch, mapped)
-        self._hand_out(part, batch, mapped, counts, self._epoch.next_fence())
+        self._hand_out(Place(part, batch, mapped), counts, self._epoch.next_fence())
 
-    def _hand_out(self, part: Partition, batch: StreamBatch, mapped: Mapped, counts: Counter[Cell], fence: int) -> None:
+    def _hand_out(self, place: Place, counts: Counter[Cell], fence: int) -> None:
+        part, batch, mapped, parts = place
         flight = Flight(
             number=self.next_flight(),
             fence=fence,
@@ -212,11 +212,10 @@ class StreamPump(Pump):
             attempts=mapped.attempts,
             extras=mapped.extras,
             wants_result=self.config.results,
-            owned=self._succession.owned(batch),
+            owned=self._succession.owned(batch, parts),
         )
-        go_first(part, batch, mapped)
-        part.hand_out(batch.positions)
-        self.push(flight, mapped.cells, counts, Place(part, batch, mapped))
+        place.hand_out()
+        self.push(flight, mapped.cells, counts, place)
         self._ordering.handed_out(part, batch)
 
     @property
@@ -237,17 +236,17 @@ class StreamPump(Pump):
 
     def succeeded(self, out: Out, indexes: list[int]) -> None:
         """Passed by the frontier; nothing is written."""
-        part, batch, _ = out.place
-        positions = batch.positions
-        if len(indexes) != len(positions):
-            positions = [positions[index] for index in indexes]
+        part, batch, *_ = out.place
+        whole = len(indexes) == len(batch.positions)
+        positions = batch.positions if whole else [batch.positions[index] for index in indexes]
         part.settle(positions, Fate.SUCCEEDED)
         part.window.give(len(indexes), out.release(indexes))
         self.counts.settled += len(indexes)
 
     def ended(self, out: Out, index: int, ended: Ended) -> None:
         """One item that did not plainly succeed."""
-        part, batch, mapped = out.place
+        place: Place = out.place
+        part, batch, mapped = place.part(index), place.batch, place.mapped
         position, kind = batch.positions[index], mapped.kinds[index]
         item = Departing(part, batch, mapped, index, out.pushed_at, out.flight.fence, ended)
         if ended.outcome == Outcome.SUCCESS and ended.result is not None:
@@ -269,7 +268,7 @@ class StreamPump(Pump):
                 if settlement.throttles > history.throttles or (former is None and charged):
                     self._departures.count(item, part.troubles[position], not_before)
                 else:
-                    self._holding.back(out.place, index, not_before)
+                    self._holding.back(place, index, not_before)
             case Action.DONE if ended.outcome == Outcome.DROPPED:
                 self._departures.drop(item)
             case Action.DONE if ended.outcome == Outcome.EXPIRED:
@@ -309,8 +308,10 @@ class StreamPump(Pump):
         self.wake()
 
     def leaving(self) -> Iterator[Tag]:
-        """What is on its way into a store."""
         return self._departures.tags()
+
+    def going(self) -> int:
+        return len(self._departures)
 
     def _moved(self) -> None:
         self._read_wake.set()
@@ -375,7 +376,6 @@ class StreamPump(Pump):
 
     @property
     def clogged(self) -> str:
-        """Why nothing more is read although there may be more."""
         if self.store_failing:
             return self.store_failing
         if self._room().items:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 
 from ..sdk.clock import Clock
 from ..sdk.model.lease import LeaseSizes
@@ -20,6 +21,7 @@ from ..stores.ownership.ownership import Owner
 from .asking import Asking
 from .epoch import LOOKS, Epoch
 from .inherited import Inherited, Spot
+from .partition import Partition
 from .rules.takeover import adopted_by_all, may_ask
 from .session import Adopted, SchedulerSession
 
@@ -114,9 +116,13 @@ class Succession:
         """Whether the row names the scheduler of this session."""
         return self._epoch.may_push_to(self._session.scheduler)
 
-    def owned(self, batch: StreamBatch) -> Owned:
-        """Under what this batch is handed out."""
-        return Owned(self._source, self._epoch.row, self._epoch.number, batch.partition, batch.positions)
+    def owned(self, batch: StreamBatch, parts: Sequence[Partition] | None = None) -> Owned:
+        """Under what this batch is handed out; `parts`: each item's partition, where they are of several."""
+        row = (self._source, self._epoch.row, self._epoch.number)
+        if parts is None:
+            return Owned(*row, batch.partition, batch.positions)
+        counts = [(part.name, sum(1 for _ in those)) for part, those in groupby(parts)]
+        return Owned(*row, "", batch.positions, counts)
 
     async def leave(self, out: Sequence[int] | Mapping[int, object]) -> None:
         """Leaves the row empty, unless something may be running: the flights `out`, or what was adopted."""

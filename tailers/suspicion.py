@@ -58,10 +58,3 @@ def remember(part: Partition, batch: StreamBatch, mapped: Mapped) -> None:
         if trouble.crashes or (row is not None and is_marked(row)):
             extra = mapped.extras.setdefault(index, Extra())
             extra.crashes, extra.alone = trouble.crashes, True
-
-
-def go_first(part: Partition, batch: StreamBatch, mapped: Mapped) -> None:
-    """Items about to be handed out that were out before and were lost go before others."""
-    for index, position in enumerate(batch.positions) if part.again else ():
-        if part.goes_first(position):
-            mapped.extras.setdefault(index, Extra()).again = True

@@ -6,7 +6,7 @@ flight's number and the item's index in one integer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -48,6 +48,7 @@ class Owned(NamedTuple):
 
     source, partition, epoch   the row, and the epoch of it that handed the flight out
     part, positions            where the items are; only whoever owns the row looks at these
+    parts                      instead of `part`, where the items are of several: each with how many of them, in order
     """
 
     source: str
@@ -55,6 +56,16 @@ class Owned(NamedTuple):
     epoch: int
     part: str
     positions: Sequence[int]
+    parts: Sequence[tuple[str, int]] = ()
+
+    def by_part(self, indexes: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
+        """These items, which rise, by the part that they are in."""
+        first = 0
+        for part, count in self.parts or ((self.part, len(self.positions)),):
+            mine = [index for index in indexes if first <= index < first + count]
+            if mine:
+                yield part, mine
+            first += count
 
 
 @dataclass(slots=True)

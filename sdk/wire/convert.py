@@ -121,7 +121,12 @@ def read_items(items: pb.Items, kinds: KindReader, number: int, fence: int) -> F
 
 def owned_to_wire(owned: Owned) -> pb.Owned:
     """A row of ownership as a message. Positions rise; a run without gaps travels as its first."""
-    source, partition, epoch, part, positions = owned
+    source, partition, epoch, part, positions, parts = owned
+    if parts:
+        names, counts = zip(*parts, strict=True)
+        return pb.Owned(
+            source=source, partition=partition, epoch=epoch, positions=positions, parts=names, counts=counts
+        )
     run = len(positions) > 1 and positions[-1] - positions[0] == len(positions) - 1
     return pb.Owned(
         source=source, partition=partition, epoch=epoch, part=part, positions=positions[:1] if run else positions
@@ -129,8 +134,13 @@ def owned_to_wire(owned: Owned) -> pb.Owned:
 
 
 def owned_from_wire(message: pb.Owned, items: int) -> Owned:
-    """The inverse of `owned_to_wire`, for a flight of so many items."""
+    """The inverse of `owned_to_wire`, for a flight of so many items. Raises ValueError for parts of another number."""
     positions: Sequence[int] = message.positions
+    if message.parts:
+        parts = list(zip(message.parts, message.counts, strict=True))
+        if sum(message.counts) != items:
+            raise ValueError(f"{items} items are said to be {sum(message.counts)} of several parts")
+        return Owned(message.source, message.partition, message.epoch, "", list(positions), parts)
     positions = range(positions[0], positions[0] + items) if len(positions) == 1 else list(positions)
     return Owned(message.source, message.partition, message.epoch, message.part, positions)
 

@@ -171,6 +171,7 @@ class Dialer:
         self._task: asyncio.Task[None] | None = None
         self.session = uuid.uuid4().hex
         self.peer = ""  # the other process's id, as its last welcome said
+        self.reads_parts = False  # … and whether a flight may have items of several parts of a source
         self.connected = asyncio.Event()
         self._known = False  # the other side has welcomed this session
 
@@ -272,6 +273,7 @@ class Dialer:
             self._link = Link()
         self._known = True
         self.peer = reply.welcome.scheduler
+        self.reads_parts = reply.welcome.reads_parts
         self._link.acknowledged(reply.link.ack)
         self._endpoint.opened(resumed)
         return self._link.unacknowledged()

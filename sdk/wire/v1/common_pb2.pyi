@@ -67,18 +67,22 @@ class Items(_message.Message):
     def __init__(self, new_kinds: _Optional[_Iterable[_Union[Kind, _Mapping]]] = ..., kind: _Optional[_Iterable[int]] = ..., id: _Optional[_Iterable[str]] = ..., payload: _Optional[_Iterable[bytes]] = ..., attempt: _Optional[_Iterable[int]] = ..., extra: _Optional[_Iterable[_Union[Extra, _Mapping]]] = ..., wants_result: _Optional[bool] = ...) -> None: ...
 
 class Owned(_message.Message):
-    __slots__ = ("source", "partition", "epoch", "part", "positions")
+    __slots__ = ("source", "partition", "epoch", "part", "positions", "parts", "counts")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
     source: str
     partition: str
     epoch: int
     part: str
     positions: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, source: _Optional[str] = ..., partition: _Optional[str] = ..., epoch: _Optional[int] = ..., part: _Optional[str] = ..., positions: _Optional[_Iterable[int]] = ...) -> None: ...
+    parts: _containers.RepeatedScalarFieldContainer[str]
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, source: _Optional[str] = ..., partition: _Optional[str] = ..., epoch: _Optional[int] = ..., part: _Optional[str] = ..., positions: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[str]] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Ended(_message.Message):
     __slots__ = ("ref", "outcome", "reason", "after", "result", "crashed", "progress", "dropped_by")

@@ -66,14 +66,16 @@ class Hello(_message.Message):
     def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., region: _Optional[str] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("scheduler", "resumed", "heartbeat")
+    __slots__ = ("scheduler", "resumed", "heartbeat", "reads_parts")
     SCHEDULER_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    READS_PARTS_FIELD_NUMBER: _ClassVar[int]
     scheduler: str
     resumed: bool
     heartbeat: float
-    def __init__(self, scheduler: _Optional[str] = ..., resumed: _Optional[bool] = ..., heartbeat: _Optional[float] = ...) -> None: ...
+    reads_parts: bool
+    def __init__(self, scheduler: _Optional[str] = ..., resumed: _Optional[bool] = ..., heartbeat: _Optional[float] = ..., reads_parts: _Optional[bool] = ...) -> None: ...
 
 class LeaseRequest(_message.Message):
     __slots__ = ("number",)

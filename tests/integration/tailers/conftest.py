@@ -109,6 +109,7 @@ class FakeScheduler:
         self.flights: list[Flight] = []
         self.leases: list[float] = []
         self.cancelled: list[int] = []
+        self.reads_parts = True
         self.changed = asyncio.Event()
         self.address = ""
         self._server: Any = None
@@ -160,7 +161,9 @@ class FakeScheduler:
         known = self.sessions.get(frame.hello.session) if frame.hello.resume else None
         session = known or Session(self)
         self.sessions[frame.hello.session] = session
-        reply = pb.TailerReply(welcome=pb.Welcome(scheduler="fake", resumed=known is not None, heartbeat=0.5))
+        welcome = pb.Welcome(scheduler="fake", heartbeat=0.5, reads_parts=self.reads_parts)
+        reply = pb.TailerReply(welcome=welcome)
+        reply.welcome.resumed = known is not None
         self.changed.set()
         await session.served.serve(connection, frame, reply, empty=pb.TailerReply, silence=10.0, clock=SYSTEM_CLOCK)
 

@@ -82,6 +82,35 @@ async def test_an_item_is_never_started_before_it_is_due(stores, scheduler, tail
     assert alone == [True]
 
 
+@pytest.mark.parametrize("reads_parts", [True, False])
+async def test_what_is_due_of_many_functions_goes_as_one_flight(stores, scheduler, tailers, eventually, reads_parts):
+    # Given a scheduler that reads flights of several functions, or an older one
+    scheduler.reads_parts = reads_parts
+    names = ["f", "g", "h"]
+    await tailers.expect("f")
+    await eventually(lambda: overview(tailers, "due").state == "running")
+    for name in names:
+        scheduler.allow(name)
+        await tailers.expect(name)
+    # When items of three come due together, of which one fails, and another one comes back unstarted
+    fails = {"first/g/1": Ended(Outcome.FATAL, "no"), "first/h/2": Ended(Outcome.HELD, "busy")}
+    scheduler.decide = lambda flight, index: fails.pop(flight.ids[index], SUCCESS)
+    due = {}
+    for name in names:
+        parked = [Parked("first", f"first/{name}/{n}", Kind(name), b"", 0.0, 0.0, 2) for n in range(3)]
+        due[f"due.{name}"] = [Record(b"", headers=parked_headers(item)) for item in parked]
+    await stores.delay_log.append_together(due)
+    await eventually(lambda: overview(tailers, "due").settled == 8)
+    # Then they went together, or apart, and each settled as one of its own function
+    first = [sorted({kind.function for kind in flight.kinds}) for flight in scheduler.flights if len(flight) == 3 * 3]
+    assert first == ([names] if reads_parts else [])
+    assert len(scheduler.flights) == (2 if reads_parts else 4)
+    [letter] = await stores.dead_letters.list(LetterFilter(), 10)
+    assert (letter.id, letter.kind.function) == ("first/g/1", "g")
+    audits = {audit.partition: audit.counts for audit in await tailers.audits("due")}
+    assert audits == {"f": {"succeeded": 3}, "g": {"succeeded": 2, "dead": 1}, "h": {"succeeded": 3}}
+
+
 async def test_a_due_stream_is_trimmed_behind_its_checkpoint(stores, scheduler, tailers, eventually):
     scheduler.allow("f")
     for n in range(3):

@@ -10,8 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.core import Core
+from tailrace.scheduler.endpoints import TailerEnd
 from tailrace.scheduler.rules.placement import PoolLimits
 from tailrace.scheduler.sessions import Adoption, Tailer, Worker
+from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
@@ -132,6 +134,29 @@ def test_what_is_set_aside_ends_with_its_leases_unless_its_owner_is_back() -> No
             # And otherwise it is stopped when its lease is over, whoever takes the row
             bench.core.adoptions.show(bench.session("other"), ROW, 2, 3)
             assert bench.worker.revoked == set(running)
+
+
+def test_what_runs_of_a_flight_over_several_parts_is_named_part_by_part() -> None:
+    # Given an owner with a flight of two parts, of which one item ended before its owner died
+    bench = Bench(limit=5)
+    first = bench.owner("first", 1, 1)
+    kinds, ids = [Kind("f")] * 4, ["7", "8", "7", "9"]
+    owned = Owned(*ROW, 1, "", [7, 8, 7, 9], [("a", 2), ("b", 2)])
+    flight = Flight(1, 101, kinds, ids, [b""] * 4, [1] * 4, owned=owned)
+    bench.core.push(first, flight, first.requests.send(bench.now), SIZES.scheduler, bench.now)
+    bench.core.turn(bench.now, WALL)
+    running = bench.sent()
+    bench.end(Outcomes([min(running)]))
+    TailerEnd(bench.core, first, SYSTEM_CLOCK, lambda: None).compose()
+    bench.die(first)
+    # When another one asks
+    answer = bench.ask(bench.session("taker"), 1, 1)
+    # Then it hears where each of the others is, under one number
+    assert [(each.part, each.indexes, each.positions) for each in answer.flights] == [
+        ("a", [1], [8]),
+        ("b", [2, 3], [7, 9]),
+    ]
+    assert len({each.number for each in answer.flights}) == 1
 
 
 def test_renewals_of_what_was_adopted_come_from_the_taker() -> None:

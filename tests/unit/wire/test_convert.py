@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.priority import Priority
 from tailrace.sdk.model.retry import Retry
-from tailrace.sdk.model.workload import Ended, Extra, Flight, Kind, Outcomes
+from tailrace.sdk.model.workload import Ended, Extra, Flight, Kind, Outcomes, Owned
 from tailrace.sdk.wire import convert as subject
 from tailrace.sdk.wire.convert import (
     KindReader,
@@ -20,6 +20,8 @@ from tailrace.sdk.wire.convert import (
     function_to_wire,
     headers_from_wire,
     headers_to_wire,
+    owned_from_wire,
+    owned_to_wire,
     read_items,
     read_outcomes,
     write_items,
@@ -173,3 +175,23 @@ def test_functions_come_back_the_same(spec: FunctionSpec) -> None:
     message = function_to_wire(spec)
     assert (message.name, message.version, message.priority) == (spec.name, spec.version, int(spec.priority))
     assert function_from_wire(pb.Function.FromString(message.SerializeToString())) == spec
+
+
+@pytest.mark.parametrize(
+    "owned",
+    [
+        Owned("orders", "0", 7, "0", range(5, 8)),
+        Owned("orders", "", 7, "0", [5, 9, 11]),
+        Owned("due", "", 7, "", [5, 6, 5], [("f", 2), ("g", 1)]),
+    ],
+)
+def test_where_items_are_is_read_as_it_was_said(owned: Owned) -> None:
+    again = owned_from_wire(owned_to_wire(owned), 3)
+    assert again._replace(positions=list(again.positions)) == owned._replace(positions=list(owned.positions))
+    assert list(again.by_part([0, 2])) == ([("f", [0]), ("g", [2])] if owned.parts else [("0", [0, 2])])
+
+
+def test_parts_that_do_not_name_every_item_are_refused() -> None:
+    message = owned_to_wire(Owned("due", "", 7, "", [5, 6, 5], [("f", 1), ("g", 1)]))
+    with pytest.raises(ValueError, match="3 items are said to be 2"):
+        owned_from_wire(message, 3)
