@@ -7,7 +7,7 @@ the stream: of what was appended here since the start, or of the first batch fou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..sdk.clock import Clock
@@ -21,6 +21,9 @@ from .records import rung_wait
 
 #: For so many seconds the counts are taken as they are, and only what is parked here is added.
 FRESH = 0.25
+#: … and for so many where much may still be parked: what leaves meanwhile is counted as held, and what another copy of
+#: the service parks is not known yet.
+SELDOM = 2.0
 #: Records and bytes that are read of a stream to learn its mean payload.
 SAMPLE_ITEMS = 256
 SAMPLE_BYTES = 1 << 20
@@ -42,12 +45,14 @@ class Holdings:
         self._queue = queue
         self._clock = clock
         self._items: dict[str, int] = {}
+        self.items = 0  # in all
+        self.bytes = 0  # payload bytes in all, about
         self._seen: dict[str, Seen] = {}
         self._looked = float("-inf")
 
-    async def look(self) -> None:
-        """Counts anew, unless that was done a moment ago."""
-        if self._clock.monotonic() - self._looked < FRESH:
+    async def look(self, fresh: float = FRESH) -> None:
+        """Counts anew, unless that was done within so many seconds."""
+        if self._clock.monotonic() - self._looked < fresh:
             return
         self._looked = self._clock.monotonic()
         items = {}
@@ -57,7 +62,7 @@ class Holdings:
         if self._queue is not None:
             counts = await self._queue.counts()
             items[QUEUE] = sum(counts.get(state.label, 0) for state in LEASED | WAITING)
-        self._items = items
+        self._items, self.items, self.bytes = items, sum(items.values()), self._bytes(items)
 
     async def _depth(self, stream: str) -> int:
         bounds = await self._log.bounds(stream)
@@ -76,21 +81,16 @@ class Holdings:
         size = sum(len(item.payload) for item in items)
         self._seen[stream] = Seen(seen.records + records, seen.items + len(items), seen.bytes + size)
         self._items[stream] = self._items.get(stream, 0) + len(items)
+        self.items += len(items)
+        self.bytes += size
 
     def by_stream(self) -> dict[str, int]:
         """Items by stream, as last counted."""
         return dict(sorted(self._items.items()))
 
-    @property
-    def items(self) -> int:
-        """Items in all."""
-        return sum(self._items.values())
-
-    @property
-    def bytes(self) -> int:
-        """Payload bytes in all, about."""
+    def _bytes(self, items: Mapping[str, int]) -> int:
         total = 0.0
-        for stream, depth in self._items.items():
+        for stream, depth in items.items():
             seen = self._seen.get(stream, Seen())
             total += depth * seen.bytes / seen.items if seen.items else 0.0
         return int(total)

@@ -22,7 +22,7 @@ from ..sdk.wire.health import Health
 from ..stores.log.log import Log, Record
 from ..stores.queue.queue import Queue
 from .config import DelayConfig
-from .holdings import Holdings
+from .holdings import FRESH, SELDOM, Holdings
 from .parcels import packed
 from .queue_mover import QUEUE, waiting
 from .records import record_of, rung_stream, rung_wait
@@ -60,7 +60,7 @@ class DelayService:
         for item in items:
             self._check(item, now)
         size = sum(len(item.payload) for item in items)
-        await self._holdings.look()
+        await self._holdings.look(SELDOM if self._has_much_room(len(items), size) else FRESH)
         self._admit(len(items), size)
         self._parking_items += len(items)
         self._parking_bytes += size
@@ -78,6 +78,11 @@ class DelayService:
                 f"item {item.id!r} is due in {duration_text(item.due - now)}, but the longest delay is "
                 f"{duration_text(self._config.max_delay)}: retry sooner, or raise max_delay in delay.yaml"
             )
+
+    def _has_much_room(self, items: int, size: int) -> bool:
+        """Whether no more than half of what may be held is then, by what was counted last."""
+        config, held = self._config, self._holdings
+        return held.items + items <= config.max_items >> 1 and held.bytes + size <= config.max_bytes >> 1
 
     def _admit(self, items: int, size: int) -> None:
         config = self._config

@@ -19,6 +19,9 @@ from .rows import Home
 from .rules import ledger
 from .rules.settlement import History
 
+#: What outcomes are called where people read of them.
+OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
+
 
 class Departing(NamedTuple):
     """An item that ended: its place in its flight, when that was pushed (wall clock), its fence, and how it ended."""
@@ -47,7 +50,8 @@ class Departing(NamedTuple):
 
     def tries(self, reason: str, now: float) -> tuple[Try, ...]:
         """How its attempts went, this one too. `now`: wall clock seconds."""
-        return added(self.row.tries if self.row else (), now, Outcome(self.ended.outcome).name.lower(), reason)
+        row = self.row
+        return added(row.tries if row else (), now, OUTCOMES[self.ended.outcome], reason)
 
     def history(self, now: float) -> History:
         """What happened to it before this end: in this epoch, else when it was parked. `now`: wall clock seconds."""
@@ -56,8 +60,9 @@ class Departing(NamedTuple):
         late = max(0.0, now - (self.pushed_at if parked is None else parked.due))
         if trouble is not None:
             return trouble._replace(late=late)
-        if self.row is not None:
-            return ledger.history(self.row, late)
+        row = self.row
+        if row is not None:
+            return ledger.history(row, late)
         return History(late=late) if parked is None else History(parked.attempt, parked.crashes, parked.throttles, late)
 
 

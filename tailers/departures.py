@@ -22,7 +22,7 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.parked import Parked
 from ..sdk.model.workload import DroppedBy, Ended, Extra
 from ..sdk.source import StreamBatch
-from .departing import Departing, Leaving, Tag
+from .departing import OUTCOMES, Departing, Leaving, Tag
 from .durable import GATHER, DurableWriter
 from .letters import unparkable
 from .mapping import Mapped
@@ -34,6 +34,8 @@ from .rows import Home, RowChange, Rows, home_of
 from .rules.ledger import Find, Next, after_parking, found, is_soon, parking, suspect, throttled
 from .rules.settlement import Action, History, Settlement
 
+#: What most items carry beside the rest.
+_NOTHING = Extra()
 #: How an item ended that was not run.
 _NOT_RUN = Ended(Outcome.HELD)
 #: What became of an item whose row says that it is over.
@@ -125,7 +127,7 @@ class Departures:
     ) -> Parked:
         _, batch, mapped, index, _, fence, ended = item
         former, home = mapped.parked.get(index), self._home(item)
-        extra = mapped.extras.get(index) or Extra()
+        extra = mapped.extras.get(index, _NOTHING)
         return Parked(
             tailer=self._tailer if former is None else former.tailer,
             id=mapped.ids[index],
@@ -151,13 +153,13 @@ class Departures:
         """To the dead letters, with the reason; then it ended as `fate` says."""
         _, batch, mapped, index, pushed_at, _, ended = item
         former, home = mapped.parked.get(index), self._home(item)
-        extra = mapped.extras.get(index) or Extra()
+        extra = mapped.extras.get(index, _NOTHING)
         letter = DeadLetter(
             id=mapped.ids[index],
             tailer=self._tailer if former is None else former.tailer,
             kind=mapped.kind(index),
             payload=batch.payloads[index],
-            outcome=Outcome(ended.outcome).name.lower(),
+            outcome=OUTCOMES[ended.outcome],
             reason=settlement.reason,
             attempts=settlement.failed,
             crashes=settlement.crashes,
@@ -310,9 +312,10 @@ class Departures:
             for leaving, row in zip(writing, rows, strict=True):
                 assert leaving.wanted is not None
                 step = after_parking(leaving.wanted, row)
-                if step is Next.APPEND:
-                    parked = leaving.parked if row == leaving.wanted else as_row_says(leaving.parked, row)
-                    going.append(leaving._replace(wanted=row, parked=parked))
+                if step is Next.APPEND and row == leaving.wanted:
+                    going.append(leaving)
+                elif step is Next.APPEND:
+                    going.append(leaving._replace(wanted=row, parked=as_row_says(leaving.parked, row)))
                 elif step is Next.AGAIN and row is not None:
                     wanted = leaving.wanted._replace(n=row.n + 1)
                     parked = as_row_says(leaving.parked, wanted)

@@ -27,6 +27,9 @@ LAST_PAUSE = 5.0
 #: Seconds behind a write in which more gather, for what leaves its stream: nobody waits for it, and what is parked is
 #: seldom due sooner.
 GATHER = 0.05
+#: Behind a write of so many it is longer: as many come again, and each write costs a commit whatever is in it.
+MANY = 16
+LONGER = 4
 
 
 async def until_available(call: Callable[[], Awaitable[T]], failing: Callable[[str], None]) -> T:
@@ -100,7 +103,7 @@ class DurableWriter(Generic[T, Tag]):
                 self._writing = []
                 self._done(tags)
                 if self._gather and len(self._items) < BATCH_ITEMS:
-                    await asyncio.sleep(self._gather)
+                    await asyncio.sleep(self._gather * (LONGER if len(tags) >= MANY else 1))
 
     def _next(self) -> tuple[list[T], list[Tag]]:
         batch: list[T] = []

@@ -5,8 +5,6 @@ One, since headers are what a Kafka record costs most: with a dozen it was more 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from .workload import Headers, Kind
@@ -28,8 +26,7 @@ def due_function(stream: str) -> str | None:
     return stream.removeprefix(_DUE) if stream.startswith(_DUE) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Parked:
+class Parked(msgspec.Struct, frozen=True):
     """One parked item. `attempt` is the number the next attempt will have; `fence` is that of its last hand-out, below
     which no later one may go; times are wall clock seconds.
 

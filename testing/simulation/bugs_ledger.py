@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from ...sdk.model.ledger import Place
 from ...tailers import departures as departures_

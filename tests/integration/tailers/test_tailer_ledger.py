@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from tailrace.sdk.model.dead_letter import LetterFilter
 from tailrace.sdk.model.lease import LeaseSizes
@@ -251,7 +252,7 @@ async def test_attempts_survive_restarts_and_end_as_a_dead_letter_without_a_row(
         await eventually(lambda attempt=attempt: len(parking.items) == attempt)
         await tailers.drain(5)
         # the record's own count is lost: the row knows
-        await deliver(stores, replace(parking.items[-1], attempt=1))
+        await deliver(stores, structs.replace(parking.items[-1], attempt=1))
     tailers = await start_all()
     await eventually(lambda: (one := overview(tailers, "due")) is not None and one.dead == 1)
     assert [flight.attempts[0] for flight in scheduler.flights] == [1, 2, 3]

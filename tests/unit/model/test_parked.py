@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,4 +91,4 @@ def test_a_record_that_is_no_parked_item_is_an_error() -> None:
 
 def test_a_time_keeps_its_microseconds() -> None:
     item = Parked("t", "i", Kind("f"), b"", due=1_763_713_200.123456, first_seen=0.1 + 0.2)
-    assert dataclasses.astuple(parked_from(parked_headers(item), b"")) == dataclasses.astuple(item)
+    assert msgspec.structs.astuple(parked_from(parked_headers(item), b"")) == msgspec.structs.astuple(item)
