@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from .sdk.model.priority import Priority as Priority
     from .sdk.model.retry import Retry as Retry
     from .sdk.model.status import WorkloadStatus as WorkloadStatus
+    from .stores.outbox.enqueue import Enqueued as Enqueued
+    from .stores.outbox.enqueue import enqueue as enqueue
 
 __version__ = "0.1.0"
 
@@ -72,6 +74,7 @@ _HOMES = {
     "sdk.model.priority": ("Priority",),
     "sdk.model.retry": ("Retry",),
     "sdk.model.status": ("WorkloadStatus",),
+    "stores.outbox.enqueue": ("Enqueued", "enqueue"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -85,6 +88,7 @@ __all__ = [
     "Conflict",
     "Context",
     "DeclarationError",
+    "Enqueued",
     "Fatal",
     "Function",
     "Handle",
@@ -105,6 +109,7 @@ __all__ = [
     "WorkloadFailed",
     "WorkloadStatus",
     "__version__",
+    "enqueue",
     "function",
 ]
 

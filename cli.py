@@ -22,6 +22,7 @@ from .sdk import terminal
 from .sdk.model.errors import TailraceError
 from .tailers.audit_command import audit
 from .tailers.commands import tailer
+from .tailers.outbox_commands import outbox
 from .tailers.replay_commands import replay
 from .testing.simulation.commands import simulate
 
@@ -246,6 +247,7 @@ for name, group in (
     ("quota", quota),
     ("dead", dead),
     ("replay", replay),
+    ("outbox", outbox),
     ("schedule", schedule),
     ("store", store),
 ):

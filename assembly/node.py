@@ -79,6 +79,7 @@ class Node:
                 drops=stores.drops,
                 segments=stores.segments,
                 schedules=stores.schedules,
+                control=stores.control,
                 clock=SYSTEM_CLOCK,
                 data_dir=data,
             ),

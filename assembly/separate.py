@@ -184,6 +184,7 @@ class SeparateTailers:
             drops=stores.drops,
             segments=stores.segments,
             schedules=stores.schedules,
+            control=stores.control,
             delay_log=stores.delay_log,
         )
         tailers = self._tailers = Tailers(

@@ -23,10 +23,10 @@ from ..sdk.model.status import ENDED
 from ..sdk.wire.letter_messages import filter_from_wire, letter_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.dead_letters.dead_letters import DeadLetters
+from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.queue import NewItem, Queue
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
-from .submission import SUBMISSION_PREFIX
 
 #: Dead letters of one answer, unless asked for fewer; and the most that may be asked for.
 USUAL_LETTERS = 100

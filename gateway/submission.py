@@ -16,12 +16,11 @@ from ..sdk.model.units import duration_text
 from ..sdk.model.workload import Kind
 from ..sdk.wire.convert import headers_from_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.queue import NewItem
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 
-#: What a client's submission id is kept as. Users' dedupe keys may not begin with it.
-SUBMISSION_PREFIX = "submission:"
 #: Kinds whose names were checked and found good; forgotten all at once when there are more.
 KINDS_KEPT = 10_000
 

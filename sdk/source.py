@@ -204,7 +204,7 @@ class SourceKind:
     """A kind of source as the registry knows it.
 
     name      what `source: {kind: …}` says
-    family    queue | stream
+    family    queue | stream | relay (what it has goes to the platform's own queue)
     options   a pydantic model of the other keys under `source`
     build     (options, environment) → the source; `environment` names the stores this process has
     extra     the pip extra that brings its client library; empty: none

@@ -152,6 +152,10 @@ class TailerConfig(BaseModel):
         if config.overlap != "queue" and config.order == "none":
             why = 'items of "order: none" never wait for each other: write "order: key", or leave overlap out'
             mistakes.append(_mistake("overlap", why, None))
+        if kind.family == "relay":
+            said = config.model_fields_set - {"name", "source", "window", "stalled_after"}
+            why = f"a row of an {kind.name} says itself what it is, and the queue does the rest: leave the key out"
+            mistakes += [_mistake(key, why, None) for key in sorted(said)]
         if why := _why_never_lost(config, kind):
             mistakes.append(_mistake("allow_loss", why, None))
         mistakes += [_mistake(key, why, getattr(config, key)) for key, why in _why_not_urgent(config, kind)]

@@ -12,6 +12,7 @@ from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.errors import ConfigError
 from ..sdk.source import SourceKind
 from ..stores.checkpoints.checkpoints import Checkpoints
+from ..stores.control.control import Control
 from ..stores.dead_letters.dead_letters import DeadLetters
 from ..stores.drops.drops import Drops
 from ..stores.inventory.inventory import Inventory
@@ -28,7 +29,7 @@ GROUP = "tailrace.sources"
 #: The kinds that come with tailrace, and where each is.
 BUILT_IN = {
     kind: f"tailrace.tailers.sources.{kind}:KIND"
-    for kind in ("directory", "due", "kafka", "log", "objects", "queue", "redis_stream", "schedule")
+    for kind in ("directory", "due", "kafka", "log", "objects", "outbox", "queue", "redis_stream", "schedule")
 }
 #: The extra that brings the client library of a kind, where it has another name.
 EXTRAS = {"redis_stream": "redis"}
@@ -37,7 +38,8 @@ EXTRAS = {"redis_stream": "redis"}
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The stores that this process has, embedded or remote. `delay_log` holds the delay service's streams (None: they
-    are in `log`); `schedules` may be none; `tailer` is the name of the tailer being built."""
+    are in `log`); `schedules` may be none, and so may `control`, which has the registry of functions; `tailer` is the
+    name of the tailer being built."""
 
     queue: Queue
     log: Log
@@ -54,6 +56,7 @@ class Environment:
     tailer: str = ""
     delay_log: Log | None = None
     schedules: Schedules | None = None
+    control: Control | None = None
 
     @property
     def due_log(self) -> Log:

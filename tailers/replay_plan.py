@@ -34,7 +34,7 @@ def reader_of(kind: SourceKind, config: TailerConfig, environment: Environment) 
     """What reads a tailer's source again; `environment` bears the live tailer's name. Raises InvalidRequest for a
     source that cannot."""
     name = config.name
-    if kind.family == "queue" or kind.name == "due":
+    if kind.family != "stream" or kind.name == "due":
         raise InvalidRequest(
             f"the tailer {name!r} reads {kind.name} items, which have no positions and are gone once they are done: "
             "redrive dead letters instead (tailrace dead redrive)"

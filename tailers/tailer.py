@@ -21,7 +21,8 @@ from .parking import Parking
 from .pump import Counts, Pump, Setup, first_of
 from .queue_pump import QueuePump
 from .registry import Environment, kind_of
-from .rules.watchdog import Verdict, Watchdog
+from .relay_pump import RelayPump
+from .rules.watchdog import Facts, Verdict, Watchdog
 from .seeking import Seeking
 from .shared_pump import SharedPump
 from .shared_vitals import shared_facts, shared_state
@@ -57,7 +58,7 @@ class Tailer:
         self._setup = Setup(config, self._kind, environment, scheduler, parking, sizes, origin)
         self._options = config.options_for(self._kind)
         self._counts = Counts()
-        self._pump: Pump | SharedPump | None = None
+        self._pump: Pump | SharedPump | RelayPump | None = None
         self._task: asyncio.Task[None] | None = None
         self._paused = False
         self._failure = ""
@@ -101,7 +102,7 @@ class Tailer:
         """Moves the checkpoint of a stream by hand, while it is paused or has stopped; then it goes on from there,
         paused as it was. Raises InvalidRequest, with nothing changed, and what the source and the stores raise."""
         pump, name = self._pump, self.config.name
-        if self._kind.family == "queue" or self._kind.name == "due":
+        if self._kind.family != "stream" or self._kind.name == "due":
             raise InvalidRequest(f"the tailer {name!r} reads {self._kind.name} items, which have no checkpoint to move")
         if self._kind.shared:
             raise InvalidRequest(
@@ -144,7 +145,7 @@ class Tailer:
         if pump is not None and not pump.draining:
             over = self._task is None or self._task.done()
             failed = self._failure if over else ""
-            facts = shared_facts(pump, failed) if isinstance(pump, SharedPump) else facts_of(pump, failed)
+            facts = _facts(pump, failed)
             self.verdict = self._watchdog.look(facts, self._setup.clock.monotonic())
         return self.verdict.healthy
 
@@ -154,7 +155,7 @@ class Tailer:
         if self._failure or pump is None:
             state, detail = "failed", self._failure
         else:
-            state, detail = shared_state(pump) if isinstance(pump, SharedPump) else state_of(pump)
+            state, detail = _state(pump)
         if self._seeking:
             state, detail = "paused", "its checkpoint is being moved"
         return TailerOverview(
@@ -196,9 +197,13 @@ class Tailer:
             self._pump.paused = paused
             self._pump.wake()
 
-    def _build(self) -> Pump | SharedPump:
+    def _build(self) -> Pump | SharedPump | RelayPump:
         self._failure = ""
         source = self._kind.build(self._options, self._setup.environment)
+        if self._kind.family == "relay":
+            relay = RelayPump(self._setup, self._counts, source)
+            relay.paused = self._paused
+            return relay
         if self._kind.shared:
             shared = SharedPump(self._setup, self._counts, source)
             shared.paused = self._paused
@@ -242,3 +247,15 @@ class Tailer:
             await asyncio.sleep(pause)
             pause = min(LAST_PAUSE, pause * 2)
             self._pump = self._build()
+
+
+def _facts(pump: Pump | SharedPump | RelayPump, failed: str) -> Facts:
+    if isinstance(pump, RelayPump):
+        return pump.facts(failed)
+    return shared_facts(pump, failed) if isinstance(pump, SharedPump) else facts_of(pump, failed)
+
+
+def _state(pump: Pump | SharedPump | RelayPump) -> tuple[str, str]:
+    if isinstance(pump, RelayPump):
+        return pump.state
+    return shared_state(pump) if isinstance(pump, SharedPump) else state_of(pump)

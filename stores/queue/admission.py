@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from ...sdk.model.errors import InvalidPayload, InvalidRequest
 from .queue import NewItem
 
+#: What a submission's own id is kept as among the dedupe keys. Users' may not begin with it.
+SUBMISSION_PREFIX = "submission:"
 #: The latest moment that is a moment: the year 9999.
 _LATEST = 253_402_300_800.0
 

@@ -36,6 +36,7 @@ from .ids import Ids, id_number, id_text
 from .lifecycle import LEASED
 from .postgres_bounds import Bounds
 from .postgres_claims import Out
+from .postgres_collect import Collecting
 from .postgres_home import Home
 from .postgres_kinds import PostgresKinds
 from .postgres_lease import claimed, open_lanes, planned
@@ -86,6 +87,7 @@ class PostgresQueue:
         self._hints = Hints(options, self._read, self._hinted, "queue")
         self._soonest = 0  # µs, when a lease may end that this process knows of
         self._server_clock = ServerClock(options.server, wait, clock)
+        self._outbox = Collecting(self._rows, self._time, self._config)
 
     async def open(self) -> None:
         """Looks at the server and makes the schema where there is none. Raises ConfigError for a server or a schema
@@ -242,6 +244,7 @@ class PostgresQueue:
         if settled := self._home.settled_in:
             await self._rows("UPDATE S.home SET known = %s", (settled,), "its home")
             self._home.known()
+        moved = await self._outbox.collect()
         await self._kinds.look()
         self._bounds.forget()
         ending = self._server_clock.leases_may_end
@@ -257,6 +260,9 @@ class PostgresQueue:
             self._server_clock.told(moment, now)
         if troubles:
             _LOG.warning("%s: some leases could not be ended now: %s", self._server.name, troubles)
+        if moved:  # there may be more
+            self._looked = -math.inf
+            self._hints.tell()
 
     async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
         if phase not in (State.CLAIMED, State.PROCESSING):
@@ -344,6 +350,9 @@ class PostgresQueue:
         then, and again while it forgets some."""
         bounds = (int(self._config.retention * 1e6), self._config.keep_ended)
         try:
+            if await self._outbox.collect():
+                self._looked = -math.inf  # it may be of a new kind
+                self._wake(anything=True)
             [(gone,)] = await self._rows(call.SWEEP, (self._time(), *bounds))
         except Unavailable as error:
             _LOG.warning("%s; sweeping again later", error)

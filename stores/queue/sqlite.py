@@ -28,6 +28,7 @@ from .ids import created_at, first_id, id_number
 from .lifecycle import LEASED, TERMINAL
 from .queue import NewItem, Status, Submitted, Tally
 from .sqlite_claims import keep_time, renew, start_clock
+from .sqlite_collect import Collecting
 from .sqlite_lease import claim
 from .sqlite_memory import Memory
 from .sqlite_rows import BLOCKED, IDS, SCHEMA, json_text
@@ -53,13 +54,16 @@ class SqliteQueue:
         self._swept = 0
         self._tallying = asyncio.Lock()
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
+        self._outbox = Collecting(self._config.max_waiting, self._config.max_payload)
         file.on_rollback(self._memory.reload)
+        file.on_rollback(self._outbox.again)
 
     async def open(self) -> None:
         """Reads what must be known in memory. Harmless when open."""
 
         def read(connection: sqlite3.Connection) -> None:
             self._memory.reload(connection)
+            self._outbox.again(connection)
             start_clock(connection, self._memory, self._ahead())
 
         await self._file.write(read)
@@ -97,10 +101,16 @@ class SqliteQueue:
 
         def look(connection: sqlite3.Connection) -> Leased | Again:
             keep_time(connection, memory, self._ahead())
+            self._collect(connection)
             found = claim(connection, memory, demand, gates, seconds, share, self._now())
             return found if isinstance(found, Leased) else Again(found)
 
         return await self._file.write_when(look, wait)
+
+    def _collect(self, connection: sqlite3.Connection, *, now: bool = False) -> bool:
+        if now:
+            self._outbox.again(connection)
+        return self._outbox.collect(connection, self._memory, self._clock.monotonic(), self._now())
 
     async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
         memory = self._opened()
@@ -221,6 +231,7 @@ class SqliteQueue:
     async def sweep(self) -> int:
         """Forgets ended items beyond the retention, a bounded number at each call; returns how many."""
         memory = self._opened()
+        await self._file.write(lambda connection: self._collect(connection, now=True))  # though nobody may lease
         excess = sum(memory.counts[state] for state in TERMINAL) - self._config.keep_ended
         oldest = self._now() - int(self._config.retention * 1e6)
         # An item ended after it was made, and its id says when: younger ones need no look.

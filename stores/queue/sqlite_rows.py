@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from ...sdk.model.workload import Kind
+from ..outbox.sqlite_table import create
 from .kinds import Kinds
 
 SCHEMA = """
@@ -81,7 +82,7 @@ CREATE TABLE IF NOT EXISTS dedupe (
     PRIMARY KEY (function, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS dedupe_ids ON dedupe (id);
-"""
+""" + "".join(f"{statement};\n" for statement in create())
 
 #: Flags of a task.
 HAS_EXTRA = 1  # key, headers, expiry or progress in its entity

@@ -36,7 +36,14 @@ from tailrace.tailers.config import TailerConfig
 ROOT = Path(tailrace.__file__).parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Pages whose files make up the platform that the commands talk to.
-LIVE = ("README.md", "start.md")
+LIVE = (
+    "README.md",
+    "start.md",
+    "transactional-enqueue.md",
+    "from-celery.md",
+    "from-dramatiq-rq.md",
+    "from-procrastinate.md",
+)
 MODELS = {
     "delay.yaml": DelayConfig,
     "gateway.yaml": GatewayConfig,

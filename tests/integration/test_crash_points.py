@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,49 @@ class QueueStory:
 
     async def end(self, stores: EmbeddedStores) -> None:
         assert not any((await stores.queue.counts()).values())
+
+
+class EnqueueStory:
+    """Rows that another process left in the queue's file become items, which end."""
+
+    points = 3
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.left = 0
+        self.ended: list[bytes] = []
+
+    async def act(self, stores: EmbeddedStores) -> None:
+        if not self.left:
+            connection = sqlite3.connect(stores.data_dir.path / "queue.db")
+            for number in range(3):
+                tailrace.enqueue(connection, "f", arguments={"n": number})
+            connection.commit()
+            connection.close()
+            self.left = 3
+        await stores.queue.sweep()
+        while (await self._counts(stores))[0] < 3:
+            leased = await stores.queue.lease(DEMAND, LEASE, 0)
+            if leased is None:
+                self.clock.advance(LEASE + 1)
+                continue
+            assert not set(leased.payloads) & set(self.ended), "settled, and handed out again"
+            assert await stores.queue.settle(leased.fence, leased.ids, []) == []
+            self.ended += leased.payloads
+
+    async def _counts(self, stores: EmbeddedStores) -> tuple[int, int]:
+        """Items that succeeded, and all of them."""
+        counts = await stores.queue.counts()
+        return counts["success"], sum(counts.values())
+
+    async def check(self, stores: EmbeddedStores) -> None:
+        connection = sqlite3.connect(stores.data_dir.path / "queue.db")
+        [(rows,)] = connection.execute("SELECT count(*) FROM tailrace_outbox").fetchall()
+        connection.close()
+        assert rows + (await self._counts(stores))[1] == self.left, "lost, or there twice"
+
+    async def end(self, stores: EmbeddedStores) -> None:
+        assert await self._counts(stores) == (3, 3)
 
 
 class LogStory:
@@ -435,6 +479,7 @@ class OwnershipStory:
 
 STORIES: list[Callable[[], Any]] = [
     QueueStory,
+    EnqueueStory,
     LogStory,
     ControlStory,
     InventoryStory,

@@ -159,7 +159,7 @@ def test_validate_says_of_each_file_whether_it_is_right(run: Run, tmp_path: Path
 def test_the_schema_knows_the_kinds(run: Run) -> None:
     _, out, _ = run("tailer", "schema")
     kinds = [choice["properties"]["kind"].get("const") for choice in json.loads(out)["properties"]["source"]["anyOf"]]
-    assert kinds == ["directory", "due", "kafka", "log", "objects", "queue", "redis_stream", "schedule", None]
+    assert kinds == ["directory", "due", "kafka", "log", "objects", "outbox", "queue", "redis_stream", "schedule", None]
 
 
 def test_version(run: Run) -> None:

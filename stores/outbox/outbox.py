@@ -1,0 +1,55 @@
+"""An outbox as its relay sees it: committed rows, taken in order, removed one by one once they are safe elsewhere.
+
+A row is removed by its place and never by "everything below": a transaction that took a low place may commit later
+than one with a higher place. Removing one that is gone is harmless, and so are two relays at once: each hands over the
+oldest rows, in order, under the rows' own tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from .item import Row
+
+
+class Waiting(NamedTuple):
+    """How many rows wait, and how many were set aside."""
+
+    going: int
+    aside: int
+
+
+class Outbox(Protocol):
+    """All methods raise NotConnected while the database cannot be reached, has no such table or lets this user not use
+    it, and may be called again."""
+
+    name: str
+
+    async def open(self) -> None:
+        """Connects. Harmless when open."""
+
+    async def close(self) -> None:
+        """Disconnects. Harmless when closed."""
+
+    async def take(self, most: int, most_bytes: int, waiting: Sequence[str]) -> list[Row]:
+        """The oldest rows, at most so many and about so many bytes (at least one). Without those of the `waiting`
+        functions, and without rows of a key that has an older one of those. Changes nothing."""
+
+    async def remove(self, places: Sequence[int]) -> None:
+        """These are safe elsewhere."""
+
+    async def set_aside(self, reasons: Mapping[int, str]) -> None:
+        """By place: why a row is not taken any more."""
+
+    async def take_up(self) -> int:
+        """Rows that were set aside are taken again; how many."""
+
+    async def aside(self, most: int) -> list[tuple[int, str, str]]:
+        """The oldest rows that were set aside: place, function, reason."""
+
+    async def count(self) -> Waiting:
+        """How many there are."""
+
+
+__all__ = ["Outbox", "Row", "Waiting"]

@@ -1,0 +1,91 @@
+"""One row of an outbox: a workload that a transaction of somebody's own leaves there, checked before it is touched.
+
+What a gateway would refuse is refused here, with the caller's stack still in hand: a row that is committed can only be
+set aside.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import NamedTuple
+
+import msgspec
+
+from ...sdk.call import Call
+from ...sdk.model.errors import InvalidPayload, InvalidRequest
+from ...sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
+from ...sdk.model.units import duration_text
+from ..queue.admission import SUBMISSION_PREFIX
+
+#: The bounds of a gateway, by default: a transaction does not ask one.
+MAX_PAYLOAD = 1 << 20
+MAX_DELAY = 30 * 86400.0
+MAX_HEADERS = 8 << 10
+
+_NAME = re.compile(NAME_PATTERN)
+_encode = msgspec.json.Encoder().encode
+
+
+class NewRow(NamedTuple):
+    """The values of a row, in the order of an INSERT. `token` is the row's identity: whoever carries the row on
+    submits under it, so that a row that is carried twice is one workload. `headers` is a JSON array of pairs, or empty.
+    `delay` and `expires_after` (seconds; -1: never) count from when the database takes the row, `at` (wall clock
+    seconds; 0: none) is a moment instead of a delay."""
+
+    token: str
+    function: str
+    payload: bytes
+    priority: int
+    collection: str
+    tenant: str
+    key: str
+    dedupe_key: str
+    headers: str
+    delay: float
+    at: float
+    expires_after: float
+
+
+def new_row(call: Call, priority: int, now: float) -> NewRow:
+    """The row of a call. Raises InvalidPayload or InvalidRequest for what no queue would take; `now` is wall clock
+    seconds."""
+    if len(call.payload) > MAX_PAYLOAD:
+        raise InvalidPayload(
+            f"{call.function}: the payload has {len(call.payload)} bytes, at most {MAX_PAYLOAD} can be enqueued in a "
+            "transaction: store the data elsewhere and enqueue where it is"
+        )
+    for name, value in (("function", call.function), ("collection", call.collection), ("tenant", call.tenant)):
+        if (value or name == "function") and not _NAME.fullmatch(value):
+            raise InvalidRequest(
+                f"{name} is {value!r}: expected at most {NAME_LENGTH} letters, digits or _ . - / : that start with a "
+                "letter, digit or _"
+            )
+    for name, value in (("key", call.key), ("dedupe_key", call.dedupe_key)):
+        if "\0" in value:
+            raise InvalidRequest(f"{call.function}: its {name} has a NUL: use another one, such as a hash of it")
+    if call.dedupe_key.startswith(SUBMISSION_PREFIX):
+        raise InvalidRequest(f"dedupe_key may not begin with {SUBMISSION_PREFIX!r}: the platform's own do")
+    wait = call.delay if call.at is None else call.at - now
+    if wait > MAX_DELAY:
+        raise InvalidRequest(
+            f"{call.function}: the delay is {duration_text(min(wait, 1e12))}: at most {duration_text(MAX_DELAY)} is "
+            "taken"
+        )
+    headers = _encode(call.headers).decode() if call.headers else ""
+    if len(headers) > MAX_HEADERS or "\\u0000" in headers:
+        raise InvalidRequest(f"{call.function}: the headers have a NUL or more than {MAX_HEADERS} characters")
+    return NewRow(
+        token=uuid.uuid4().hex,
+        function=call.function,
+        payload=call.payload,
+        priority=priority,
+        collection=call.collection,
+        tenant=call.tenant,
+        key=call.key,
+        dedupe_key=call.dedupe_key,
+        headers=headers,
+        delay=call.delay,
+        at=call.at or 0.0,
+        expires_after=-1.0 if call.expires_after is None else call.expires_after,
+    )

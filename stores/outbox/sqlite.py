@@ -1,0 +1,115 @@
+"""An outbox in an SQLite file of somebody's own. The file keeps its journal mode and all its settings."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from ...sdk.model.errors import NotConnected
+from .item import Row
+from .outbox import Waiting
+from .sqlite_table import NOW, create
+from .table import TABLE, quoted
+
+#: Seconds that a write waits for those of the file's other users.
+PATIENCE = 5.0
+_IDS = "(SELECT value FROM json_each(?))"
+
+T = TypeVar("T")
+
+
+class SqliteOutbox:
+    """Implements `Outbox`. Each call is one transaction, in a thread."""
+
+    def __init__(self, path: Path, table: str = TABLE) -> None:
+        self.path = path
+        self.name = f"{path} ({table})"
+        self._table = quoted(table)
+        self._create = create(table)
+        self._connection: sqlite3.Connection | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def open(self) -> None:
+        """The first call connects."""
+
+    async def create(self) -> None:
+        """Makes the table where it is missing, and the file."""
+        await self._call(lambda connection: [connection.execute(each) for each in self._create], make=True)
+
+    async def close(self) -> None:
+        async with self._one_at_a_time:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                await asyncio.to_thread(connection.close)
+
+    async def take(self, most: int, most_bytes: int, waiting: Sequence[str]) -> list[Row]:
+        table, names = self._table, json.dumps(list(waiting))
+        behind = (
+            f" AND (key = '' OR NOT EXISTS (SELECT 1 FROM {table} AS w WHERE w.key = o.key AND w.place < o.place"
+            f" AND w.reason = '' AND w.function IN {_IDS}))"
+        )
+        statement = (
+            "SELECT place, token, function, payload, priority, collection, tenant, key, dedupe_key, headers,"
+            f" due_at - {NOW}, iif(expires_at > 0, expires_at - {NOW}, NULL) FROM (SELECT *,"
+            " sum(length(payload)) OVER (ORDER BY place) - length(payload) AS before FROM"
+            f" (SELECT * FROM {table} AS o WHERE reason = '' AND function NOT IN {_IDS}{behind if waiting else ''}"
+            " ORDER BY place LIMIT ?)) WHERE before < ? ORDER BY place"
+        )
+        values = (*[names] * (2 if waiting else 1), most, most_bytes)
+        rows = await self._call(lambda connection: connection.execute(statement, values).fetchall())
+        return [Row(*row) for row in rows]
+
+    async def remove(self, places: Sequence[int]) -> None:
+        text = json.dumps(list(places))
+        await self._call(
+            lambda connection: connection.execute(f"DELETE FROM {self._table} WHERE place IN {_IDS}", (text,))
+        )
+
+    async def set_aside(self, reasons: Mapping[int, str]) -> None:
+        values = [(reason[:500] or "refused", place) for place, reason in reasons.items()]
+        await self._call(
+            lambda connection: connection.executemany(f"UPDATE {self._table} SET reason = ? WHERE place = ?", values)
+        )
+
+    async def take_up(self) -> int:
+        return await self._call(
+            lambda connection: connection.execute(f"UPDATE {self._table} SET reason = '' WHERE reason <> ''").rowcount
+        )
+
+    async def aside(self, most: int) -> list[tuple[int, str, str]]:
+        statement = f"SELECT place, function, reason FROM {self._table} WHERE reason <> '' ORDER BY place LIMIT ?"
+        return await self._call(lambda connection: connection.execute(statement, (most,)).fetchall())
+
+    async def count(self) -> Waiting:
+        statement = f"SELECT coalesce(sum(reason = ''), 0), coalesce(sum(reason <> ''), 0) FROM {self._table}"
+        return Waiting(*await self._call(lambda connection: connection.execute(statement).fetchone()))
+
+    async def _call(self, fn: Callable[[sqlite3.Connection], T], *, make: bool = False) -> T:
+        """A thread cannot be cancelled: the next call waits for it, whoever gave up on this one."""
+        return await asyncio.shield(asyncio.create_task(self._turn(fn, make)))
+
+    async def _turn(self, fn: Callable[[sqlite3.Connection], T], make: bool) -> T:
+        async with self._one_at_a_time:
+            return await asyncio.to_thread(self._run, fn, make)
+
+    def _run(self, fn: Callable[[sqlite3.Connection], T], make: bool) -> T:
+        try:
+            if self._connection is None:
+                if not make and not self.path.exists():
+                    raise NotConnected(f"{self.name}: there is no such file (yet)")
+                self._connection = sqlite3.connect(self.path, timeout=PATIENCE, check_same_thread=False)
+            with self._connection as connection:
+                return fn(connection)
+        except sqlite3.Error as error:
+            if "no such table" in str(error) or "no such column" in str(error):
+                raise NotConnected(f"{self.name}: {error}: `tailrace outbox create` makes the table") from None
+            with contextlib.suppress(sqlite3.Error):
+                if self._connection is not None:
+                    self._connection.close()
+            self._connection = None
+            raise NotConnected(f"{self.name}: {error}") from None

@@ -1,0 +1,27 @@
+"""The outbox: a table beside the data that a workload belongs to, in the same transaction."""
+
+from __future__ import annotations
+
+import re
+
+from ...sdk.model.errors import InvalidRequest
+
+#: The table in a database of the user's own, and the schema of a queue on PostgreSQL.
+TABLE = "tailrace_outbox"
+SCHEMA = "tailrace"
+
+#: What an INSERT gives; the others have defaults. `place` is the order within a key; `due_at` and `expires_at` are
+#: seconds since 1970, 0: at once and never; a row with a `reason` was set aside.
+COLUMNS = "token, function, payload, priority, collection, tenant, key, dedupe_key, headers, due_at, expires_at"
+
+_PART = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+
+
+def quoted(name: str) -> str:
+    """A table's name for a statement, perhaps with a schema before it. Raises InvalidRequest for what is none."""
+    parts = name.split(".")
+    if len(parts) > 2 or not all(_PART.fullmatch(part) for part in parts):
+        raise InvalidRequest(
+            f"the table {name!r}: expected letters, digits and underscores, at most 63, perhaps with a schema and a dot"
+        )
+    return ".".join(f'"{part}"' for part in parts)

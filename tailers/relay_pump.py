@@ -1,0 +1,237 @@
+"""The pump of an outbox: hands committed rows to the queue, and removes each once the queue has it durably.
+
+There is nothing to run here and nobody to ask for credit: what a row becomes is an item like any other. Each step may
+be repeated. Rows are submitted under their own tokens, so a death between submission and removal makes no second
+workload; and whatever was not removed is found again, in whatever order its transactions committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Iterator, Sequence
+
+from ..sdk.model.audit import Audit
+from ..sdk.model.demand import Closed
+from ..sdk.model.errors import InvalidRequest, Unavailable, UserError
+from ..sdk.model.function_spec import FunctionSpec
+from ..stores.outbox.item import Row, item_of
+from ..stores.outbox.outbox import Outbox
+from ..stores.queue.queue import NewItem
+from .pump import FIRST_PAUSE, Counts, Setup
+from .rules.relay import step, still_waiting
+from .rules.watchdog import Facts
+
+#: Functions whose rows wait until somebody registers them, and are not looked at before; rows of any further one are
+#: set aside.
+MOST_UNKNOWN = 1000
+TOO_MANY = f"no such function is registered, and rows of {MOST_UNKNOWN} others wait for theirs already"
+#: Seconds between looks at which functions are registered, and at how many rows wait.
+FUNCTIONS_EVERY, COUNT_EVERY = 1.0, 5.0
+#: Seconds, the longest pause before a database or a queue that could not be reached is tried again.
+LAST_PAUSE = 2.0
+
+
+class RelayPump:
+    """Invariant: a row is removed only when the queue has answered for it.
+
+    Rows at once and the pace are the source's: `batch`, and `poll` seconds between looks when there was none.
+    """
+
+    def __init__(self, setup: Setup, counts: Counts, source: Outbox) -> None:
+        self.setup = setup
+        self.config = setup.config
+        self.counts = counts
+        self.source = source
+        self.draining = self.paused = False
+        self.outages: list[Closed] = []
+        self.in_flight = self.held = self.unaccounted = 0
+        self.lag = -1
+        self.classes: dict[str, int] = {}
+        self._options = setup.config.options_for(setup.kind)
+        self._unreachable = self._store_failing = ""
+        self._waiting: set[str] = set()
+        self._registered: frozenset[str] | None = None
+        self._asked = self._counted = float("-inf")
+        self._wake = asyncio.Event()
+        self._resting = asyncio.Event()
+
+    async def run(self) -> None:
+        """Relays until cancelled."""
+        pause = FIRST_PAUSE
+        try:
+            while True:
+                self._wake.clear()
+                self._resting.clear()
+                wait: float | None = None
+                if not (self.paused or self.draining):
+                    try:
+                        wait = 0.0 if await self.turn() else self._options.poll
+                        pause = FIRST_PAUSE
+                    except Unavailable:
+                        wait = pause * (0.5 + random.random())
+                        pause = min(LAST_PAUSE, pause * 2)
+                if wait != 0.0:
+                    self._resting.set()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(wait):
+                            await self._wake.wait()
+        finally:
+            self._resting.set()
+            await self.source.close()
+
+    async def drain(self, timeout: float) -> bool:
+        """Takes nothing more; False when what is in hand did not end within `timeout` seconds."""
+        self.draining = True
+        self.wake()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._resting.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def wake(self) -> None:
+        """Something changed."""
+        self._wake.set()
+
+    async def turn(self) -> bool:
+        """One batch, from the outbox to the queue; whether there may be more. Raises Unavailable; all of it may be done
+        again."""
+        registered = await self._functions()
+        self._waiting = still_waiting(self._waiting, registered)
+        with self._at_source():
+            await self.source.open()
+            await self._count()
+            rows = await self.source.take(self._options.batch, self.config.window.bytes, sorted(self._waiting))
+        plan = step([row.function for row in rows], [row.key for row in rows], registered)
+        self._waiting.update(sorted(plan.unknown)[: max(0, MOST_UNKNOWN - len(self._waiting))])
+        refused = {row.place: TOO_MANY for row in rows if row.function in plan.unknown - self._waiting}
+        stored: list[int] = []
+        fresh = 0
+        self.in_flight = len(plan.go)
+        try:
+            if plan.go:
+                stored, never, fresh = await self._submit([rows[index] for index in plan.go])
+                refused |= never
+            with self._at_source():
+                if refused:
+                    await self.source.set_aside(refused)
+                if stored:
+                    await self.source.remove(stored)
+        finally:
+            self.in_flight = 0
+        over = len(stored) + len(refused)
+        self.counts.read += over
+        self.counts.settled += len(stored)
+        self.counts.dead += len(refused)
+        self.counts.completed += over
+        self.lag = max(0, self.lag - over)
+        # Where all were repetitions another relay is at work: then this one keeps to its pace.
+        return bool(fresh or refused or plan.unknown)
+
+    async def _submit(self, rows: Sequence[Row]) -> tuple[list[int], dict[int, str], int]:
+        """The places of rows that the queue has now, those that it never takes with the reason, and how many it did not
+        have before."""
+        now = self.setup.clock.wall()
+        places: list[int] = []
+        items: list[NewItem] = []
+        refused: dict[int, str] = {}
+        for row in rows:
+            try:
+                items.append(item_of(row, now))
+                places.append(row.place)
+            except UserError as error:
+                refused[row.place] = str(error)
+        queue = self.setup.environment.queue
+        stored: list[int] = []
+        fresh = 0
+        try:
+            try:
+                answers = await queue.submit(items)
+                stored, fresh = places, sum(not each.duplicate for each in answers)
+            except UserError:  # one of them: each by itself, in order
+                for place, item in zip(places, items, strict=True):
+                    try:
+                        [answer] = await queue.submit([item])
+                        stored.append(place)
+                        fresh += not answer.duplicate
+                    except UserError as error:
+                        refused[place] = str(error)
+        except Unavailable as error:
+            self._store_failing = str(error)
+            raise
+        self._store_failing = ""
+        return stored, refused, fresh
+
+    async def _functions(self) -> frozenset[str] | None:
+        """The names that are registered, as of a moment ago; None where there is no registry."""
+        control = self.setup.environment.control
+        now = self.setup.clock.monotonic()
+        if control is not None and now - self._asked >= FUNCTIONS_EVERY:
+            try:
+                specs: list[FunctionSpec] = (await control.snapshot()).functions
+            except Unavailable as error:
+                self._store_failing = str(error)
+                raise
+            self._registered = frozenset(spec.name for spec in specs)
+            self._asked = now
+        return self._registered
+
+    async def _count(self) -> None:
+        now = self.setup.clock.monotonic()
+        if now - self._counted >= COUNT_EVERY:
+            self.lag = (await self.source.count()).going
+            self._counted = now
+
+    @contextlib.contextmanager
+    def _at_source(self) -> Iterator[None]:
+        try:
+            yield
+        except Unavailable as error:
+            self._unreachable = str(error)
+            raise
+        self._unreachable = ""
+
+    # What people see.
+
+    @property
+    def busy(self) -> bool:
+        """Whether a batch is in hand."""
+        return self.in_flight > 0
+
+    @property
+    def state(self) -> tuple[str, str]:
+        """The state's name as people see it, and a detail."""
+        waits = f"rows wait for {', '.join(sorted(self._waiting)[:3])}: no worker has registered it" * bool(
+            self._waiting
+        )
+        states = [
+            ("disconnected", self._unreachable),
+            ("draining", self.draining),
+            ("paused", self.paused),
+            ("clogged", self._store_failing),
+        ]
+        name, why = next(((name, why) for name, why in states if why), ("running", waits))
+        return name, why if isinstance(why, str) else ""
+
+    def facts(self, failed: str) -> Facts:
+        """How it is now. `failed`: why its tailer ended for good, empty while it runs."""
+        waits = sorted(self._waiting)
+        return Facts(
+            completions=self.counts.completed,
+            lag=self.lag,
+            in_flight=self.in_flight,
+            failed=failed,
+            source=self._unreachable,
+            store=self._store_failing,
+            paused=self.paused,
+            no_worker=f"no worker runs {', '.join(waits[:3])}" if waits else "",
+        )
+
+    def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
+        """None: its rows are audited as items of the queue. Raises InvalidRequest."""
+        raise InvalidRequest(
+            f"the tailer {self.config.name!r} carries an outbox to the queue, which audits what its rows became"
+        )

@@ -1,0 +1,38 @@
+"""Which rows of an outbox go on now, and which wait for their function to be registered: only a function that somebody
+runs is submitted (R3), and what waits holds up no other row but the later ones of its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """Indexes of the rows that go, in order; the functions that rows wait for."""
+
+    go: list[int]
+    unknown: set[str]
+
+
+def step(functions: Sequence[str], keys: Sequence[str], registered: Collection[str] | None) -> Step:
+    """Of rows in their order, with each one's function and key (empty: none). `registered` None: nobody can say, and
+    all go."""
+    if registered is None:
+        return Step(list(range(len(functions))), set())
+    go: list[int] = []
+    unknown: set[str] = set()
+    shut: set[str] = set()
+    for index, (function, key) in enumerate(zip(functions, keys, strict=True)):
+        if function not in registered:
+            unknown.add(function)
+            if key:
+                shut.add(key)
+        elif key not in shut:
+            go.append(index)
+    return Step(go, unknown)
+
+
+def still_waiting(waiting: Collection[str], registered: Collection[str] | None) -> set[str]:
+    """Of the functions that rows waited for, those that are still not there."""
+    return set() if registered is None else {name for name in waiting if name not in registered}
