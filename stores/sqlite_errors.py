@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from ..sdk.model.errors import StoreFull, TailraceError
+from ..sdk.model.errors import StoreFull, TailraceError, Unavailable
 
 #: A write that finds no room may also end as a plain input/output error.
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
@@ -26,5 +26,7 @@ def explained(error: Exception, store: str) -> Exception:
     if code in _DAMAGED:
         return TailraceError(f"{text}. The file is damaged or is no tailrace store; restore it from a backup")
     if code == sqlite3.SQLITE_BUSY:
-        return TailraceError(f"{text}. Another process writes this file; stop it")
+        return Unavailable(
+            f"{text}: another process writes this file. Keep its transactions short; this one may be repeated"
+        )
     return error

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import tailrace
-from tailrace.sdk.model.errors import InvalidRequest
+from tailrace.sdk.model.errors import InvalidRequest, Unavailable
 from tailrace.stores.outbox.row import MAX_DELAY, new_row
 from tailrace.stores.outbox.table import quoted
+from tailrace.stores.sqlite_errors import explained
 
 NOW = 1_000_000.0
 
@@ -66,3 +69,17 @@ def test_no_library_is_loaded_but_the_caller_s_own() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_file_that_somebody_s_transaction_keeps_is_busy_and_not_broken(tmp_path: Path) -> None:
+    # Given a transaction that stays open
+    slow = sqlite3.connect(tmp_path / "queue.db", isolation_level=None)
+    slow.execute("CREATE TABLE t (x)")
+    slow.execute("BEGIN IMMEDIATE")
+    other = sqlite3.connect(tmp_path / "queue.db", timeout=0)
+    with pytest.raises(sqlite3.OperationalError) as busy:
+        other.execute("INSERT INTO t VALUES (1)")
+    # Then whoever writes beside it is told to come again
+    assert isinstance(explained(busy.value, "the queue"), Unavailable)
+    slow.close()
+    other.close()
