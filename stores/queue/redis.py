@@ -29,7 +29,7 @@ from .engines import QueueEngine
 from .gates import Gates
 from .group import Submissions
 from .queue import NewItem, Status, Submitted, Tally
-from .redis_claims import CLAIM, CLAIMED, END_LEASES, LOOK, MOVED, QUIET, RENEW
+from .redis_claims import CLAIM, CLAIMED, END_LEASES, LOOK, QUIET, RENEW
 from .redis_cluster import cluster_client
 from .redis_hints import Hints
 from .redis_home import Home
@@ -37,6 +37,7 @@ from .redis_kinds import RedisKinds
 from .redis_lease import Plan, claimed, number_of_kinds, planned
 from .redis_mend import Mender
 from .redis_profile import profile
+from .redis_script import MOVED
 from .redis_settle import CANCEL, SETTLE, SWEEP, ends
 from .redis_submit import SUBMIT, new_rows, refuse_what_has_no_place
 from .redis_told import blob, id_bytes
@@ -45,6 +46,8 @@ from .waiting import Waiting
 
 #: Seconds between looks at what other processes may have changed: new lanes, leases that end, items due earlier.
 POLL = 1.0
+#: Tries of a submission that meets another server at each.
+MOVES = 3
 #: Claims whose leases one step ends, and ended items that one step forgets: so long is the server held.
 CLAIMS, SWEEP_ITEMS = 16, 1000
 
@@ -123,7 +126,7 @@ class RedisQueue:
         durable = self._config.durability == "durable"
         promised = await profile(self._server, self.base, durable=durable, cluster=self._options.cluster)
         await self._home.look(self._time)
-        await self._kinds.look()
+        await self._kinds.relearn()
         self.profile = promised
         (_LOG.info if durable else _LOG.warning)("%s: %s", self._server.name, promised)
 
@@ -144,15 +147,22 @@ class RedisQueue:
         if not items:
             return []
         await self._ready()
-        await self._kinds.add(item.kind for item in items)
         stored = self._submissions.add(items)
         if self._storing is None or self._storing.done():
             self._storing = self._waiting.run(self._submissions.run())
         return await stored
 
     async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:
-        rows = new_rows(self._kinds, items)
-        answer = await self._run(SUBMIT, self._config.max_waiting, *rows, about="a submission")
+        for _ in range(MOVES):
+            await self._kinds.add(item.kind for item in items)
+            rows, highest = new_rows(self._kinds, items), max(self._kinds.numbers[item.kind] for item in items)
+            most = self._config.max_waiting
+            answer = await self._run(SUBMIT, *self._home.words, highest, most, *rows, about="a submission")
+            if answer[0] != MOVED:
+                break
+            await self._look_again()
+        else:
+            raise NotConnected(f"{self._server.name} is another one at each look; nothing was submitted")
         if answer[0] < 0:
             raise Overloaded(
                 f"the queue holds {answer[1]} workloads and takes at most {self._config.max_waiting}; try again later",
@@ -184,15 +194,16 @@ class RedisQueue:
     async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
         """Claims what is due within the demand; else seconds until something may be."""
         self._forget_now_and_then()
+        await self._ready()
         while True:
             asked = self._clock.monotonic()
-            why, moment, *found = await self._run(LOOK, self._home.position, about="a look at what is due")
+            why, *found = await self._run(LOOK, *self._home.words, about="a look at what is due")
             if why in (MOVED, QUIET):
-                return await self._not_now(why, moment, *found)
+                return await self._not_now(why, *found)
+            moment, later, lease, due = found
             self._home.heard()
             if self._time() < 0:
                 self._server_clock.told(moment, asked)
-            later, lease, due = found
             if not lease or float(lease) > moment or not await self._end_leases(moment):
                 break
         # What may not end yet is looked at with the next poll.
@@ -205,10 +216,10 @@ class RedisQueue:
         return await self._claim(plan, seconds, pause) if plan.lanes else pause
 
     async def _claim(self, plan: Plan, seconds: float, pause: float) -> Leased | float:
-        why, moment, *found = answer = await self._run(CLAIM, self._home.position, *plan.arguments, about="a claim")
+        why, *found = answer = await self._run(CLAIM, *self._home.words, *plan.arguments, about="a claim")
         if why in (MOVED, QUIET):
-            return await self._not_now(why, moment, *found)
-        passed = found[0] if why != CLAIMED else answer[8]
+            return await self._not_now(why, *found)
+        passed = found[1] if why != CLAIMED else answer[8]
         for lane, count in zip(plan.lanes, passed, strict=True):
             if plan.shut:
                 self._passed[lane, plan.shut] = count if count >= 0 else -1 - count
@@ -227,13 +238,16 @@ class RedisQueue:
             await self.settle(claim.fence, [], over)
         return claim.leased or 0.0
 
-    async def _not_now(self, why: int, moment: int, until: int = 0) -> float:
+    async def _not_now(self, why: int, moment: int = 0, until: int = 0) -> float:
         if why == QUIET:
             return (until - moment) / 1e6
+        await self._look_again()
+        return 0.01
+
+    async def _look_again(self) -> None:
+        """It is another server, or not what it was."""
         self.profile = ""
         await self._ready()
-        self._waiting.wake()
-        return 0.01
 
     def _passed_of(self, lane: int, shut: frozenset[int]) -> int:
         return self._passed.get((lane, shut), 0) if shut else 0

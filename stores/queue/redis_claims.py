@@ -6,46 +6,45 @@ that the others end in their time.
 
 from __future__ import annotations
 
-from .redis_script import queue_script
+from .redis_script import AT_HOME, queue_script
 
-#: Why nothing is handed out; CLAIMED: something is. A script answers one of these first, and the time.
-MOVED, QUIET, CLAIMED, NOTHING = range(4)
+#: What LOOK and CLAIM answer first where they are not at home (MOVED), nothing is leased until a time, something was
+#: claimed, or nothing was; then the time.
+QUIET, CLAIMED, NOTHING = 1, 2, 3
 
-# Is this the server that the queue knows, with all that the asking process knows of?
-_AT_HOME = """
-local facts = fields('meta', {'home', 'position', 'quiet'})
-local info = redis.pcall('INFO', 'server')
-local here = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or 'unknown'
-if facts[1] ~= here or tonumber(facts[2] or '0') < tonumber(ARGV[2]) then return {0, now} end
+_AWAKE = """
 if tonumber(facts[3] or '0') > now then return {1, now, tonumber(facts[3])} end
 """
 
-#: ARGV: time, the highest position that this process knows of. Answers when the next lane has something due, when the
+#: ARGV: time, home, position. Answers when the next lane has something due, when the
 #: next lease ends (both as text, empty: never), and the lanes that have something due now. Reads one index of each and
-#: writes nothing. MOVED: look at the home first; QUIET: until then nothing is leased.
+#: writes nothing.
 LOOK = queue_script(
     "no-writes",
-    f"""{_AT_HOME}
+    AT_HOME
+    + _AWAKE
+    + """
 local later = call('ZRANGEBYSCORE', base .. 'heads', string.format('(%.0f', now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 local lease = call('ZRANGE', base .. 'leases', 0, 0, 'WITHSCORES')
-return {{
+return {
   3, now, later[2] or '', lease[2] or '',
   concat(call('ZRANGEBYSCORE', base .. 'heads', '-inf', string.format('%.0f', now)))
-}}
+}
 """,
 )
 
-#: ARGV: time and position likewise, lease (µs), items and bytes in all, how many cells and what is wanted of each, the
+#: ARGV: time, home, position, lease (µs), items and bytes in all, how many cells and what is wanted of each, the
 #: kinds that are shut, then visits: lane, limit, cell, how many of the lane's first were passed by. CLAIMED: fence,
 #: position, ids, tasks, payloads, what some have besides, passed, and how many could not be read. A lane with kinds
 #: that are shut is looked through 4,000 items at a time: then what was passed is below zero, and there is more.
 CLAIM = queue_script(
     "allow-oom",
-    _AT_HOME
+    AT_HOME
+    + _AWAKE
     + """
-local lease, total, room = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local wanted, at = {}, 6 + tonumber(ARGV[6])
-for i = 7, at do wanted[i - 6] = tonumber(ARGV[i]) end
+local lease, total, room = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local wanted, at = {}, 7 + tonumber(ARGV[7])
+for i = 8, at do wanted[i - 7] = tonumber(ARGV[i]) end
 local shut, any_shut = {}, false
 for _, kind in ipairs(cut(ARGV[at + 1], 4)) do
   shut[kind] = true

@@ -12,6 +12,8 @@ from ..redis import CONNECTIONS, RedisOptions
 
 #: Commands without a key: they are for the node that has the queue.
 _OF_A_NODE = frozenset({"CONFIG", "INFO"})
+#: What the client asks for itself.
+_ITS_OWN = ("COMMAND", "CLUSTER")
 
 
 class OneSlot:
@@ -49,5 +51,7 @@ def cluster_client(options: RedisOptions, key: str) -> OneSlot:
         socket_timeout=options.timeout,
         **options.given(),
     )
-    cluster.response_callbacks.clear()
+    for name in [*cluster.response_callbacks]:
+        if not name.startswith(_ITS_OWN):  # answers as they come, but to what it asks itself
+            del cluster.response_callbacks[name]
     return OneSlot(cluster, key)

@@ -59,9 +59,14 @@ class Home:
         self._wait = wait
         self._clock = clock
         self._durable = durable
-        self._known = ""
+        self.known = ""  # where we are, as far as we know
         self._heard = clock.monotonic()
         self.position = 0
+
+    @property
+    def words(self) -> tuple[str, int]:
+        """What a script is told that must be at home."""
+        return self.known, self.position
 
     def heard(self, position: int = 0) -> None:
         """It is at home and has written so much, as it says just now."""
@@ -75,14 +80,14 @@ class Home:
             _LOOK,
             [self._base],
             time(),
-            self._known,
+            self.known,
             self.position,
             f"{silent if silent < SILENCE else -1.0:.3f}",
             int(self._durable),
             int(self._wait * 1e6),
             about="its home",
         )
-        self._known = here.decode()
+        self.known = here.decode()
         self._heard = self._clock.monotonic()
         if news:
             _LOG.warning(

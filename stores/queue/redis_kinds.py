@@ -38,18 +38,36 @@ class RedisKinds(Kinds):
         self._server = server
         self._base = base
         self._looking = asyncio.Lock()
+        self._known: list[bytes] = []  # the list as it was read
 
     async def look(self) -> None:
         """Reads what was added since."""
         async with self._looking:
             known = len(self.kinds)
-            for text in await self._server.call("LRANGE", f"{self._base}kinds", known, -1, about="kinds"):
-                lane, _, words = text.partition(b" ")
-                function, priority, collection, tenant = json.loads(words)
-                if int(lane) not in self.lanes:
-                    self.learn_lane(int(lane), (function, priority, collection))
-                known += 1
-                self.learn(known, int(lane), tenant)
+            self._learn_all(known, await self._texts(known))
+
+    async def relearn(self) -> None:
+        """Reads all of them: on an older copy the list is another one."""
+        async with self._looking:
+            texts = await self._texts(0)
+            if texts[: len(self._known)] != self._known:
+                Kinds.__init__(self)
+                self._known = []
+            known = len(self.kinds)
+            self._learn_all(known, texts[known:])
+
+    async def _texts(self, first: int) -> list[bytes]:
+        found: list[bytes] = await self._server.call("LRANGE", f"{self._base}kinds", first, -1, about="kinds")
+        return found
+
+    def _learn_all(self, known: int, texts: list[bytes]) -> None:
+        for number, text in enumerate(texts, known + 1):
+            lane, _, words = text.partition(b" ")
+            function, priority, collection, tenant = json.loads(words)
+            if int(lane) not in self.lanes:
+                self.learn_lane(int(lane), (function, priority, collection))
+            self.learn(number, int(lane), tenant)
+        self._known += texts
 
     async def add(self, kinds: Iterable[Kind]) -> None:
         """Sees to it that these have numbers."""

@@ -159,6 +159,18 @@ end
 """
 
 
+#: For scripts whose ARGV goes on with the home and the position that the asking process knows: is this the server that
+#: the queue knows, with all that the process knows of? Else it is to look first.
+AT_HOME = """
+local facts = fields('meta', {'home', 'position', 'quiet'})
+local info = redis.pcall('INFO', 'server')
+local here = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or 'unknown'
+if facts[1] ~= here or ARGV[2] ~= here or tonumber(facts[2] or '0') < tonumber(ARGV[3]) then return {-2} end
+"""
+#: What such a script answers first where the home is to be looked at.
+MOVED = -2
+
+
 def queue_script(flags: str, body: str) -> Script:
     """A script of the queue. KEYS: what the names of its keys begin with. The first of ARGV is the time in µs, or -1
     for the server's."""

@@ -14,7 +14,7 @@ import msgspec
 from ...sdk.model.errors import InvalidRequest
 from .kinds import Kinds
 from .queue import NewItem
-from .redis_script import DEDUPED, EXTRA, KEYED, queue_script
+from .redis_script import AT_HOME, DEDUPED, EXTRA, KEYED, queue_script
 
 #: Bytes of a key or of a dedupe key: each stands in an index twice.
 LONGEST_KEY = 2000
@@ -22,15 +22,18 @@ LONGEST_KEY = 2000
 _NEW = struct.Struct(">BBIIIIHHQQ").pack
 _encode = msgspec.json.Encoder().encode
 
-#: ARGV: time, most live items, how many, of each its task and payload (a due time of 0: now), then of those with more
-#: than that: number, extra, key, dedupe name. Answers -1 and how many live when there is no room; else the time, the
-#: ids, and the numbers of those that had been submitted before. Not for a server that is out of memory.
+#: ARGV: time, home, position, the highest number of a kind, most live items, how many, of each its task and payload (a
+#: due time of 0: now), then of those with more than that: number, extra, key, dedupe name. Answers MOVED, or -1 and how
+#: many live when there is no room; else the time, the ids, and the numbers of those that had been submitted before. Not
+#: for a server that is out of memory.
 SUBMIT = queue_script(
     "",
-    """
-local most, count = tonumber(ARGV[2]), tonumber(ARGV[3])
+    AT_HOME
+    + """
+if call('LLEN', base .. 'kinds') < tonumber(ARGV[4]) then return {-2} end
+local most, count = tonumber(ARGV[5]), tonumber(ARGV[6])
 local tagged, again, names, fresh, same = {}, {}, {}, count, {}
-for i = 4 + 2 * count, #ARGV, 4 do
+for i = 7 + 2 * count, #ARGV, 4 do
   local number, name = tonumber(ARGV[i]), ARGV[i + 3]
   tagged[number] = i
   if name ~= '' then
@@ -66,7 +69,7 @@ for i = 1, count do
   if known then
     ids[i] = type(known) == 'number' and ids[known] or known
   else
-    local id, task, due = high .. be4(low), ARGV[2 + 2 * i], now
+    local id, task, due = high .. be4(low), ARGV[5 + 2 * i], now
     low = low + 1
     ids[i] = id
     if sub(task, 31) == zero then
@@ -105,7 +108,7 @@ for i = 1, count do
     end
     local n = #tasks
     tasks[n + 1], tasks[n + 2] = id, task
-    payloads[n + 1], payloads[n + 2] = id, ARGV[3 + 2 * i]
+    payloads[n + 1], payloads[n + 2] = id, ARGV[6 + 2 * i]
   end
 end
 if fresh > 0 then

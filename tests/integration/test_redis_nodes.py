@@ -222,7 +222,7 @@ async def test_who_did_not_know_the_former_server_waits(on) -> None:
     await queue.close()
     server.program.kill()
     server.program.start()
-    other = await bench.queue(wait=1.0)
+    other = await bench.queue(wait=0.5)
     assert await other.lease(ANY, LEASE, 0) is None
     assert (await leased(other, 20)).attempts == [1]
 
@@ -230,7 +230,7 @@ async def test_who_did_not_know_the_former_server_waits(on) -> None:
 async def test_after_an_older_copy_was_put_back_nothing_is_leased_for_a_while(on, tmp_path) -> None:
     # Given a copy of the server's files that was made before a claim
     bench, server = on()
-    queue = await bench.queue(wait=1.0)
+    queue = await bench.queue(wait=0.5)
     await queue.submit([NewItem(MAIL, b"")])
     shutil.copytree(server._folder, tmp_path / "copy")
     first = await leased(queue)
@@ -250,7 +250,7 @@ async def test_after_an_older_copy_was_put_back_nothing_is_leased_for_a_while(on
 async def test_a_promoted_replica_waits_and_a_replica_is_refused(on) -> None:
     # Given a master with a replica that has everything
     bench, _ = on("--repl-diskless-sync-delay", "0")
-    queue = await bench.queue(wait=1.0)
+    queue = await bench.queue(wait=0.5)
     await queue.submit([NewItem(MAIL, b"")])
     other, _ = on("--replicaof", "127.0.0.1", bench.url.rpartition(":")[2].partition("/")[0])
     other.prefix = bench.prefix
@@ -260,7 +260,7 @@ async def test_a_promoted_replica_waits_and_a_replica_is_refused(on) -> None:
             while not await client.exists(f"{queue.base}tasks"):
                 await asyncio.sleep(0.01)
         # When it is asked as it is, then it is refused
-        replica = await other.queue(wait=1.0)
+        replica = await other.queue(wait=0.5)
         with pytest.raises(NotConnected, match="is a replica"):
             await replica.submit([NewItem(MAIL, b"")])
         # When it is promoted, then it hands nothing out for the lease of a source
