@@ -11,10 +11,11 @@ from ..sdk import terminal
 from ..sdk.model.errors import InvalidRequest, TailraceError, Unavailable
 from ..sdk.terminal import GatewayAddress, Json
 from .commands import Id, ask, label, not_found
+from .letter_misses import missing_ids, of_function, of_ids
 from .letter_options import meant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..sdk.model.dead_letter import DeadLetter, LetterFilter
     from ..sdk.wire.gateway import GatewayClient
@@ -47,10 +48,19 @@ def dead_list(
     as_json: Json = False,
 ) -> None:
     """Dead letters, oldest first."""
-    letters, total = ask(gateway, lambda client: client.dead_letters(which, limit, after))
+    misses: list[str] = []
+
+    async def look(client: GatewayClient) -> tuple[list[DeadLetter], int]:
+        letters, total = await client.dead_letters(which, limit, after)
+        if not letters:
+            misses.extend(await of_function(client, which))
+        return letters, total
+
+    letters, total = ask(gateway, look)
     rows = [_row(letter) for letter in letters]
     columns = ["id", "function", "outcome", "attempts", "redrives", "died_at", "reason"]
     terminal.show(rows, columns, as_json, empty="none")
+    _complain(misses)
     if not as_json and len(rows) == limit:
         terminal.complain(f"{len(rows)} of {total} in all; go on with --after {letters[-1].number}")
 
@@ -96,7 +106,7 @@ def dead_redrive(
 ) -> None:
     """Make dead letters workloads of their functions again, attempts anew. Run again after an interruption."""
     _something("redrive", which, every)
-    counts = ask(gateway, lambda client: client.count_dead(which))
+    counts = ask(gateway, lambda client: _counts(client, which))
     if dry_run:
         _show_counts(counts, as_json)
         return
@@ -176,7 +186,7 @@ def dead_purge(
 ) -> None:
     """Forget dead letters, payloads and all. Asks first."""
     _something("purge", which, every)
-    counts = ask(gateway, lambda client: client.count_dead(which))
+    counts = ask(gateway, lambda client: _counts(client, which))
     if dry_run:
         _show_counts(counts, as_json)
         return
@@ -209,6 +219,23 @@ def _something(what: str, which: LetterFilter, every: bool) -> None:
 
     if not every and replace(which, until=0.0) == EVERY:
         raise InvalidRequest(f"which letters? Name ids or a filter, or say --all to {what} every one")
+
+
+async def _counts(client: GatewayClient, which: LetterFilter) -> pb.CountDeadReply:
+    """How many are meant. What was named and is not there is said; when nothing of it is, the command ends."""
+    missing = await missing_ids(client, which)
+    _complain(of_ids(missing))
+    if which.ids and len(missing) == len(set(which.ids)):
+        raise typer.Exit(terminal.FAILED)
+    counts = await client.count_dead(which)
+    if not counts.counts:
+        _complain(await of_function(client, which))
+    return counts
+
+
+def _complain(lines: Sequence[str]) -> None:
+    for line in lines:
+        terminal.complain(f"tailrace: {line}")
 
 
 def _show_counts(reply: pb.CountDeadReply, as_json: bool) -> None:

@@ -100,7 +100,9 @@ def test_what_is_not_known_ends_with_1(up: Up) -> None:
     for command in ("status", "result", "explain", "cancel"):
         done = up.run(command, "00000000000000ff")
         assert done.returncode == 1, (command, done.stdout, done.stderr)
-    assert up.run("dead", "show", "00000000000000ff").returncode == 1
+    for what in ("show", "redrive", "purge"):
+        done = up.run("dead", what, "00000000000000ff")
+        assert (done.returncode, "no such dead letter" in done.stderr) == (1, what != "show")
 
 
 def test_an_unknown_function_is_refused_with_those_there_are(up: Up) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tailrace
+from tailrace.gateway.letter_misses import missing_ids, of_function
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.model.claim import Leased, Settle, State
 from tailrace.sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter
@@ -76,6 +77,13 @@ async def test_letters_are_listed_shown_and_counted(stores: Any, operator: Gatew
         ("add", 1, 0, True),
         ("send_email", 1, 0, True),
     ]
+    # And what was named and is not there is known
+    assert await missing_ids(operator, LetterFilter(ids=("a", "c", "c"))) == ["c"]
+    assert await missing_ids(operator, LetterFilter(ids=("a",), function="send_email")) == ["a"]
+    assert await of_function(operator, LetterFilter(function="send_emial")) == [
+        "no dead letter is of function 'send_emial'; there are some of add, send_email"
+    ]
+    assert await of_function(operator, LetterFilter(function="add", attempts=99)) == []
 
 
 async def test_a_redriven_letter_is_a_fresh_workload_and_a_second_death_tells_both(

@@ -1,0 +1,42 @@
+"""What a command on dead letters named although there is nothing of it: typing mistakes, mostly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..sdk.model.dead_letter import LetterFilter
+    from ..sdk.wire.gateway import GatewayClient
+
+#: Letters of one look; ids that are named one by one.
+LOOK = 1000
+NAMED = 20
+
+
+async def missing_ids(client: GatewayClient, which: LetterFilter) -> list[str]:
+    """The ids of a filter that no letter has, as the rest of it means them."""
+    there: set[str] = set()
+    after = 0
+    while which.ids:
+        letters, _ = await client.dead_letters(which, LOOK, after)
+        there.update(letter.id for letter in letters)
+        if len(letters) < LOOK:
+            break
+        after = letters[-1].number
+    return [id for id in dict.fromkeys(which.ids) if id not in there]
+
+
+def of_ids(ids: list[str]) -> list[str]:
+    """What is said of them."""
+    lines = [f"{id}: there is no such dead letter, or the other options leave it out" for id in ids[:NAMED]]
+    return lines if len(ids) <= NAMED else [*lines, f"… and {len(ids) - NAMED} more"]
+
+
+async def of_function(client: GatewayClient, which: LetterFilter) -> list[str]:
+    """What is said where a function is named that has no letters at all."""
+    if not which.function:
+        return []
+    functions = sorted(each.function for each in (await client.count_dead()).counts)
+    if not functions or which.function in functions:
+        return []
+    return [f"no dead letter is of function {which.function!r}; there are some of {', '.join(functions[:NAMED])}"]
