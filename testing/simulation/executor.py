@@ -146,6 +146,14 @@ class Kernel:
             at = self.host.clock.true_at(self._clock() + delay)
             self.world.at(at, self._ring, self._armed)
 
+    def _stood_still(self) -> None:
+        """What its clock said meanwhile becomes true: the process goes on when the world is there, too."""
+        stalled, self._skew = self._skew, 0.0
+        if stalled:
+            self.freeze()
+            self._stalled_until = self.world.now + stalled + AFTER_STALL
+            self.thaw()
+
     def _ring(self, number: int) -> None:
         if number != self._armed or not self.alive:
             return
@@ -166,6 +174,7 @@ class Kernel:
                 self._assign(frame)
             case Timer():
                 self._deadman.renewed(frame.number, frame.deadline)
+                self._stood_still()
             case StopItems():
                 self._stop(set(frame.keys), Stop(frame.why))
             case Release():
@@ -179,12 +188,8 @@ class Kernel:
             refused = Ended(Outcome.HELD, "its lease was over when it reached its executor")
             self.say(Done([], [row_of(key, refused) for key in keys]))
             return
-        stalled, self._skew = self._skew, 0.0
         self.waiting.extend((key, frame, index) for index, key in enumerate(keys))
-        if stalled:
-            self.freeze()
-            self._stalled_until = self.world.now + stalled + AFTER_STALL
-            self.thaw()
+        self._stood_still()
         self.later(0.0001, self._fill)
 
     def _fill(self) -> None:
