@@ -44,8 +44,8 @@ check: $(STAMP) ## format, lint, types, import contracts, generated code
 test: check ## every check and every test that ends within minutes
 	$(BIN)/pytest -n $(JOBS) --dist worksteal --durations=20 -m 'not long' $(ARGS)
 
-test-long: $(STAMP) ## what takes longer
-	$(BIN)/pytest -m long $(ARGS)
+test-long: $(STAMP) ## what takes longer, up to two hours in all; says how far it is
+	$(BIN)/pytest -m long -v --capture=sys --durations=0 --durations-min=5 $(ARGS)
 
 simulate: $(STAMP) ## seeded worlds that try to break the promises: SEEDS=N FROM=SEED
 	$(BIN)/tailrace simulate --seeds $(SEEDS) --from $(FROM)

@@ -3,9 +3,11 @@
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+from long_tests import LongProgress, bound
 from servers.kafka import guarded_kafka, kafka, own_kafka
 from servers.moto_s3 import moto, moto_server
 from servers.postgres import own_postgres, postgres_pooler, postgres_schema, postgres_server
@@ -30,3 +32,15 @@ __all__ = [
 #: How long an example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("tailrace", deadline=None)
 settings.load_profile("tailrace")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The long tests say how far they are."""
+    if config.option.markexpr == "long":
+        config.pluginmanager.register(LongProgress())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before any are left out: long tests stay within their bounds."""
+    bound(items)

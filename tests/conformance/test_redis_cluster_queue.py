@@ -21,7 +21,7 @@ from tailrace.stores.queue.redis import RedisQueue, RedisQueueOptions
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long(minutes=0.05)
 
 MAIL = Kind("mail", 2)
 ANY = Demand({Cell("mail", 2): 1000}, frozenset(), 1000)

@@ -43,17 +43,20 @@ def test_rolling_restarts_charge_nobody(tmp_path: Path) -> None:
     assert (figures["attempts_charged"], figures["lost"]) == (0, 0)
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("items", "faults"), [(20_000, 60), (200_000, 400)])
+@pytest.mark.parametrize(
+    ("items", "faults"),
+    [
+        pytest.param(20_000, 60, marks=pytest.mark.long(minutes=6)),
+        pytest.param(200_000, 400, marks=pytest.mark.long(minutes=35)),
+    ],
+)
 def test_many_faults_under_load(tmp_path: Path, items: int, faults: int) -> None:
     options = ("--items", str(items), "--faults", str(faults), "--seed", str(items))
     figures = bench(tmp_path, 3500, "--scenario", "faults", *options, alone=True)
     assert figures["faults"] == faults
 
 
-@pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.long(minutes=6)
 def test_a_hundred_rolling_restarts(tmp_path: Path) -> None:
     options = ("--scenario", "restarts", "--items", "20000", "--faults", "100", "--seed", "1")
     figures = bench(tmp_path, 1700, *options, alone=True)

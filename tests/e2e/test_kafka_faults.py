@@ -43,16 +43,14 @@ def bench(tmp_path: Path, seconds: float, *options: str) -> dict[str, Any]:
     return figures
 
 
-@pytest.mark.long  # a minute with a broker of its own: too much beside other tests
-@pytest.mark.timeout(200)
+@pytest.mark.long(minutes=1)  # with a broker of its own: too much beside other tests
 def test_tailers_brokers_and_wires_break_under_load(tmp_path: Path) -> None:
     figures = bench(tmp_path, 190, "--items", "300", "--faults", "3", "--seed", "3")
     assert set(figures["by_kind"]) >= {"kill tailers", "kill kafka"} and figures["faults"] == 3
     assert figures["group_commits_seen"] > 12
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3600)
+@pytest.mark.long(minutes=19)
 def test_twenty_restarts_twenty_kills_ten_dead_brokers_and_a_minute_of_failure(tmp_path: Path) -> None:
     figures = bench(tmp_path, 3500, "--items", "12000", "--faults", "71", "--seed", "5")
     times = {kind: row["faults"] for kind, row in figures["by_kind"].items()}
@@ -61,8 +59,7 @@ def test_twenty_restarts_twenty_kills_ten_dead_brokers_and_a_minute_of_failure(t
     assert figures["start_max_ms_poison"] - figures["start_max_ms_healthy"] < 1000
 
 
-@pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.long(minutes=10)
 def test_three_brokers_of_which_each_is_killed(tmp_path: Path) -> None:
     figures = bench(tmp_path, 1700, "--items", "3000", "--faults", "21", "--brokers", "3", "--seed", "7")
     assert figures["by_kind"]["kill kafka"]["faults"] == 3

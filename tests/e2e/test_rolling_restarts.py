@@ -94,9 +94,3 @@ async def until(true: Callable[[], bool], timeout: float = 60.0) -> None:
 @pytest.mark.timeout(300)
 async def test_a_restart_of_each_part_under_load_loses_nothing_and_charges_no_attempt(tmp_path: Path) -> None:
     await roll(tmp_path, restarts=len(PARTS), items=500)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3600)
-async def test_a_hundred_restarts_under_load_lose_nothing_and_charge_no_attempt(tmp_path: Path) -> None:
-    await roll(tmp_path, restarts=100, items=8_000)

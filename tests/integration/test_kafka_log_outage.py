@@ -62,7 +62,7 @@ async def test_a_cluster_that_was_never_there_is_named_with_what_to_do() -> None
     await log.close()
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=1)
 @pytest.mark.parametrize("client", ["kafka-python", "confluent"])
 async def test_what_was_acknowledged_outlives_the_leader_of_three(tmp_path: Path, client: str) -> None:
     # Given a log on three nodes
