@@ -1,7 +1,7 @@
 """`make test-long`: which test runs, how long it takes about, and how much is left of all of them.
 
-A test says how long it takes alone on two cores, about: `@pytest.mark.long(minutes=3)`. Short ones come first, so that what is
-broken is known soon.
+A test says how long it takes alone on two cores, about: `@pytest.mark.long(minutes=3)`. Short ones come first, so that
+what is broken is known soon.
 """
 
 from __future__ import annotations
