@@ -36,7 +36,7 @@ class StoresConfig(BaseModel):
     state: dict[str, Any] = Field(
         {"engine": EMBEDDED},
         description="where checkpoints, owners, failed items, dead letters, results, gates, quotas and schedules rest: "
-        "`engine` (sqlite, postgres) and its own options",
+        "`engine` (sqlite, postgres, redis) and its own options",
     )
     delay_log: dict[str, Any] = Field(
         {"engine": EMBEDDED},

@@ -6,6 +6,7 @@ that wait have connections of their own, so that they hold up nobody. Answers co
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, Self, cast
@@ -84,7 +85,9 @@ class RedisOptions(BaseModel):
         return {name: value for name, value in found.items() if value is not None}
 
     def client(self, *, waits: float = 0.0) -> Any:
-        """A client whose calls may be held for `waits` seconds; it dials at its first call."""
+        """A client whose calls may be held for `waits` seconds; it dials at its first call. How long an answer may take
+        is watched by RedisServer: under a socket_timeout redis-py sends in `asyncio.wait_for`, which in Python 3.11
+        forgets a cancellation that comes as the write ends, and whoever cancelled waits for ever."""
         pool: Any = ConnectionPool if waits else BlockingConnectionPool
         return Redis(
             connection_pool=pool.from_url(
@@ -93,7 +96,7 @@ class RedisOptions(BaseModel):
                 protocol=2,
                 retry=Retry(NoBackoff(), 0),
                 socket_connect_timeout=self.connect_timeout,
-                socket_timeout=self.timeout + waits,
+                socket_timeout=None,
                 **({} if waits else {"timeout": self.timeout}),
                 **self.given(),
             )
@@ -120,6 +123,7 @@ class RedisServer:
     ) -> None:
         self.name = options.server
         self.waits = waits
+        self._timeout = options.connect_timeout + options.timeout
         self._make = clients or (lambda: (options.client(), options.client(waits=waits)))
         self._clients: tuple[Any, Any] | None = None
 
@@ -136,7 +140,7 @@ class RedisServer:
 
     async def wait(self, *command: Any, about: str = "") -> Any:
         """One command that may be held by the server, for at most `waits` seconds."""
-        return await self._translated(self._client(1).execute_command(*command), about)
+        return await self._translated(self._client(1).execute_command(*command), about, held=self.waits)
 
     async def calls(self, commands: Sequence[Sequence[Any]], about: str = "") -> list[Any]:
         """Several commands in one trip; not one transaction."""
@@ -151,15 +155,17 @@ class RedisServer:
         """A script. `keys` must be of one hash tag."""
         client = self._client(0)
         try:
-            return await client.execute_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
+            async with asyncio.timeout(self._timeout):
+                return await client.execute_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
         except errors.NoScriptError:
             return await self.call("EVAL", script.text, len(keys), *keys, *arguments, about=about)
         except (errors.RedisError, OSError) as error:
             raise explained(error, self.name, about) from None
 
-    async def _translated(self, answer: Awaitable[Any], about: str, none_if: str = "") -> Any:
+    async def _translated(self, answer: Awaitable[Any], about: str, none_if: str = "", held: float = 0.0) -> Any:
         try:
-            return await answer
+            async with asyncio.timeout(self._timeout + held):
+                return await answer
         except (errors.RedisError, OSError) as error:
             if none_if and none_if in str(error):
                 return None

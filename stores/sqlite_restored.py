@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from .ownership.sqlite import EPOCHS_FROM
+from .ownership.epochs import EPOCHS_FROM
 
 #: Checkpoints and heads of ledgers that belong to an owner's row; a source's own counts have no epochs to rise.
 _CHECKPOINTS = "source IN (SELECT iif(partition = '', source, source || '/' || partition) FROM ownership)"

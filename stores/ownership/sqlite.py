@@ -17,6 +17,7 @@ from typing import Any
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidRequest, StaleFence, Unavailable
 from ..sqlite import SqliteFile
+from .epochs import EPOCHS_FROM
 from .ownership import Owned, Owner
 
 SCHEMA = """
@@ -31,9 +32,6 @@ CREATE TABLE IF NOT EXISTS ownership (
     PRIMARY KEY (source, partition)
 ) STRICT, WITHOUT ROWID;
 """
-
-#: 2020-01-01, in seconds since 1970: epochs count from here.
-EPOCHS_FROM = 1_577_836_800
 
 _COLUMNS = "version, epoch, holder, lease, schedulers"
 

@@ -9,4 +9,9 @@ from .state import State
 #: on a server that was promoted or put back from a copy.
 StateEngine = Engine[State]
 
-ENGINES = Engines[State]({"postgres": "tailrace.stores.state.postgres:ENGINE"})
+ENGINES = Engines[State](
+    {
+        "postgres": "tailrace.stores.state.postgres:ENGINE",
+        "redis": "tailrace.stores.state.redis:ENGINE",
+    }
+)

@@ -1,0 +1,128 @@
+"""Gates, quotas and the function registry in Redis: a hash each, under one version number.
+
+Who waits for a change is told by a stream that has the newest version as its only entry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
+from ...sdk.model.limits import Gate, Quota, Snapshot
+from ..redis_full import grows, reads, settles
+from ..redis_order import packed
+from ..state.redis_server import HELD, StateServer
+
+#: KEYS: book, changes, and what is changed. Answers the version, which rises when something changed. It begins with 1.
+_CHANGE = """
+local function change(changed)
+  local version = tonumber(redis.call('HGET', KEYS[1], 'version') or '1')
+  if changed then
+    version = version + 1
+    redis.call('HSET', KEYS[1], 'version', string.format('%.0f', version))
+    redis.call('XADD', KEYS[2], 'MAXLEN', 1, string.format('%.0f-0', version), 'v', '')
+  end
+  return version
+end
+"""
+#: ARGV: field, value; no value: it goes.
+_PUT = settles(
+    _CHANGE
+    + """
+if not ARGV[2] then return change(redis.call('HDEL', KEYS[3], ARGV[1]) == 1) end
+local version = tonumber(redis.call('HGET', KEYS[1], 'version') or '1') + 1
+redis.call('HSET', KEYS[3], ARGV[1], string.format('%.0f ', version) .. ARGV[2])
+return change(true)
+"""
+)
+#: ARGV: fields and values.
+_REGISTER = grows(
+    _CHANGE
+    + """
+local changed = false
+for at = 1, #ARGV, 2 do
+  if redis.call('HGET', KEYS[3], ARGV[at]) ~= ARGV[at + 1] then
+    redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 1])
+    changed = true
+  end
+end
+return change(changed)
+"""
+)
+#: KEYS: book, gates, quotas, functions. ARGV: the version that is known. Answers the version, then the hashes if it is
+#: another one.
+_SNAPSHOT = reads("""
+local version = redis.call('HGET', KEYS[1], 'version') or '1'
+if version == ARGV[1] then return {version} end
+return {version, redis.call('HGETALL', KEYS[2]), redis.call('HGETALL', KEYS[3]), redis.call('HGETALL', KEYS[4])}
+""")
+
+
+class RedisControl:
+    """A Control store in the state on one server."""
+
+    def __init__(self, server: StateServer, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._server = server
+        self._clock = clock
+        self._book, self._changes = server.key("control"), server.key("control", "changes")
+        names = ("gates", "quotas", "functions")
+        self._gates, self._quotas, self._functions = (server.key("control", name) for name in names)
+
+    async def snapshot(self) -> Snapshot:
+        found = await self._look(-1)
+        assert found is not None
+        return found
+
+    async def _look(self, version: int) -> Snapshot | None:
+        """The snapshot, if it has another version."""
+        keys = [self._book, self._gates, self._quotas, self._functions]
+        now, *hashes = await self._server.run(_SNAPSHOT, keys, version, about="control")
+        if not hashes:
+            return None
+        gates, quotas, functions = (sorted(each[1::2]) for each in hashes)
+        return Snapshot(
+            int(now),
+            sorted((_gate(text) for text in gates), key=lambda gate: (gate.function, gate.collection)),
+            sorted((Quota(*json.loads(text.partition(b" ")[2])) for text in quotas), key=lambda quota: quota.function),
+            sorted((spec_from_dict(json.loads(text)) for text in functions), key=lambda spec: spec.name),
+        )
+
+    async def wait(self, version: int, timeout: float) -> Snapshot | None:
+        until = asyncio.get_running_loop().time() + timeout
+        while (found := await self._look(version)) is None:
+            held = min(HELD, until - asyncio.get_running_loop().time())
+            if held <= 0:
+                break
+            block = ("XREAD", "BLOCK", max(1, int(held * 1000)), "STREAMS", self._changes, f"{version}-0")
+            await self._server.wait(*block, about="control")
+        return found
+
+    async def put_gate(self, gate: Gate) -> int:
+        field = packed(gate.function, gate.collection)
+        since = gate.since or self._clock.wall()
+        told = (gate.function, gate.collection, gate.action, gate.who, gate.why, since)
+        return await self._put(self._gates, field, None if gate.action == "resume" else told)
+
+    async def put_quota(self, quota: Quota) -> int:
+        is_one = any((quota.concurrency, quota.rate, quota.burst, quota.weight))
+        return await self._put(self._quotas, packed(quota.function), dataclasses.astuple(quota) if is_one else None)
+
+    async def _put(self, key: str, field: bytes, value: Any) -> int:
+        text = [] if value is None else [json.dumps(value)]
+        return int(await self._server.run(_PUT, [self._book, self._changes, key], field, *text, about="control"))
+
+    async def register(self, functions: Sequence[FunctionSpec]) -> int:
+        rows = [part for spec in functions for part in (spec.name, json.dumps(spec_to_dict(spec), sort_keys=True))]
+        keys = [self._book, self._changes, self._functions]
+        return int(await self._server.run(_REGISTER, keys, *rows, about="control"))
+
+
+def _gate(text: bytes) -> Gate:
+    """From its version and what was told of it."""
+    version, _, told = text.partition(b" ")
+    return dataclasses.replace(Gate(*json.loads(told)), version=int(version))

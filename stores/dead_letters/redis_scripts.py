@@ -1,0 +1,188 @@
+"""The dead letters' scripts. A letter has a number. By number: its text (`letters`, a JSON array of which the scripts
+read the first three: id, function, and its place as a member), its payload, and the sets of those in order of number
+and by function. By id: its number, and the past of one that was redriven.
+
+A place is tailer, partition and position; `placed` has those of letters, each with the id, `gone` those whose letter
+went, `folded` how many of these are not known one by one any more, `ever` how many a partition had in all.
+"""
+
+from __future__ import annotations
+
+from ..redis_full import grows, reads, settles
+from ..redis_order import EACH
+
+#: What the keys of every script are, in this order.
+KEYS = (
+    *("letters", "payloads", "order", "functions", "counts", "numbers", "moving"),
+    *("pasts", "pasts_at", "placed", "gone", "folded", "ever", "book"),
+)
+
+_NAMED = "\n".join(f"local {name} = KEYS[{place}]" for place, name in enumerate(KEYS, 1))
+
+#: Takes a letter away. `stays`: its place counts as one that had a letter. Answers whether there was one.
+_FORGET = (
+    EACH
+    + _NAMED
+    + """
+local function partition_of(place) return string.sub(place, 1, -20) end
+local function forget(number, stays)
+  local text = redis.call('HGET', letters, number)
+  if not text then return false end
+  local letter = cjson.decode(text)
+  local id, own, place = letter[1], letter[2], letter[3]
+  redis.call('HDEL', letters, number)
+  redis.call('HDEL', payloads, number)
+  redis.call('ZREM', order, number)
+  redis.call('ZREM', functions, own .. '\\0\\1' .. string.format('%019.0f', tonumber(number)))
+  if redis.call('HINCRBY', counts, own, -1) <= 0 then redis.call('HDEL', counts, own) end
+  redis.call('HDEL', numbers, id)
+  redis.call('SREM', moving, number)
+  if place ~= '' then
+    redis.call('ZREM', placed, place .. id)
+    if stays then
+      redis.call('ZADD', gone, 0, place)
+    else
+      redis.call('HINCRBY', ever, partition_of(place), -1)
+    end
+  end
+  return true, id, place
+end
+"""
+)
+
+#: ARGV: of each letter its id, function, place, text and payload.
+ADD = grows(
+    _FORGET
+    + """
+for at = 1, #ARGV, 5 do
+  local id, own, place = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local former = redis.call('HGET', numbers, id)
+  if former then forget(former, false) end
+  local number = string.format('%.0f', redis.call('HINCRBY', book, 'number', 1))
+  redis.call('HSET', letters, number, ARGV[at + 3])
+  redis.call('HSET', payloads, number, ARGV[at + 4])
+  redis.call('ZADD', order, number, number)
+  redis.call('ZADD', functions, 0, own .. '\\0\\1' .. string.format('%019.0f', tonumber(number)))
+  redis.call('HINCRBY', counts, own, 1)
+  redis.call('HSET', numbers, id, number)
+  if place ~= '' then
+    redis.call('ZADD', placed, 0, place .. id)
+    if redis.call('ZREM', gone, place) == 0 then redis.call('HINCRBY', ever, partition_of(place), 1) end
+  end
+end
+"""
+)
+
+#: ARGV: most places of a partition that are known one by one, now and since when pasts are kept (0 for both: none are
+#: given), how many numbers; the numbers; of each past its id and text. Answers how many letters there were.
+REMOVE = settles(
+    _FORGET
+    + """
+local count, partitions = 0, {}
+for at = 5, 4 + tonumber(ARGV[4]) do
+  local was, id, place = forget(ARGV[at], true)
+  if was then
+    count = count + 1
+    redis.call('HDEL', pasts, id)
+    redis.call('ZREM', pasts_at, id)
+    if place ~= '' then partitions[partition_of(place)] = true end
+  end
+end
+for partition in pairs(partitions) do
+  local low, high = '[' .. partition, '(' .. partition .. '\\255'
+  local many = redis.call('ZLEXCOUNT', gone, low, high)
+  if many > tonumber(ARGV[1]) then
+    local kept = many - math.floor(tonumber(ARGV[1]) / 2)
+    local first = redis.call('ZRANGEBYLEX', gone, low, high, 'LIMIT', kept, 1)[1]
+    local folds = redis.call('ZREMRANGEBYLEX', gone, low, first and '(' .. first or high)
+    redis.call('HINCRBY', folded, partition, folds)
+  end
+end
+for at = 5 + tonumber(ARGV[4]), #ARGV, 2 do
+  redis.call('HSET', pasts, ARGV[at], ARGV[at + 1])
+  redis.call('ZADD', pasts_at, ARGV[2], ARGV[at])
+end
+if ARGV[2] ~= '0' then
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', pasts_at, '-inf', '(' .. ARGV[3], 'LIMIT', 0, 1000)) do
+    if redis.call('HEXISTS', numbers, id) == 0 then
+      redis.call('HDEL', pasts, id)
+      redis.call('ZREM', pasts_at, id)
+    end
+  end
+end
+return count
+"""
+)
+
+#: ARGV: 1 to mark or 0, numbers.
+MARK = settles(
+    _NAMED
+    + """
+for at = 2, #ARGV do
+  if ARGV[1] == '0' then
+    redis.call('SREM', moving, ARGV[at])
+  elseif redis.call('HEXISTS', letters, ARGV[at]) == 1 then
+    redis.call('SADD', moving, ARGV[at])
+  end
+end
+"""
+)
+
+#: ARGV: how to look (function, ids, moving, or nothing for all), above which number, how many; a function or ids.
+#: Answers number, text, past and whether it is
+#: marked of each, by number.
+FIND = reads(
+    _NAMED
+    + """
+local found, above, limit = {}, tonumber(ARGV[2]), tonumber(ARGV[3])
+if ARGV[1] == 'function' then
+  local begin = ARGV[4] .. '\\0\\1'
+  local low = '(' .. begin .. string.format('%019.0f', above)
+  for _, each in ipairs(redis.call('ZRANGEBYLEX', functions, low, '(' .. begin .. '\\255', 'LIMIT', 0, limit)) do
+    found[#found + 1] = string.format('%.0f', tonumber(string.sub(each, -19)))
+  end
+elseif ARGV[1] == 'all' then
+  found = redis.call('ZRANGEBYSCORE', order, '(' .. ARGV[2], '+inf', 'LIMIT', 0, limit)
+else
+  local candidates = {}
+  if ARGV[1] == 'moving' then candidates = redis.call('SMEMBERS', moving) end
+  for at = 4, #ARGV do candidates[#candidates + 1] = redis.call('HGET', numbers, ARGV[at]) or nil end
+  for _, number in ipairs(candidates) do
+    if tonumber(number) > above then found[#found + 1] = number end
+  end
+  table.sort(found, function(one, other) return tonumber(one) < tonumber(other) end)
+end
+local answer = {}
+for place, number in ipairs(found) do
+  if place > limit then break end
+  local text = redis.call('HGET', letters, number)
+  answer[#answer + 1] = number
+  answer[#answer + 1] = text
+  answer[#answer + 1] = redis.call('HGET', pasts, cjson.decode(text)[1]) or ''
+  answer[#answer + 1] = redis.call('SISMEMBER', moving, number)
+end
+return answer
+"""
+)
+
+#: ARGV: the partition as a member begins, the first position and the end, most of them (0: how many they are).
+#: Answers whether those from the first on are all known; then how many, or which.
+PLACES = reads(
+    _NAMED
+    + """
+local begin = ARGV[1]
+local low, high = '[' .. begin .. ARGV[2], '(' .. begin .. ARGV[3]
+if redis.call('HGET', folded, begin) then
+  local lowest = redis.call('ZRANGEBYLEX', gone, '[' .. begin, '(' .. begin .. '\\255', 'LIMIT', 0, 1)[1]
+  if not lowest or ARGV[2] < string.sub(lowest, -19) then return {0} end
+end
+if ARGV[4] == '0' then
+  return {1, redis.call('ZLEXCOUNT', placed, low, high) + redis.call('ZLEXCOUNT', gone, low, high)}
+end
+return {
+  1,
+  redis.call('ZRANGEBYLEX', placed, low, high, 'LIMIT', 0, ARGV[4]),
+  redis.call('ZRANGEBYLEX', gone, low, high, 'LIMIT', 0, ARGV[4]),
+}
+"""
+)

@@ -1,0 +1,80 @@
+"""The state on a Redis server: one store of each kind over its keys, which several nodes may share."""
+
+from __future__ import annotations
+
+import contextlib
+
+from ...sdk.clock import Clock
+from ...sdk.model.errors import Unavailable
+from ..checkpoints.redis import RedisCheckpoints
+from ..config import StoresConfig
+from ..control.redis import RedisControl
+from ..dead_letters.redis import RedisDeadLetters
+from ..drops.redis import RedisDrops
+from ..inventory.redis import RedisInventory
+from ..ledger.redis import RedisLedger
+from ..ownership.redis import RedisOwnership
+from ..redis_full import settles
+from ..replays.redis import RedisReplays
+from ..results.redis import RedisResults
+from ..schedules.redis import RedisSchedules
+from ..segments.redis import RedisSegments
+from .engines import StateEngine
+from .redis_server import RedisStateOptions, StateServer
+from .state import State
+
+#: KEYS: what is bound. ARGV: what, to whom. Answers to whom it is.
+_BIND = settles("redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) return redis.call('HGET', KEYS[1], ARGV[1])")
+
+
+class RedisGround:
+    """The server and its connections."""
+
+    def __init__(self, server: StateServer, results: RedisResults) -> None:
+        self.server = server
+        self._results = results
+
+    async def open(self) -> None:
+        with contextlib.suppress(Unavailable):
+            await self.server.look()
+
+    async def bind(self, what: str, node: str) -> str:
+        return str((await self.server.run(_BIND, [self.server.key("bound")], what, node)).decode())
+
+    def stay_quiet(self, until: float) -> None:
+        self.server.quiet_until = max(self.server.quiet_until, until)
+
+    async def sweep(self) -> int:
+        try:
+            return await self._results.sweep()
+        except Unavailable:
+            return 0  # it is tried again soon, and whoever wants something of the server hears of it
+
+    async def close(self) -> None:
+        await self.server.close()
+
+
+def state_on(server: StateServer, config: StoresConfig, clock: Clock) -> State:
+    """The state over a server's keys."""
+    results = RedisResults(server, clock, retention=config.result_retention, max_bytes=config.result_bytes)
+    return State(
+        ground=RedisGround(server, results),
+        checkpoints=RedisCheckpoints(server),
+        control=RedisControl(server, clock),
+        dead_letters=RedisDeadLetters(server),
+        drops=RedisDrops(server),
+        inventory=RedisInventory(server),
+        ledger=RedisLedger(server),
+        ownership=RedisOwnership(server),
+        replays=RedisReplays(server),
+        results=results,
+        schedules=RedisSchedules(server),
+        segments=RedisSegments(server),
+    )
+
+
+def _build(options: RedisStateOptions, config: StoresConfig, clock: Clock, *, wait: float) -> State:
+    return state_on(StateServer(options, durability=config.durability, wait=wait, clock=clock), config, clock)
+
+
+ENGINE = StateEngine("redis", RedisStateOptions, _build)

@@ -1,0 +1,176 @@
+"""The server on which the state rests: looked at before anything is asked of it, and again when it was away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal, cast
+
+from pydantic import Field
+
+from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...sdk.model.errors import NotConnected, Unavailable
+from ..redis import RedisOptions, RedisServer, Script
+from ..redis_full import settles
+from ..redis_trust import ASKED, facts, trusted
+from .redis_home import HOME, KEYS
+
+#: Seconds that the server holds one wait.
+HELD = 5.0
+#: Seconds by which a server may be older than it says: INFO tells whole ones.
+SLACK = 2.0
+#: Seconds of silence after which no restart is a plain one: the server may have been another one meanwhile.
+SILENCE = 60.0
+
+#: Words of the errors of a server that does not tell its configuration to everybody.
+_NOT_TOLD = ("may not do that", "unknown command")
+
+_LOOK = settles(HOME + "return {whole(wait), moved, run}")
+_LOG = logging.getLogger("tailrace.stores")
+
+
+class RedisStateOptions(RedisOptions):
+    """`prefix` begins the name of every key: another one is another state."""
+
+    prefix: str = Field("tailrace", min_length=1, max_length=100, pattern=r"^[^{}\s]+$")
+
+
+class StateServer:
+    """All keys have one hash tag, so that a script may have any of them, on a cluster too. `wait` is the lease of a
+    source, seconds.
+
+    profile      what the server promises of a write that it answered; empty: it is to be looked at
+    seen         the highest version of ownership that this process saw
+    quiet_until  by the monotonic clock; until then no stream is taken
+    """
+
+    def __init__(
+        self,
+        options: RedisStateOptions,
+        *,
+        durability: Literal["durable", "relaxed"] = "durable",
+        wait: float = 36.0,
+        clock: Clock = SYSTEM_CLOCK,
+        clients: Callable[[], tuple[Any, Any]] | None = None,
+    ) -> None:
+        self._server = RedisServer(options, HELD, clients)
+        self._looking = asyncio.Lock()
+        self.name = self._server.name
+        self.profile = ""
+        self.seen = 0
+        self.quiet_until = -math.inf
+        self._prefix = f"{{{options.prefix}}}:state:"
+        self._durability = durability
+        self._wait = wait
+        self._clock = clock
+        self._told = ""
+        self._run = ""
+        self._heard = clock.monotonic()
+
+    def key(self, *names: str) -> str:
+        """A key's name. At most the last part may be a name that somebody else chose."""
+        return self._prefix + ":".join(names)
+
+    @property
+    def home(self) -> tuple[list[str], list[Any]]:
+        """The keys and arguments with which scripts over HOME begin."""
+        keys = [self.key(*name.split(":")) for name in KEYS]
+        silent = self._clock.monotonic() - self._heard + SLACK
+        known = (self._run, round(silent if silent < SILENCE else -1.0, 3))
+        return keys, [int(self._durability == "durable"), int(self._wait * 1e6), self.seen, *known]
+
+    async def look(self) -> None:
+        """Asks the server what it promises and where it stands; nothing where it was asked since it was last away.
+        Raises ConfigError for one that may lose what it must not, and Unavailable."""
+        if not self.profile:
+            async with self._looking:
+                if not self.profile:
+                    await self._look()
+
+    async def _look(self) -> None:
+        info = facts(await self._server.call("INFO", "everything"))
+        if info.get("role") == "slave":
+            raise NotConnected(f"{self.name} is a replica, which takes no writes: give the address of its master")
+        config: dict[str, str] = {}
+        try:
+            answer = await self._server.call("CONFIG", "GET", *ASKED)
+            config = dict(zip(_texts(answer[::2]), _texts(answer[1::2]), strict=True))
+        except NotConnected as error:
+            if not any(words in str(error) for words in _NOT_TOLD):
+                raise
+        profile = trusted(self.name, info, config, self._durability)
+        keys, arguments = self.home
+        wait, moved, run = await self._server.run(_LOOK, keys, *arguments)
+        if profile != self._told:
+            self._told = profile
+            (_LOG.warning if profile.startswith("relaxed") else _LOG.info)("%s: %s", self.name, profile)
+        self.note_home(int(wait), moved, run)
+        self.profile = profile
+
+    def note_home(self, wait: int, moved: bytes, run: bytes) -> None:
+        """What a script over HOME found. `wait` in microseconds."""
+        self._run, self._heard = run.decode(), self._clock.monotonic()
+        if wait:
+            until = self._clock.monotonic() + wait / 1e6
+            if not moved and not self.quiet():
+                _LOG.warning("%s: no stream is taken for %.0f s, since it was started anew", self.name, wait / 1e6)
+            self.quiet_until = max(self.quiet_until, until)
+        if moved:
+            _LOG.warning(
+                "%s: %s. What was handed out before may still run: no stream is taken for %.0f s (the lease of a "
+                "source), and all that had one begin anew",
+                self.name,
+                moved.decode(),
+                wait / 1e6,
+            )
+
+    def quiet(self) -> float:
+        """Seconds for which no stream is taken yet."""
+        return max(0.0, self.quiet_until - self._clock.monotonic())
+
+    async def call(self, *command: Any, about: str = "") -> Any:
+        """One command. `about` names what it is about, for messages."""
+        await self.look()
+        return await self._watched(self._server.call(*command, about=about))
+
+    async def calls(self, commands: Sequence[Sequence[Any]], about: str = "") -> list[Any]:
+        """Several commands in one trip; not one transaction."""
+        await self.look()
+        return cast("list[Any]", await self._watched(self._server.calls(commands, about)))
+
+    async def wait(self, *command: Any, about: str = "") -> Any:
+        """One command that may be held by the server, for at most HELD seconds."""
+        await self.look()
+        return await self._watched(self._server.wait(*command, about=about))
+
+    async def run(self, script: Script, keys: Sequence[str], *arguments: Any, about: str = "") -> Any:
+        """A script."""
+        await self.look()
+        return await self._watched(self._server.run(script, keys, *arguments, about=about))
+
+    async def _watched(self, answer: Awaitable[Any]) -> Any:
+        try:
+            found = await answer
+            self._heard = self._clock.monotonic()
+            return found
+        except NotConnected:
+            self.profile = ""  # it may be another one when it is back
+            raise
+
+    async def close(self) -> None:
+        """Closes the connections. Harmless when closed; what is asked then dials anew."""
+        self.profile = ""
+        await self._server.close()
+
+
+def unavailable(quiet: float) -> Unavailable:
+    """Why a stream is not taken yet."""
+    return Unavailable(
+        f"what was owned before the store moved may still run: no stream is taken for {quiet:.0f} s more"
+    )
+
+
+def _texts(answer: Sequence[bytes]) -> list[str]:
+    return [each.decode() for each in answer]

@@ -1,0 +1,100 @@
+"""Two nodes with their state on one Redis: one takes a stream over from the other, and tells what that one kept."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from pathlib import Path
+
+import pytest
+import redis
+
+from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.sdk.model.dead_letter import EVERY
+from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.sdk.model.limits import Gate
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.workload import Ended
+from tailrace.stores.config import StoresConfig
+from tailrace.stores.redis import RedisOptions
+from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.registry import Environment
+from tailrace.tailers.tailer import Tailer
+
+SUCCESS, FATAL = Ended(Outcome.SUCCESS), Ended(Outcome.FATAL, "boom")
+SIZES = LeaseSizes.of_heartbeat(0.3)
+
+
+class Node:
+    """The stores of a node with its own folder, and a tailer of the one stream."""
+
+    def __init__(self, folder: Path, url: str, prefix: str, scheduler, parking) -> None:
+        place = {"engine": "redis", "url": url, "prefix": prefix}
+        self.stores = stores = EmbeddedStores(folder, StoresConfig(state=place, delay_log=place), sizes=SIZES)
+        environment = Environment(
+            stores.queue, stores.log, stores.checkpoints, stores.inventory, stores.dead_letters, stores.results,
+            stores.ownership, stores.ledger, stores.drops, stores.segments, delay_log=stores.delay_log,
+            schedules=stores.schedules,
+        )  # fmt: skip
+        source = {"kind": "redis_stream", "url": url, "streams": [f"{prefix}-s"], "payload": {"field": "n"}}
+        config = TailerConfig.model_validate({"name": "t", "source": source, "function": "f", "results": True})
+        self.tailer = Tailer(config, environment, scheduler.address, parking, SIZES)
+
+    async def cut_off(self) -> None:
+        """From now on it reaches its state no more: what it owns it does not give back."""
+        server = self.stores.state.ground.server  # type: ignore[attr-defined]
+        nowhere = RedisOptions(url="redis://127.0.0.1:1/0")  # type: ignore[arg-type]
+        server._server._make = lambda: (nowhere.client(), nowhere.client(waits=1.0))
+        await server.close()
+
+
+@pytest.fixture
+async def nodes(redis_server, tmp_path, scheduler, parking):
+    prefix = f"t-{uuid.uuid4()}"
+    async with contextlib.AsyncExitStack() as stack:
+        made = [Node(tmp_path / name, redis_server, prefix, scheduler, parking) for name in "ab"]
+        for node in made:
+            await stack.enter_async_context(node.stores)
+            stack.push_async_callback(node.tailer.stop)
+        yield prefix, *made
+    with redis.Redis.from_url(redis_server) as client:
+        client.delete(*client.scan_iter(f"*{prefix}*"))
+
+
+async def test_a_node_that_dies_is_followed_by_the_other_which_tells_what_it_kept(
+    nodes, redis_server, scheduler, eventually
+) -> None:
+    # Given two nodes of one stream, of which one owns it, and a dead letter, a result and a gate through that one
+    prefix, first, second = nodes
+    with redis.Redis.from_url(redis_server) as client:
+        for number in range(8):
+            client.xadd(f"{prefix}-s", {"n": number})
+    scheduler.decide = lambda flight, index: {b"0": FATAL, b"3": None}.get(flight.payloads[index], SUCCESS)
+    scheduler.allow("f")
+    await first.tailer.start()
+    await eventually(lambda: first.tailer.overview().settled == 6)
+    await second.tailer.start()
+    await eventually(lambda: "previous owner" in second.tailer.overview().detail)
+    assert [letter.reason for letter in await second.stores.dead_letters.list(EVERY, 9)] == ["boom"]
+    await first.stores.results.put({"id": b"1"})
+    assert await second.stores.results.get("id") == b"1"
+    waiting = asyncio.create_task(second.stores.control.wait(1, 20.0))
+    await first.stores.control.put_gate(Gate("g", "", "pause", "ann"))
+    snapshot = await asyncio.wait_for(waiting, 10)
+    assert snapshot is not None and [gate.function for gate in snapshot.gates] == ["g"]
+    epoch = scheduler.flights[0].fence >> 32
+    # When that one reaches its state no more, with an item out
+    scheduler.decide = lambda flight, index: SUCCESS
+    await first.cut_off()
+    # Then the other takes the stream over and runs that item alone, under a new epoch
+    before = len(scheduler.flights)
+    await eventually(lambda: second.tailer.overview().state == "running" and second.tailer.overview().settled == 1)
+    again = scheduler.flights[before:]
+    assert [payload for flight in again for payload in flight.payloads] == [b"3"]
+    assert all(flight.fence >> 32 > epoch for flight in again)
+    # And when it leaves, a third one goes on at once
+    await second.tailer.stop()
+    [mark] = (await second.stores.checkpoints.load("t")).values()
+    assert (await second.stores.ownership.read("t", "")).holder == ""
+    assert not mark.ahead
