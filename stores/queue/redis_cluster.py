@@ -48,7 +48,7 @@ def cluster_client(options: RedisOptions, key: str) -> OneSlot:
         protocol=2,
         retry=Retry(NoBackoff(), 0),
         socket_connect_timeout=options.connect_timeout,
-        socket_timeout=options.timeout,
+        socket_timeout=None,  # RedisOptions.client says why
         **options.given(),
     )
     for name in [*cluster.response_callbacks]:
