@@ -60,7 +60,8 @@ def bench(
         typer.Option(
             "--engine",
             metavar="NAME",
-            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency: sqlite, postgres, redis.",
+            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency: sqlite, postgres, redis. "
+            "stream: where the state rests, sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[

@@ -43,6 +43,12 @@ async def _latency(folder: Path, seconds: float, progress: scenarios.Progress, e
     return await latency_on(folder, seconds, progress, engine)
 
 
+async def _stream(folder: Path, count: int, progress: scenarios.Progress, engine: str) -> scenarios.Figures:
+    from .queue_engines import stream_on  # its engines need their extras
+
+    return await stream_on(folder, count, progress, engine)
+
+
 async def _redis_stream(folder: Path, count: int, progress: scenarios.Progress) -> scenarios.Figures:
     from .redis_stream import redis_stream  # needs the extra redis
 
@@ -83,7 +89,7 @@ APART = ("outage", "poison", "order", "frontier", "kafka", "redis_stream", "dela
 class Options:
     """What to run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the address
     of a broker (empty: one is started), `client` the library that reads it; `engine` is where
-    the items rest, for `delay`, `queue` and `latency`;
+    the items rest, for `delay`, `queue` and `latency`, or the state, for `stream`;
     `against` names the rivals, empty: all of them."""
 
     scenario: str
@@ -135,8 +141,10 @@ def _on_engine(name: str, engine: str, client: str) -> Scenario:
         return lambda folder, size, progress: _queue(folder, int(size), progress, engine)
     if name == "latency":
         return lambda folder, size, progress: _latency(folder, size, progress, engine)
+    if name == "stream":
+        return lambda folder, size, progress: _stream(folder, int(size), progress, engine)
     if name != "delay":
-        raise InvalidRequest(f"--engine is for the scenarios delay, queue and latency, not for {name}")
+        raise InvalidRequest(f"--engine is for the scenarios delay, queue, latency and stream, not for {name}")
     return lambda folder, size, progress: _delay(folder, int(size), progress, engine, client)
 
 

@@ -32,13 +32,13 @@ Progress = Callable[[str, float], None]  # what is going on, and the share of it
 Figures = dict[str, float]
 
 
-async def stream(folder: Path, count: int, progress: Progress) -> Figures:
+async def stream(folder: Path, count: int, progress: Progress, config: Path | None = None) -> Figures:
     """Records in the embedded log, 200 functions × 50 tenants → no-op functions, settled."""
-    async with EmbeddedStores(folder / "data") as stores:
+    async with EmbeddedStores(folder / "data", ConfigDirectory(config).read("stores.yaml", StoresConfig)) as stores:
         for number, batch in enumerate(records(count)):
             await stores.log.append(STREAM, 0, batch)
             progress("filling the log", number * 256 / count)
-    platform = Platform(folder / "data", [FUNCTIONS], tailers=[write_tailer(folder)])
+    platform = Platform(folder / "data", [FUNCTIONS], config, tailers=[write_tailer(folder)])
 
     async def settled(gateway: GatewayClient) -> int:
         overview = await gateway.overview()

@@ -756,16 +756,16 @@ BEGIN
         FROM (SELECT * FROM unnest(ids, blobs) AS u (i, b) ORDER BY u.i) AS g
         ON CONFLICT (id) DO UPDATE SET number = excluded.number, at = excluded.at, size = excluded.size,
             result = excluded.result;
-    LOOP
-        SELECT sum(bytes) - max_bytes INTO over FROM results_size;
-        EXIT WHEN over <= 0;
+    SELECT sum(bytes) - max_bytes INTO over FROM results_size;
+    -- One writer at a time makes room; who finds another one at it leaves it to the next.
+    WHILE over > 0 AND pg_try_advisory_xact_lock(hashtextextended(current_schema() || ' results', 11)) LOOP
         WITH oldest AS (
-            SELECT r.id, r.number, r.size FROM results AS r ORDER BY r.number LIMIT 1000 FOR UPDATE SKIP LOCKED
-        ), summed AS (
-            SELECT o.id, sum(o.size) OVER (ORDER BY o.number) - o.size AS before FROM oldest AS o
+            SELECT o.id, sum(o.size) OVER (ORDER BY o.number) - o.size AS before
+            FROM (SELECT r.id, r.number, r.size FROM results AS r ORDER BY r.number LIMIT 1000) AS o
         )
-        DELETE FROM results AS r USING summed AS s WHERE r.id = s.id AND s.before < over;
+        DELETE FROM results AS r USING oldest AS o WHERE r.id = o.id AND o.before < over;
         EXIT WHEN NOT FOUND;
+        SELECT sum(bytes) - max_bytes INTO over FROM results_size;
     END LOOP;
 END $$;
 
@@ -774,9 +774,10 @@ SET search_path FROM CURRENT AS $$
 DECLARE
     gone bigint;
 BEGIN
-    WITH oldest AS (
-        SELECT r.id, r.at FROM results AS r ORDER BY r.number LIMIT 10000 FOR UPDATE SKIP LOCKED
-    )
+    IF NOT pg_try_advisory_xact_lock(hashtextextended(current_schema() || ' results', 11)) THEN
+        RETURN 0;
+    END IF;
+    WITH oldest AS (SELECT r.id, r.at FROM results AS r ORDER BY r.number LIMIT 10000)
     DELETE FROM results AS r USING oldest AS o WHERE r.id = o.id AND o.at < now_micros(results_sweep.at) - retention;
     GET DIAGNOSTICS gone = ROW_COUNT;
     RETURN gone;

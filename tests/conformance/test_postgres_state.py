@@ -80,8 +80,11 @@ class Bench:
         """The server goes on; whoever uses it begins anew."""
         self._open()
 
+    async def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        return await self._ground.schema.read(statement, (), "a test")
+
     async def empty(self) -> Self:
-        await self._ground.schema.read("SELECT S.make_new()", (), "a new schema")
+        await self.ask("SELECT S.make_new()")
         return self
 
 
@@ -185,7 +188,14 @@ class TestPostgresReplays(OnPostgres, ReplayLaws, kind="replays"):
 
 
 class TestPostgresResults(OnPostgres, ResultLaws, kind="results", steps=results.steps):
-    pass
+    async def test_what_is_past_its_time_leaves_and_is_not_counted_any_more(self, store: Bench) -> None:
+        await store.engine.put({f"old{number}": b"1234" for number in range(10)})
+        store.clock.advance(RETENTION + 1)
+        await store.engine.put({"new": b"56"})
+        assert await store.engine.sweep() == 10
+        assert await store.engine.sweep() == 0
+        counted = "SELECT (SELECT count(*) FROM S.results), (SELECT sum(bytes)::int FROM S.results_size)"
+        assert await store.ask(counted) == [(1, 2)]
 
 
 class TestPostgresSchedules(OnPostgres, ScheduleLaws, kind="schedules"):

@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.left_behind import refuse_what_rests_in
-from tailrace.sdk.config import loads
+from tailrace.sdk.config import load, loads
 from tailrace.sdk.model.errors import ConfigError
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.config import StoresConfig
@@ -36,6 +36,12 @@ def test_mistakes_are_told(text: str, words: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         loads(text, "stores.yaml", StoresConfig, environment={})
     assert words in str(refusal.value)
+
+
+def test_the_deployed_example_puts_queue_and_state_on_one_server() -> None:
+    config = load(Path(__file__).parents[3] / "deploy" / "postgres.stores.yaml", StoresConfig)
+    assert config.queue == config.state
+    assert (config.state["engine"], config.delay_log["engine"]) == ("postgres", "redis")
 
 
 async def test_what_rests_in_the_former_state_is_not_left_behind(tmp_path: Path) -> None:
