@@ -14,7 +14,7 @@ import typer
 
 from .bench.commands import bench
 from .demo.commands import demo
-from .gateway.commands import cancel, function, gate, quota, result, status, submit
+from .gateway.commands import cancel, find, function, gate, quota, result, status, submit
 from .gateway.letter_commands import dead
 from .gateway.schedule_commands import schedule
 from .scheduler.commands import explain, inspect
@@ -68,6 +68,7 @@ Functions = Annotated[
     typer.Option("--functions", "-f", metavar="MODULE", help="A module or file with functions; may be repeated."),
 ]
 DEFAULT_DATA = Path(".tailrace")
+DEFAULT_GATEWAY_DATA = Path(".tailrace/gateway")
 DEFAULT_STORE = "127.0.0.1:8790"
 DEFAULT_DELAY = "127.0.0.1:8789"
 DEFAULT_SCHEDULER = "127.0.0.1:8788"
@@ -135,11 +136,24 @@ def delay(listen: Listen = None, store: StoreAddress = DEFAULT_STORE, config: Co
 
 
 @app.command(rich_help_panel=PARTS)
-def gateway(listen: Listen = None, store: StoreAddress = DEFAULT_STORE, config: Config = None) -> None:
+def gateway(
+    listen: Listen = None,
+    store: StoreAddress = DEFAULT_STORE,
+    config: Config = None,
+    data: Annotated[
+        Path,
+        typer.Option(
+            "--data",
+            metavar="DIR",
+            envvar="TAILRACE_GATEWAY_DATA",
+            help="Where it spools submissions while the store is away; each gateway has its own.",
+        ),
+    ] = DEFAULT_GATEWAY_DATA,
+) -> None:
     """The gateway: submission, status, results, gates and quotas."""
     from .assembly.foreground import run_gateway
 
-    raise typer.Exit(run_gateway(listen, store, config))
+    raise typer.Exit(run_gateway(listen, store, config, data))
 
 
 @tailer.command("run")
@@ -234,6 +248,7 @@ app.command(rich_help_panel=PARTS)(demo)
 app.command(rich_help_panel=WORK)(submit)
 app.command(rich_help_panel=WORK)(status)
 app.command(rich_help_panel=WORK)(result)
+app.command(rich_help_panel=WORK)(find)
 app.command(rich_help_panel=WORK)(cancel)
 app.command(rich_help_panel=WORK)(explain)
 app.command(rich_help_panel=OPERATE)(inspect)

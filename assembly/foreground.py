@@ -62,9 +62,10 @@ def run_delay(listen: str | None, store: str | None, config: Path | None) -> int
     return _part("delay", parts.delay, listen=listen, store=store or DEFAULT_PORTS["store"], config=config)
 
 
-def run_gateway(listen: str | None, store: str | None, config: Path | None) -> int:
-    """A gateway over the stores served at `store`."""
-    return _part("gateway", parts.gateway, listen=listen, store=store or DEFAULT_PORTS["store"], config=config)
+def run_gateway(listen: str | None, store: str | None, config: Path | None, data: Path) -> int:
+    """A gateway over the stores served at `store`; it spools in `data` while they are away."""
+    store = store or DEFAULT_PORTS["store"]
+    return _part("gateway", parts.gateway, listen=listen, store=store, config=config, data=str(data))
 
 
 def run_metrics(listen: str, gateway: str) -> int:

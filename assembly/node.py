@@ -17,6 +17,7 @@ from ..sdk.lifecycle import Group
 from ..sdk.model.overview import Overview
 from ..sdk.wire.health import TAILERS
 from ..stores.config import StoresConfig
+from ..stores.engines import EMBEDDED
 from ..stores.server import StoreServer
 from ..tailers.config import TailerConfig
 from ..tailers.registry import Environment
@@ -24,6 +25,7 @@ from ..tailers.supervisor import Tailers
 from .delaying import movers
 from .embedded import EmbeddedStores
 from .settings import ConfigDirectory, merged
+from .spool_file import SpoolFile, wanted
 
 #: The tailer that every node has: it reads the node's own queue.
 QUEUE_TAILER = {"name": "queue", "source": {"kind": "queue"}, "results": True}
@@ -90,6 +92,8 @@ class Node:
             replays=stores.replays,
             replays_at_once=gateway_config.replays,
         )
+        apart = stores_config.queue["engine"] != EMBEDDED
+        self._spool = SpoolFile(data, gateway_config, own=False) if wanted(data, gateway_config, apart=apart) else None
         self._gateway = GatewayServer(
             gateway_config,
             stores.queue,
@@ -104,6 +108,7 @@ class Node:
             replays=self._tailers.replays,
             schedules=stores.schedules,
             scheduled=scheduled,
+            spool=None if self._spool is None else self._spool.spool,
         )
         self._delay_server = DelayServer(self._delay, delay_config)
         self._store_server = StoreServer(stores_config.listen, stores.engines())
@@ -113,6 +118,7 @@ class Node:
                 *movers(stores, stores.delay_queue, delay_config),
                 self._delay_server,
                 self._store_server,
+                *([] if self._spool is None else [self._spool]),
                 self._gateway,
                 self._tailers,
             ]

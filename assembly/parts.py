@@ -86,10 +86,13 @@ def delay(arguments: dict[str, Any]) -> Part:
 
 
 def gateway(arguments: dict[str, Any]) -> Part:
-    """A gateway over served stores. Arguments: listen, store, config."""
+    """A gateway over served stores. Arguments: listen, store, config, data (None: it does not spool)."""
     from .separate import SeparateGateway
 
-    return SeparateGateway(arguments["store"], _directory(arguments), arguments.get("listen"))
+    data = arguments.get("data")
+    return SeparateGateway(
+        arguments["store"], _directory(arguments), arguments.get("listen"), None if data is None else Path(data)
+    )
 
 
 def tailers(arguments: dict[str, Any]) -> Part:

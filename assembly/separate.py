@@ -45,6 +45,7 @@ from ..tailers.supervisor import Tailers
 from .delaying import movers
 from .embedded import EmbeddedStores
 from .settings import ConfigDirectory, merged
+from .spool_file import SpoolFile, wanted
 
 
 class RemoteStores:
@@ -101,10 +102,12 @@ class SeparateStore(Group):
 
 
 class SeparateGateway(Group):
-    """A gateway over served stores. A Part."""
+    """A gateway over served stores. A Part. `data` is the directory in which it spools while they are away; None: it
+    does not."""
 
-    def __init__(self, store: str, directory: ConfigDirectory, listen: str | None) -> None:
+    def __init__(self, store: str, directory: ConfigDirectory, listen: str | None, data: Path | None = None) -> None:
         config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen)
+        spool = SpoolFile(data, config, own=True) if data is not None and wanted(data, config, apart=True) else None
         file, schedule_file = directory.quotas(), directory.schedules()
         stores = RemoteStores(store)
         self._server = GatewayServer(
@@ -117,8 +120,9 @@ class SeparateGateway(Group):
             drops=stores.drops,
             schedules=stores.schedules,
             scheduled=None if schedule_file is None else load(schedule_file, SchedulesConfig).kept(),
+            spool=None if spool is None else spool.spool,
         )
-        super().__init__([stores, self._server])
+        super().__init__([stores, *([] if spool is None else [spool]), self._server])
 
     @property
     def address(self) -> str:

@@ -31,6 +31,7 @@ FunctionName = Annotated[str, typer.Argument(metavar="FUNCTION")]
 Collection = Annotated[str, typer.Option("--collection", help="Only this collection of the function.")]
 Why = Annotated[str, typer.Option("--why", help="The reason, shown by `gate list`.")]
 
+_SINCE = 'Submitted since: "1h" ago, or "2026-05-01T12:00".'
 #: Most copies that one `submit --count` makes.
 MOST_COPIES = 1_000_000
 
@@ -75,14 +76,23 @@ def submit(
     with Client(gateway) as client, terminal.progress("submitting", count) as advance:
         for start in range(0, count, 1000):
             handles = client.submit_many([one] * min(1000, count - start))
-            ids += [{"id": handle.id, "function": function, "duplicate": handle.duplicate} for handle in handles]
+            ids += [
+                {"id": each.id, "function": function, "duplicate": each.duplicate, "spooled": each.spooled}
+                for each in handles
+            ]
             advance(len(handles))
     if as_json:
         terminal.show_json(ids)
-    elif count == 1:
+        return
+    if count == 1:
         terminal.say(ids[0]["id"] + ("  (submitted before, with the same dedupe key)" if ids[0]["duplicate"] else ""))
     else:
         terminal.say(f"{count} workloads submitted, {ids[0]['id']} … {ids[-1]['id']}")
+    if any(each["spooled"] for each in ids):
+        terminal.complain(
+            "spooled: the store is away, so this is on the gateway's disk and lasts as long as that; it goes to the "
+            "store by itself" + (". Whether the store knows the dedupe key is not known yet" if dedupe_key else "")
+        )
 
 
 def arguments_of(pairs: Iterable[str], text: str | None) -> dict[str, Any]:
@@ -114,14 +124,53 @@ def status(ids: Ids, gateway: GatewayAddress = None, as_json: Json = False) -> N
     from ..sdk.client import Client
 
     with Client(gateway) as client:
-        found = client.status_many(ids)
+        found = client.status_many(ids, tries=True)
     rows = [_status_row(id, each) for id, each in zip(ids, found, strict=True)]
     terminal.show(rows, ["id", "function", "state", "attempts", "due_at", "progress", "reason"], as_json)
     if any(each is None for each in found):
         raise typer.Exit(terminal.FAILED)
 
 
+def find(
+    function: Annotated[str, typer.Option("--function", help="Only of this function.")] = "",
+    tenant: Annotated[str, typer.Option("--tenant", help="Only of this tenant.")] = "",
+    state: Annotated[
+        list[str] | None, typer.Option("--state", help="Only in this state; several may be given.")
+    ] = None,
+    key: Annotated[str, typer.Option("--key", help="Only with this ordering key, of those that have not ended.")] = "",
+    since: Annotated[str, typer.Option("--since", metavar="TIME", help=_SINCE)] = "",
+    until: Annotated[str, typer.Option("--until", metavar="TIME", help="Submitted before; written likewise.")] = "",
+    after: Annotated[str, typer.Option("--after", metavar="ID", help="Go on behind this one.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MOST_COPIES, help="At most so many.")] = 100,
+    gateway: GatewayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Workloads of the queue that fit, the newest first."""
+    from ..sdk.client import Client
+    from ..sdk.clock import SYSTEM_CLOCK
+    from ..sdk.model.units import moment_of
+
+    now = SYSTEM_CLOCK.wall()
+    with Client(gateway) as client:
+        found = client.find(
+            function=function,
+            tenant=tenant,
+            states=state or (),
+            key=key,
+            since=moment_of("--since", since, now),
+            until=moment_of("--until", until, now),
+            after=after,
+            limit=limit,
+        )
+    rows = [_status_row(each.id, each) for each in found]
+    columns = ["id", "function", "state", "attempts", "created_at", "ended_at", "reason"]
+    terminal.show(rows, columns, as_json, empty="no workload fits: what ended long ago is forgotten")
+    if len(found) == limit and not as_json:
+        terminal.complain(f"there may be more: --after {found[-1].id}")
+
+
 def _status_row(id: str, status: WorkloadStatus | None) -> dict[str, Any]:
+    tries = () if status is None else status.tries
     if status is None:
         return {"id": id, "state": "unknown", "reason": "never submitted here, or ended long ago"}
     return {
@@ -138,6 +187,7 @@ def _status_row(id: str, status: WorkloadStatus | None) -> dict[str, Any]:
         "ended_at": terminal.moment(status.ended_at),
         "progress": status.progress,
         "reason": status.reason,
+        "tries": [{"at": terminal.moment(each.at), "outcome": each.outcome, "reason": each.reason} for each in tries],
     }
 
 

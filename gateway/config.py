@@ -24,6 +24,12 @@ class GatewayConfig(BaseModel):
     watchers             Watch calls at once; beyond it Overloaded (256)
     replays              replays that read at once (4: each is a tailer beside the live ones, with a session at the
                          scheduler and a window of payloads, 16 MiB unless its file says otherwise)
+    spool_items          workloads that are spooled while the store is away (1,000,000: five minutes at 3,000 a second);
+                         beyond it Overloaded; 0: nothing is spooled
+    spool_bytes          their payload bytes (512 MiB)
+    spool_retention      how long it is known what became of a spooled id (7 days, as long as the queue knows its own)
+    store_patience       seconds that a store apart gets to answer a submission before it counts as away (2 s: a healthy
+                         one takes milliseconds, and a client waits 10 s)
     max_redrives         how often a dead letter may be redriven and die again (10: by then the cause is not chance)
     """
 
@@ -40,4 +46,8 @@ class GatewayConfig(BaseModel):
     longest_wait: Seconds = Field(default=60.0, gt=0)
     watchers: int = Field(default=256, ge=1)
     replays: int = Field(default=4, ge=1, le=100)
+    spool_items: int = Field(default=1_000_000, ge=0)
+    spool_bytes: Bytes = Field(default=512 << 20, ge=1)
+    spool_retention: Seconds = Field(default=7 * 86400.0, ge=0)
+    store_patience: Seconds = Field(default=2.0, gt=0)
     max_redrives: int = Field(default=10, ge=0)

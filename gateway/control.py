@@ -13,6 +13,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
+from ..sdk.argument_schema import LONGEST
 from ..sdk.clock import Clock
 from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import InvalidRequest, Overloaded, Unavailable
@@ -22,6 +23,8 @@ from ..sdk.wire.convert import function_from_wire, function_to_wire
 from ..sdk.wire.gateway_messages import gate_from_wire, quota_from_wire, snapshot_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.control.control import Control
+from ..stores.spool.spool import Spool
+from .argument_check import is_schema
 from .known_functions import KnownFunctions
 
 ACTIONS = ("pause", "drop", "resume")
@@ -38,39 +41,62 @@ _LOG = logging.getLogger("tailrace.gateway")
 
 
 class ControlDesk:
-    """Answers RegisterFunctions, ListFunctions, SetGate, SetQuota and Watch, and keeps the known functions fresh."""
+    """Answers RegisterFunctions, ListFunctions, SetGate, SetQuota and Watch, and keeps the known functions fresh. With
+    a `spool`, also there: a gateway that starts while its store is away takes submissions for those."""
 
-    def __init__(self, control: Control, functions: KnownFunctions, clock: Clock, watchers: int) -> None:
+    def __init__(
+        self, control: Control, functions: KnownFunctions, clock: Clock, watchers: int, spool: Spool | None = None
+    ) -> None:
         self._control = control
         self._functions = functions
         self._clock = clock
         self._free = watchers
-        self._snapshot = Snapshot()
+        self._spool = spool
+        self._remembered: list[FunctionSpec] | None = None
+        self._snapshot = self._none = Snapshot()  # none was read yet, and no watcher is told that there is nothing
         self._changed = asyncio.Event()
         self._follower: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def start(self, quotas: Sequence[Quota] = ()) -> None:
+    async def start(self, quotas: Sequence[Quota] = ()) -> bool:
         """Applies the configured quotas, reads everything, and follows it from then on. Waits for a store that is away:
-        without the known functions nothing could be taken."""
+        without the known functions nothing could be taken. Where the spool remembers some it goes on with those, and
+        answers False: the store was not read yet."""
+        try:
+            await self._load(quotas)
+        except Unavailable as error:
+            known = [] if self._spool is None else await self._spool.functions()
+            if known:
+                _LOG.warning("the store is away; going on with the %d functions it had: %s", len(known), error)
+                self._functions.replace(known)
+                self._follower = asyncio.create_task(self._catch_up(quotas), name="gateway: waiting for its store")
+                return False
+            await self._wait_for_store(quotas)
+        self._follower = asyncio.create_task(self._follow(), name="gateway: following the control store")
+        return True
+
+    async def _catch_up(self, quotas: Sequence[Quota]) -> None:
+        await self._wait_for_store(quotas)
+        await self._follow()
+
+    async def _wait_for_store(self, quotas: Sequence[Quota]) -> None:
         told = False
         while True:
             try:
                 await self._load(quotas)
-                break
+                return
             except Unavailable as error:
                 if not told:
                     _LOG.warning("the gateway waits for its store: %s", error)
                     told = True
                 await asyncio.sleep(PAUSE)
-        self._follower = asyncio.create_task(self._follow(), name="gateway: following the control store")
 
     async def _load(self, quotas: Sequence[Quota]) -> None:
         known = (await self._control.snapshot()).quotas
         for quota in quotas:
             if _checked_quota(quota) not in known:
                 await self._control.put_quota(quota)
-        self._take(await self._control.snapshot())
+        await self._refresh()
 
     def close(self) -> None:
         """Ends every watch."""
@@ -97,10 +123,20 @@ class ControlDesk:
                     f"function {message.name!r:.200}: its description cannot be read: {error}"
                 ) from None
             _check_name("function", spec.name)
-            specs.append(spec)
+            specs.append(self._followed(spec))
         await self._control.register(specs)
         await self._refresh()
         return pb.RegisterFunctionsReply()
+
+    def _followed(self, spec: FunctionSpec) -> FunctionSpec:
+        """With the schema of the version before, and without one that is none."""
+        if len(spec.arguments) > LONGEST or (spec.arguments and not is_schema(spec.arguments)):
+            spec = replace(spec, arguments="")
+        before = self._functions.get(spec.name)
+        if before is None or not spec.arguments:
+            return replace(spec, former=())
+        former = before.former if before.arguments == spec.arguments else (before.arguments,)
+        return replace(spec, former=tuple(each for each in former if each))
 
     async def list_functions(self, request: pb.ListFunctionsRequest) -> pb.ListFunctionsReply:
         """Every function that was ever registered."""
@@ -139,7 +175,7 @@ class ControlDesk:
             raise Overloaded("too many watch the control store already; close some, or raise `watchers` of the gateway")
         self._free -= 1
         try:
-            sent: Snapshot | None = None
+            sent = self._none
             while not self._closed:
                 changed = self._changed
                 if self._snapshot is not sent:
@@ -154,6 +190,19 @@ class ControlDesk:
     async def _refresh(self) -> None:
         """After a write, so that whoever made it finds it in whatever they ask next."""
         self._take(await self._control.snapshot())
+        await self._remember()
+
+    async def _remember(self) -> None:
+        """Keeps the functions for a start without the store. The spool's own disk may be full: then the next change."""
+        if self._spool is None or self._remembered == self._snapshot.functions:
+            return
+        functions = self._snapshot.functions
+        try:
+            await self._spool.remember(functions)
+        except Unavailable as error:
+            _LOG.warning("the spool does not take the function registry: %s", error)
+        else:
+            self._remembered = functions
 
     def _take(self, snapshot: Snapshot) -> None:
         """Versions only rise here: the follower may bring one that a write has overtaken."""
@@ -175,6 +224,7 @@ class ControlDesk:
                 continue
             if snapshot is not None:
                 self._take(snapshot)
+                await self._remember()
 
 
 def _checked_quota(quota: Quota) -> Quota:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ..sdk.model.errors import UnknownFunction
 from ..sdk.model.function_spec import FunctionSpec
+from .argument_check import ArgumentCheck
 
 #: Names listed when none is near.
 LISTED = 5
@@ -18,13 +19,16 @@ class KnownFunctions:
 
     def __init__(self) -> None:
         self._specs: dict[str, FunctionSpec] = {}
+        self._checks: dict[str, ArgumentCheck] = {}
 
     def __len__(self) -> int:
         return len(self._specs)
 
     def replace(self, specs: Iterable[FunctionSpec]) -> None:
         """Takes the whole registry."""
+        before = self._specs
         self._specs = {spec.name: spec for spec in specs}
+        self._checks = {name: each for name, each in self._checks.items() if before[name] == self._specs.get(name)}
 
     def all(self) -> list[FunctionSpec]:
         """Every function, by name."""
@@ -33,6 +37,13 @@ class KnownFunctions:
     def get(self, name: str) -> FunctionSpec | None:
         """The function of this name, if there is one."""
         return self._specs.get(name)
+
+    def check_arguments(self, spec: FunctionSpec, payload: bytes) -> None:
+        """Raises InvalidPayload for one that does not fit what its workers announced."""
+        check = self._checks.get(spec.name)
+        if check is None:
+            check = self._checks[spec.name] = ArgumentCheck(spec)
+        check.check(payload)
 
     def check(self, name: str) -> FunctionSpec:
         """The function of this name. Raises UnknownFunction with the nearest names and what to do."""

@@ -151,7 +151,7 @@ class ScheduleDesk:
         check_timetable(schedule)
         if 0 < schedule.at <= now:
             raise InvalidRequest(f"{schedule.name}: at is in the past: submit the workload, or give a later time")
-        self._functions.check(schedule.function)
+        self._functions.check_arguments(self._functions.check(schedule.function), schedule.payload)
         if len(schedule.payload) > self._config.max_payload:
             raise InvalidPayload(
                 f"{schedule.name}: the payload has {len(schedule.payload)} bytes, at most {self._config.max_payload} "

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 import grpc
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.lifecycle import cancel
+from ..sdk.model.errors import TailraceError
 from ..sdk.model.limits import Quota
 from ..sdk.model.overview import Overview
 from ..sdk.model.schedule import Schedule
@@ -20,6 +23,7 @@ from ..stores.drops.drops import Drops
 from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from ..stores.schedules.schedules import Schedules
+from ..stores.spool.spool import Spool
 from .config import GatewayConfig
 from .control import ControlDesk
 from .dead_letters import DeadLetterDesk
@@ -28,9 +32,12 @@ from .known_functions import KnownFunctions
 from .overview import Audits, OverviewDesk, no_audits, no_parts
 from .replay_desk import ReplayControl, ReplayDesk
 from .schedule_desk import ScheduleDesk
+from .spooling import Spooler, spool_rule
 from .status import StatusDesk
 from .submitter import Submitter
 from .tailer_desk import TailerControl, TailerDesk
+
+_LOG = logging.getLogger("tailrace.gateway")
 
 #: Seconds that calls which are being answered get when the gateway is stopped.
 GRACE = 0.5
@@ -57,6 +64,7 @@ class _Front:
         self.status = desk.status
         self.result = desk.result
         self.cancel = desk.cancel
+        self.find = desk.find
         self.register_functions = control.register_functions
         self.list_functions = control.list_functions
         self.set_gate = control.set_gate
@@ -90,6 +98,7 @@ class GatewayServer:
     quotas    limits to set at start (`quotas.yaml`)
     schedules what is scheduled; None: this gateway keeps none
     scheduled what `schedules.yaml` says, applied at start; None: there is no such file
+    spool     takes submissions while the queue's store is away; None: they are refused then
 
     The stores are the caller's: open before `start`, closed after `stop`.
     """
@@ -110,34 +119,50 @@ class GatewayServer:
         replays: ReplayControl | None = None,
         schedules: Schedules | None = None,
         scheduled: Sequence[Schedule] | None = None,
+        spool: Spool | None = None,
     ) -> None:
         self._config = config
         self._scheduled = scheduled
         self._quotas = quotas
         functions = KnownFunctions()
-        self._submitter = Submitter(config, queue, functions, clock)
-        self._status = StatusDesk(config, queue, results, clock)
-        self._control = ControlDesk(control, functions, clock, config.watchers)
+        self._spooler: Spooler | None = None
+        if spool is not None:
+            self._spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience)
+        self._submitter = Submitter(config, queue, functions, clock, self._spooler)
+        self._status = StatusDesk(config, queue, results, clock, self._spooler)
+        self._control = ControlDesk(control, functions, clock, config.watchers, spool)
         self._letters = DeadLetterDesk(config, queue, dead_letters, functions, clock)
         self._drops = DropsDesk(drops)
         self._tailers = TailerDesk(tailers)
         self._replays = ReplayDesk(replays)
         self._schedules = ScheduleDesk(config, schedules, functions, clock)
-        self._overview = OverviewDesk(queue, dead_letters, overview, audits)
+        self._overview = OverviewDesk(queue, dead_letters, overview, audits, self._spooler)
+        self._waiting: asyncio.Task[None] | None = None  # schedules.yaml, for a store that is away
         self._health = Health(wire.SERVICE)
         self._server: grpc.aio.Server | None = None
         self.address = config.listen
 
     async def start(self) -> None:
         """Applies the quotas and schedules, listens, answers. `address` is the actual one from then on."""
-        await self._control.start(self._quotas)
-        await self._schedules.start(self._scheduled)
+        store_read = await self._control.start(self._quotas)
+        if self._spooler is not None:
+            await self._spooler.start()
+        if store_read:
+            await self._schedules.start(self._scheduled)
+        else:
+            self._waiting = asyncio.create_task(self._apply_later(), name="gateway: schedules.yaml")
         self._status.start()
         self._letters.start()
         desks = (self._status, self._control, self._letters, self._overview, self._drops, self._tailers)
         front = _Front(self._submitter, *desks, self._replays, self._schedules)
         self._server, self.address = await serve(self._config.listen, [wire.register(front), self._health.register])
         await self._health.set(True)
+
+    async def _apply_later(self) -> None:
+        try:
+            await self._schedules.start(self._scheduled)
+        except TailraceError as error:
+            _LOG.error("schedules.yaml is not applied: %s", error)
 
     async def set_health(self, name: str, serving: bool) -> None:
         """Also answers health checks for a part of this process that has no server of its own."""
@@ -158,9 +183,14 @@ class GatewayServer:
         """Closes the listener. Harmless twice, and after a failed start."""
         await self._health.set(False)
         self._submitter.close()
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.done():
+            await cancel(waiting)
         await self._letters.stop()
         await self._control.stop()
         await self._status.stop()
         server, self._server = self._server, None
         if server is not None:
             await server.stop(GRACE)
+        if self._spooler is not None:
+            await self._spooler.stop()

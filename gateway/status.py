@@ -9,18 +9,22 @@ import asyncio
 import contextlib
 import logging
 import math
+from dataclasses import replace
 
 from ..sdk.clock import Clock
 from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
 from ..sdk.model.status import SUCCESS, WorkloadStatus
 from ..sdk.wire.gateway_messages import status_to_wire
+from ..sdk.wire.search_messages import search_from_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.queue.queue import Queue
 from ..stores.queue.queue import Status as StoredStatus
 from ..stores.results.results import Results
 from .config import GatewayConfig
 from .polling import Polling
+from .spooled_ids import SpooledIds
+from .spooling import Spooler
 
 _LOG = logging.getLogger("tailrace.gateway")
 
@@ -28,11 +32,19 @@ _LOG = logging.getLogger("tailrace.gateway")
 class StatusDesk:
     """Answers Status, Result and Cancel."""
 
-    def __init__(self, config: GatewayConfig, queue: Queue, results: Results, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: GatewayConfig,
+        queue: Queue,
+        results: Results,
+        clock: Clock,
+        spooler: Spooler | None = None,
+    ) -> None:
         self._config = config
         self._queue = queue
         self._results = results
         self._clock = clock
+        self._spooled = SpooledIds(spooler, clock)
         self._polling: Polling[str] = Polling()
         self._waiting: dict[str, set[asyncio.Future[WorkloadStatus]]] = {}
         self._count = 0
@@ -62,17 +74,32 @@ class StatusDesk:
     async def status(self, request: pb.StatusRequest) -> pb.StatusReply:
         """What is known of each id."""
         ids = self._bounded(list(request.ids))
-        found = await self._queue.status(ids)
-        return pb.StatusReply(
-            statuses=[
-                status_to_wire(id, None if each is None else _seen(each)) for id, each in zip(ids, found, strict=True)
-            ]
-        )
+        names, spooled = await self._spooled.resolve(ids)
+        asked = [name for name in names if name not in spooled]
+        found = dict(zip(asked, await self._queue.status(asked), strict=True)) if asked else {}
+        statuses = [
+            spooled[name] if name in spooled else None if (each := found[name]) is None else _seen(each)
+            for name in names
+        ]
+        if request.tries and asked:
+            tries = await self._queue.tries(asked)
+            statuses = [each if each is None else replace(each, tries=tries.get(each.id, ())) for each in statuses]
+        return pb.StatusReply(statuses=[status_to_wire(name, each) for name, each in zip(names, statuses, strict=True)])
+
+    async def find(self, request: pb.FindRequest) -> pb.FindReply:
+        """A page of what fits."""
+        page = await self._queue.find(search_from_wire(request))
+        found = [status_to_wire(each.id, _seen(each)) for each in page.statuses]
+        return pb.FindReply(statuses=found, after=page.after)
 
     async def cancel(self, request: pb.CancelRequest) -> pb.CancelReply:
         """Ends what has not started, and has the others' workers told."""
-        ids = self._bounded(list(request.ids))
-        outcomes = await self._queue.cancel(ids)
+        given = self._bounded(list(request.ids))
+        spooled = await self._spooled.cancel(given)
+        ids, _ = await self._spooled.resolve(given)
+        there = [id for id in ids if id not in spooled]
+        told = spooled | dict(zip(there, await self._queue.cancel(there), strict=True)) if there else spooled
+        outcomes = [told[id] for id in ids]
         _LOG.info("%s asked for the end of %d workloads (the first: %s)", request.who or "somebody", len(ids), ids[:1])
         return pb.CancelReply(outcomes=outcomes)
 
@@ -81,10 +108,13 @@ class StatusDesk:
         id, wait = request.id, request.wait
         if not 0 <= wait < math.inf:
             raise InvalidRequest(f"wait is {wait}: expected zero or more seconds")
-        [found] = await self._queue.status([id])
-        status = None if found is None else _seen(found)
-        if status is not None and not status.ended and wait > 0:
-            status = await self._ended(id, status, min(wait, self._config.longest_wait))
+        wait = min(wait, self._config.longest_wait)
+        id, status = await self._spooled.brought(id, wait)
+        if status is None:
+            [found] = await self._queue.status([id])
+            status = None if found is None else _seen(found)
+            if status is not None and not status.ended and wait > 0:
+                status = await self._ended(id, status, wait)
         reply = pb.ResultReply(status=status_to_wire(id, status))
         if status is None:  # a stream's item: its tailer keeps its result, and no queue knows it
             value = await self._results.get(id)

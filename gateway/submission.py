@@ -1,6 +1,7 @@
 """What may be submitted: THE rule. A request is taken whole or refused whole, naming the workload and what is wrong.
 
-Payloads stay opaque: whether one fits its function is the worker's to say (and the client's, when it has the function).
+A payload is held to the schema that the function's workers announced, which asks for no more than they do; the last
+word is the worker's.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from ..sdk.model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
-from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
+from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN, FunctionSpec
 from ..sdk.model.priority import Priority
 from ..sdk.model.units import duration_text
 from ..sdk.model.workload import Kind
@@ -61,7 +62,12 @@ class SubmissionRule:
                 f"{workload.function}: the payload has {len(payload)} bytes, at most {self._config.max_payload} are "
                 "taken: store the data elsewhere and submit where it is"
             )
-        kind = self._kind(workload)
+        spec = self._functions.get(workload.function)
+        if spec is None:
+            raise UnknownFunction(self._functions.unknown(workload.function))
+        if spec.arguments:
+            self._functions.check_arguments(spec, payload)
+        kind = self._kind(workload, spec)
         # Few workloads say more than that; the others do not pay for asking.
         due = self._due(workload, now) if workload.delay or workload.HasField("at") else 0.0
         expires_at = _deadline(workload, due or now) if workload.HasField("expires_after") else 0.0
@@ -69,13 +75,9 @@ class SubmissionRule:
         headers = self._headers(workload) if workload.headers else ()
         return NewItem(kind, payload, due, key, headers, _dedupe_key(workload), expires_at)
 
-    def _kind(self, workload: pb.NewWorkload) -> Kind:
-        function = workload.function
-        spec = self._functions.get(function)
-        if spec is None:
-            raise UnknownFunction(self._functions.unknown(function))
+    def _kind(self, workload: pb.NewWorkload, spec: FunctionSpec) -> Kind:
         rank = workload.priority if workload.HasField("priority") else int(spec.priority)
-        named = (function, rank, workload.collection, workload.tenant)
+        named = (spec.name, rank, workload.collection, workload.tenant)
         kind = self._kinds.get(named)
         if kind is None:
             if rank > _HIGHEST_PRIORITY:

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..sdk.clock import Clock
 from ..sdk.model.errors import Unavailable
 from ..sdk.wire.v1 import gateway_pb2 as pb
-from ..stores.queue.queue import Queue
+from ..stores.queue.queue import NewItem, Queue, Submitted
 from .admission import Admission
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
+from .spooling import Spooler
 from .submission import SubmissionRule
 
 
 class Submitter:
-    """Answers Submit. After `close` it refuses, so that what is inside can finish."""
+    """Answers Submit. After `close` it refuses, so that what is inside can finish. With a `spooler` it goes on while
+    the store is away (R7)."""
 
-    def __init__(self, config: GatewayConfig, queue: Queue, functions: KnownFunctions, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: GatewayConfig,
+        queue: Queue,
+        functions: KnownFunctions,
+        clock: Clock,
+        spooler: Spooler | None = None,
+    ) -> None:
         self._queue = queue
         self._clock = clock
+        self._spooler = spooler
         self._rule = SubmissionRule(config, functions)
         self._admission = Admission(config.submitting_items, config.submitting_bytes)
         self._closed = False
@@ -43,12 +55,17 @@ class Submitter:
         self._admission.enter(count, size)
         started = self._clock.monotonic()
         try:
-            stored = await self._queue.submit(items)
+            stored, spooled = await self._store(items)
         finally:
             self._admission.leave(count, size, self._clock.monotonic() - started)
-        reply = pb.SubmitReply(ids=[each.id for each in stored])
+        reply = pb.SubmitReply(ids=[each.id for each in stored], spooled=spooled)
         # A submission id that was known means that this very call was heard before: nobody's duplicate.
         for index, each in enumerate(stored):
             if each.duplicate and workloads[index].dedupe_key:
                 reply.duplicates.append(index)
         return reply
+
+    async def _store(self, items: Sequence[NewItem]) -> tuple[list[Submitted], bool]:
+        if self._spooler is None:
+            return await self._queue.submit(items), False
+        return await self._spooler.submit(items)

@@ -202,7 +202,8 @@ class Engine:
                         item, runner.deadline, self._note, self._places
                     )
                 value = await entry.call(**arguments)
-                ended = None if value is None else attempt.returned(encode_result(value), self._result_bytes)
+                returned = value is not None and entry.results
+                ended = attempt.returned(encode_result(value), self._result_bytes) if returned else None
             except BaseException as error:
                 ended = self._raised(key, error, runner.stop, entry.timeout)
             if ended is None or (ended.result is not None and not frame.wants_result):
@@ -242,7 +243,8 @@ class Engine:
                     item, deadline, self._note_from_thread, self._places
                 )
             value = self._clean.copy().run(entry.call, **arguments)
-            ended = None if value is None else attempt.returned(encode_result(value), self._result_bytes)
+            returned = value is not None and entry.results
+            ended = attempt.returned(encode_result(value), self._result_bytes) if returned else None
         except BaseException as error:
             ended = self._raised(key, error, run.stop, entry.timeout)
         if deadline is not None:

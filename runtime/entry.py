@@ -16,7 +16,18 @@ from .rules.attempt import Stop
 class Entry:
     """One kind of item, made once: all that a run needs without another lookup."""
 
-    __slots__ = ("call", "collection", "context", "decode", "is_async", "name", "priority", "tenant", "timeout")
+    __slots__ = (
+        "call",
+        "collection",
+        "context",
+        "decode",
+        "is_async",
+        "name",
+        "priority",
+        "results",
+        "tenant",
+        "timeout",
+    )
 
     def __init__(self, function: Function[..., Any], priority: int, collection: str, tenant: str) -> None:
         self.call: Callable[..., Any] = function.call
@@ -24,6 +35,7 @@ class Entry:
         self.context = function.context_parameter
         self.is_async = function.is_async
         self.timeout = function.spec.timeout
+        self.results = function.spec.results
         self.name = function.spec.name
         self.priority = priority
         self.collection = collection

@@ -107,7 +107,7 @@ class Worker:
             self._attach(address)
         self._tasks.append(asyncio.create_task(self._beat(), name="worker-heartbeat"))
         if self._gateway is not None:
-            specs = [function.spec for function in self._loaded.functions.values()]
+            specs = [function.announced() for function in self._loaded.functions.values()]
             self._registration = asyncio.create_task(register(self._gateway, self.name, specs), name="register")
             self._tasks.append(self._registration)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import grpc
 
-from .call import Call
+from .call import Call, searched
 from .client import PATIENCE
 from .conversation import Ask, Conversation, Steps
-from .discovery import find_gateway
+from .discovery import find_gateways
 from .function import Function
 from .handle import AsyncHandle
 from .identity import whoami
@@ -31,17 +31,21 @@ T = TypeVar("T")
 class AsyncClient:
     """The same for asyncio: `Client` with `await`, for the event loop that it is first used in.
 
-    gateway  host:port; default: TAILRACE_GATEWAY, else `gateway` in configs/client.yaml, else 127.0.0.1:8786
-    timeout  how long a call is tried while the gateway does not answer (default 10 s); then Unavailable is raised
+    gateway  host:port, or several of one store (a list, or with commas between): a call that one does not answer is
+             made to the next; default: TAILRACE_GATEWAY, else `gateway` or `gateways` in configs/client.yaml, else
+             127.0.0.1:8786
+    timeout  how long a call is tried while no gateway answers or takes it (default 10 s: longer than a gateway's
+             restart, and than it takes to notice that its store is away); then Unavailable is raised
 
     An async context manager; close it before its event loop ends. Not for use in forked children: see `Client`.
     """
 
-    def __init__(self, gateway: str | None = None, *, timeout: float | str = PATIENCE) -> None:
-        self.gateway = find_gateway(gateway)
-        self._talk = Conversation(self.gateway, seconds(timeout), time.monotonic)
-        self._channel: grpc.aio.Channel | None = None
-        self._stub: Any = None
+    def __init__(self, gateway: str | Sequence[str] | None = None, *, timeout: float | str = PATIENCE) -> None:
+        self._addresses = find_gateways(gateway)
+        self.gateway = ", ".join(self._addresses)
+        self._talk = Conversation(self._addresses, seconds(timeout), time.monotonic)
+        self._channels: list[grpc.aio.Channel] = []
+        self._stubs: list[Any] = []
         self._closed = False
 
     async def submit(
@@ -78,13 +82,17 @@ class AsyncClient:
             **kwargs,
         )
         answer = await self._run(self._talk.submit(call))
-        return AsyncHandle(self, answer.id, call.function, answer.duplicate)
+        return AsyncHandle(self, answer.id, call.function, answer.duplicate, spooled=answer.spooled)
 
     async def submit_many(self, calls: Iterable[Call], *, resend: bool = True) -> list[AsyncHandle]:
         """Submits many workloads, chunk by chunk. See `Client.submit_many`."""
         return await self._run(
             self._talk.submit_many(
-                calls, resend, lambda call, answer: AsyncHandle(self, answer.id, call.function, answer.duplicate)
+                calls,
+                resend,
+                lambda call, answer: AsyncHandle(
+                    self, answer.id, call.function, answer.duplicate, spooled=answer.spooled
+                ),
             )
         )
 
@@ -92,9 +100,25 @@ class AsyncClient:
         """Where a workload is now. Raises InvalidRequest when its id is not known. See `Client`."""
         return await self._run(self._talk.status_of(id))
 
-    async def status_many(self, ids: Iterable[str]) -> list[WorkloadStatus | None]:
-        """Where each of several workloads is now; None for an unknown id."""
-        return await self._run(self._talk.status(list(ids)))
+    async def find(
+        self,
+        *,
+        function: str = "",
+        tenant: str = "",
+        states: Sequence[str] = (),
+        key: str = "",
+        since: datetime | float = 0.0,
+        until: datetime | float = 0.0,
+        after: str = "",
+        limit: int = 100,
+    ) -> list[WorkloadStatus]:
+        """Workloads of the queue that fit everything given. See `Client.find`."""
+        search = searched(function, tenant, states, key, since, until, after, limit)
+        return await self._run(self._talk.find(search))
+
+    async def status_many(self, ids: Iterable[str], *, tries: bool = False) -> list[WorkloadStatus | None]:
+        """Where each of several workloads is now; None for an unknown id. With `tries` also how their attempts went."""
+        return await self._run(self._talk.status(list(ids), tries))
 
     async def result(self, id: str, timeout: float | str | None = None) -> Any:
         """Waits for the end of a workload and returns its value. See `Client.result`."""
@@ -112,8 +136,8 @@ class AsyncClient:
     async def close(self) -> None:
         """Closes the connection; the client cannot be used any more. Harmless twice."""
         self._closed = True
-        channel, self._channel, self._stub = self._channel, None, None
-        if channel is not None:
+        channels, self._channels, self._stubs = self._channels, [], []
+        for channel in channels:
             await channel.close()
 
     async def __aenter__(self) -> Self:
@@ -131,9 +155,9 @@ class AsyncClient:
         """Makes the calls that the core asks for, and waits when it says so."""
         if self._closed:
             raise InvalidRequest(f"this client of {self.gateway} is closed: make another one")
-        if self._stub is None:
-            self._channel = dial(self.gateway)
-            self._stub = GatewayStub(self._channel)  # type: ignore[no-untyped-call]
+        if not self._stubs:
+            self._channels = [dial(address) for address in self._addresses]
+            self._stubs = [GatewayStub(each) for each in self._channels]  # type: ignore[no-untyped-call]
         answer: Any = None
         problem: Exception | None = None
         while True:
@@ -144,8 +168,8 @@ class AsyncClient:
             answer = problem = None
             if isinstance(step, Ask):
                 try:
-                    answer = await getattr(self._stub, step.method)(step.request, timeout=step.timeout)
+                    answer = await getattr(self._stubs[step.place], step.method)(step.request, timeout=step.timeout)
                 except grpc.aio.AioRpcError as error:
-                    problem = error_of(error, self.gateway)
+                    problem = error_of(error, self._addresses[step.place])
             else:
                 await asyncio.sleep(step.seconds)

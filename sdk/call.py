@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from .model.claim import State
 from .model.errors import InvalidPayload, InvalidRequest
 from .model.function_spec import NAME_LENGTH
 from .model.priority import Priority
+from .model.search import Search
 from .model.units import seconds
 from .model.workload import Headers
 from .payload import encode_arguments
@@ -121,6 +123,27 @@ class Call:
 
     def __repr__(self) -> str:
         return f"<Call {self.function} of {len(self.payload)} bytes>"
+
+
+def searched(
+    function: str,
+    tenant: str,
+    states: Sequence[str],
+    key: str,
+    since: datetime | float,
+    until: datetime | float,
+    after: str,
+    limit: int,
+) -> Search:
+    """What a client searches by. Raises InvalidRequest naming what is wrong."""
+    known = {state.label: state for state in State}
+    for name in states:
+        if name not in known:
+            raise InvalidRequest(f"there is no state {name!r:.50}: expected {', '.join(known)}")
+    if limit < 1:
+        raise InvalidRequest(f"limit is {limit}: expected at least 1")
+    chosen = tuple(known[name] for name in states)
+    return Search(function, tenant, chosen, key, _moment(since), _moment(until), after, limit)
 
 
 def _merged(arguments: Mapping[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -11,16 +11,16 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import grpc
 
-from .call import Call
+from .call import Call, searched
 from .conversation import Ask, Conversation, Steps
-from .discovery import find_gateway
+from .discovery import find_gateways
 from .function import Function
 from .handle import Handle
 from .identity import whoami
@@ -40,18 +40,22 @@ PATIENCE = 10.0
 class Client:
     """Submits workloads and follows them, from ordinary code. Safe to share between threads, and after a fork.
 
-    gateway  host:port; default: TAILRACE_GATEWAY, else `gateway` in configs/client.yaml, else 127.0.0.1:8786
-    timeout  how long a call is tried while the gateway does not answer (default 10 s); then Unavailable is raised
+    gateway  host:port, or several of one store (a list, or with commas between): a call that one does not answer is
+             made to the next; default: TAILRACE_GATEWAY, else `gateway` or `gateways` in configs/client.yaml, else
+             127.0.0.1:8786
+    timeout  how long a call is tried while no gateway answers or takes it (default 10 s: longer than a gateway's
+             restart, and than it takes to notice that its store is away); then Unavailable is raised
 
     A context manager; one that is not closed is closed with the program.
     """
 
-    def __init__(self, gateway: str | None = None, *, timeout: float | str = PATIENCE) -> None:
-        self.gateway = find_gateway(gateway)
-        self._talk = Conversation(self.gateway, seconds(timeout), time.monotonic)
+    def __init__(self, gateway: str | Sequence[str] | None = None, *, timeout: float | str = PATIENCE) -> None:
+        self._addresses = find_gateways(gateway)
+        self.gateway = ", ".join(self._addresses)
+        self._talk = Conversation(self._addresses, seconds(timeout), time.monotonic)
         self._lock = threading.Lock()
-        self._channel: grpc.Channel | None = None
-        self._stub: Any = None
+        self._channels: list[grpc.Channel] = []
+        self._stubs: list[Any] = []
         self._process = os.getpid()
         self._closed = False
         _CLIENTS.add(self)
@@ -94,7 +98,7 @@ class Client:
             **kwargs,
         )
         answer = self._run(self._talk.submit(call))
-        return Handle(self, answer.id, call.function, answer.duplicate)
+        return Handle(self, answer.id, call.function, answer.duplicate, spooled=answer.spooled)
 
     def submit_many(self, calls: Iterable[Call], *, resend: bool = True) -> list[Handle]:
         """Submits many workloads, in chunks of at most 1000 (or 1 MiB), each stored whole or not at all.
@@ -105,7 +109,9 @@ class Client:
         """
         return self._run(
             self._talk.submit_many(
-                calls, resend, lambda call, answer: Handle(self, answer.id, call.function, answer.duplicate)
+                calls,
+                resend,
+                lambda call, answer: Handle(self, answer.id, call.function, answer.duplicate, spooled=answer.spooled),
             )
         )
 
@@ -113,9 +119,35 @@ class Client:
         """Where a workload is now. Raises InvalidRequest when its id is not known."""
         return self._run(self._talk.status_of(id))
 
-    def status_many(self, ids: Iterable[str]) -> list[WorkloadStatus | None]:
-        """Where each of several workloads is now; None for an unknown id."""
-        return self._run(self._talk.status(list(ids)))
+    def find(
+        self,
+        *,
+        function: str = "",
+        tenant: str = "",
+        states: Sequence[str] = (),
+        key: str = "",
+        since: datetime | float = 0.0,
+        until: datetime | float = 0.0,
+        after: str = "",
+        limit: int = 100,
+    ) -> list[WorkloadStatus]:
+        """Workloads of the queue that fit everything given, the newest first, at most `limit`.
+
+        function, tenant  theirs
+        states            of these names (`WorkloadStatus.state`)
+        key               the ordering key; of those that have not ended
+        since, until      submitted from and before: wall clock seconds or a datetime
+        after             the id of the last one of a former answer: go on behind it
+
+        What has ended is found as long as the queue keeps it (`retention` of stores.yaml). Spooled workloads are not
+        in the queue yet. Raises InvalidRequest.
+        """
+        search = searched(function, tenant, states, key, since, until, after, limit)
+        return self._run(self._talk.find(search))
+
+    def status_many(self, ids: Iterable[str], *, tries: bool = False) -> list[WorkloadStatus | None]:
+        """Where each of several workloads is now; None for an unknown id. With `tries` also how their attempts went."""
+        return self._run(self._talk.status(list(ids), tries))
 
     def result(self, id: str, timeout: float | str | None = None) -> Any:
         """Waits for the end of a workload and returns its value (None too when its result is not kept any more).
@@ -138,9 +170,10 @@ class Client:
         """Closes the connection; the client cannot be used any more. Harmless twice."""
         with self._lock:
             self._closed = True
-            channel, self._channel, self._stub = self._channel, None, None
-        if channel is not None and self._process == os.getpid():
-            channel.close()
+            channels, self._channels, self._stubs = self._channels, [], []
+        if self._process == os.getpid():
+            for channel in channels:
+                channel.close()
 
     def __enter__(self) -> Self:
         return self
@@ -155,7 +188,7 @@ class Client:
 
     def _run(self, steps: Steps[T]) -> T:
         """Makes the calls that the core asks for, and waits when it says so."""
-        stub = self._connected()
+        stubs = self._connected()
         answer: Any = None
         problem: Exception | None = None
         while True:
@@ -166,23 +199,24 @@ class Client:
             answer = problem = None
             if isinstance(step, Ask):
                 try:
-                    answer = getattr(stub, step.method)(step.request, timeout=step.timeout)
+                    answer = getattr(stubs[step.place], step.method)(step.request, timeout=step.timeout)
                 except grpc.RpcError as error:
-                    problem = error_of(error, self.gateway)
+                    problem = error_of(error, self._addresses[step.place])
             else:
                 time.sleep(step.seconds)
 
-    def _connected(self) -> Any:
-        if self._stub is not None and self._process == os.getpid():
-            return self._stub
+    def _connected(self) -> list[Any]:
+        """A stub for each gateway; the connections are made when they are first used."""
+        if self._stubs and self._process == os.getpid():
+            return self._stubs
         with self._lock:
             if self._closed:
                 raise InvalidRequest(f"this client of {self.gateway} is closed: make another one")
-            if self._stub is None or self._process != os.getpid():
+            if not self._stubs or self._process != os.getpid():
                 self._process = os.getpid()
-                self._channel = dial_blocking(self.gateway)
-                self._stub = GatewayStub(self._channel)  # type: ignore[no-untyped-call]
-            return self._stub
+                self._channels = [dial_blocking(address) for address in self._addresses]
+                self._stubs = [GatewayStub(each) for each in self._channels]  # type: ignore[no-untyped-call]
+            return self._stubs
 
     def _forked(self) -> None:
         """In a child: another lock (the parent's may be held), and a connection of its own at the next call."""

@@ -4,22 +4,27 @@ Each operation is a generator that yields `Ask` (a call to make) and `Pause` (se
 thrown the error, and returns its result. The faces only make calls and wait, one blocking and one awaiting, so the
 rules below have no twins, and are tested without a network.
 
-A call that was not answered is made again until `patience` seconds have passed. It may have been heard the first time,
-so every workload carries a token (its dedupe key, else a submission id) by which the queue knows it again.
+A call that was not answered is made again until `patience` seconds have passed, to the next gateway where there are
+several. It may have been heard the first time, so every workload carries a token (its dedupe key, else a submission id)
+by which the queue knows it again, whichever gateway brings it.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import secrets
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from .call import Call
 from .model.errors import InvalidRequest, Overloaded, PartlySubmitted, StoreFull, Unavailable, WorkloadFailed
+from .model.search import MOST_FOUND, Search
 from .model.status import SUCCESS, WorkloadStatus
 from .wire.gateway_messages import Accepted, accepted, new_workload, status_from_wire
+from .wire.search_messages import search_to_wire
 from .wire.v1 import gateway_pb2 as pb
 
 T = TypeVar("T")
@@ -33,14 +38,21 @@ LAST_PAUSE = 1.0
 #: One call that waits for a result asks for at most so many seconds, and gets so many more to answer.
 LONGEST_WAIT = 30.0
 ANSWER_MARGIN = 10.0
+#: Of several gateways one gets half of the time that is left to answer, and at least so much: a gateway whose store is
+#: away takes two seconds to notice.
+LEAST_TRY = 3.0
+#: What the ids of spooled workloads begin with, and what a gateway says of an id that it does not know.
+SPOOL_ID = "spool-"
+UNKNOWN = "unknown"
 
 
 class Ask(NamedTuple):
-    """Make this call; give up on its answer after `timeout` seconds."""
+    """Make this call to the gateway of this place; give up on its answer after `timeout` seconds."""
 
     method: str
     request: Any
     timeout: float
+    place: int = 0
 
 
 class Pause(NamedTuple):
@@ -53,12 +65,15 @@ Steps = Generator[Ask | Pause, Any, T]
 
 
 class Conversation:
-    """The operations of one client. `patience` (seconds) bounds how long a call is tried; `now` is monotonic."""
+    """The operations of one client of these gateways, which share a store. `patience` (seconds) bounds how long a call
+    is tried; `now` is monotonic. Calls go to the gateway that answered last; the first one is any of them, so that
+    many clients spread."""
 
-    def __init__(self, address: str, patience: float, now: Callable[[], float]) -> None:
-        self.address = address
+    def __init__(self, addresses: Sequence[str], patience: float, now: Callable[[], float]) -> None:
+        self.addresses = addresses
         self._patience = patience
         self._now = now
+        self._place = random.randrange(len(addresses)) if len(addresses) > 1 else 0
 
     def submit(self, call: Call) -> Steps[Accepted]:
         """Submits one call."""
@@ -89,27 +104,54 @@ class Conversation:
                 ) from error
             done += [made(call, answer) for call, answer in zip(chunk, accepted(reply), strict=True)]
 
-    def status(self, ids: list[str]) -> Steps[list[WorkloadStatus | None]]:
-        """The status of each id, None for unknown ones."""
+    def status(self, ids: list[str], tries: bool = False) -> Steps[list[WorkloadStatus | None]]:
+        """The status of each id, None for unknown ones; with `tries` also how its attempts went."""
         found: list[WorkloadStatus | None] = []
         for start in range(0, len(ids), CHUNK_ITEMS):
-            reply = yield from self._answered("Status", pb.StatusRequest(ids=ids[start : start + CHUNK_ITEMS]))
-            found += [status_from_wire(message) for message in reply.statuses]
+            some = ids[start : start + CHUNK_ITEMS]
+            reply = yield from self._answered("Status", pb.StatusRequest(ids=some, tries=tries))
+            statuses = [status_from_wire(message) for message in reply.statuses]
+            strangers = [at for at, id in enumerate(some) if statuses[at] is None and id.startswith(SPOOL_ID)]
+            if strangers:
+                others = yield from self._elsewhere(
+                    "Status", pb.StatusRequest(ids=[some[at] for at in strangers], tries=tries)
+                )
+                for other in others:
+                    for at, message in zip(strangers, other.statuses, strict=True):
+                        statuses[at] = statuses[at] or status_from_wire(message)
+            found += statuses
         return found
 
     def status_of(self, id: str) -> Steps[WorkloadStatus]:
         """The status of one id. Raises InvalidRequest when it is unknown."""
-        [status] = yield from self.status([id])
+        [status] = yield from self.status([id], tries=True)
         return _known(id, status)
+
+    def find(self, search: Search) -> Steps[list[WorkloadStatus]]:
+        """Up to `search.limit` workloads that fit, the newest first."""
+        found: list[WorkloadStatus] = []
+        while True:
+            left = search.limit - len(found)
+            request = search_to_wire(replace(search, limit=min(left, MOST_FOUND)))
+            reply = yield from self._answered("Find", request)
+            found += [status for message in reply.statuses if (status := status_from_wire(message)) is not None]
+            if not reply.after or len(found) >= search.limit:
+                return found
+            search = replace(search, after=reply.after)
 
     def result(self, id: str, timeout: float | None) -> Steps[Any]:
         """Waits until a workload has ended and returns its value. Raises WorkloadFailed, TimeoutError."""
         end = None if timeout is None else self._now() + timeout
+        strange = 0  # gateways that do not know it
         while True:
             left = LONGEST_WAIT if end is None else max(0.0, end - self._now())
             wait = min(LONGEST_WAIT, left)
             request = pb.ResultRequest(id=id, wait=wait)
             reply = yield from self._answered("Result", request, extra=wait + ANSWER_MARGIN)
+            if not reply.status.known and id.startswith(SPOOL_ID) and strange + 1 < len(self.addresses):
+                strange += 1
+                self._place = (self._place + 1) % len(self.addresses)
+                continue
             status = _known(id, status_from_wire(reply.status))
             if status.ended:
                 return _value(status, reply)
@@ -125,35 +167,74 @@ class Conversation:
         found: list[str] = []
         for start in range(0, len(ids), CHUNK_ITEMS):
             request = pb.CancelRequest(ids=ids[start : start + CHUNK_ITEMS], who=who)
-            found += (yield from self._answered("Cancel", request)).outcomes
+            outcomes = list((yield from self._answered("Cancel", request)).outcomes)
+            strangers = [at for at, id in enumerate(request.ids) if outcomes[at] == UNKNOWN and id.startswith(SPOOL_ID)]
+            if strangers:
+                request = pb.CancelRequest(ids=[request.ids[at] for at in strangers], who=who)
+                for other in (yield from self._elsewhere("Cancel", request)):
+                    for at, outcome in zip(strangers, other.outcomes, strict=True):
+                        outcomes[at] = outcome if outcomes[at] == UNKNOWN else outcomes[at]
+            found += outcomes
         return found
 
-    def _answered(self, method: str, request: Any, extra: float = 0.0, again: bool = True) -> Steps[Any]:
-        """One call, made again while the gateway cannot be reached or asks to come later, as far as patience goes."""
-        end = self._now() + self._patience
-        pause = FIRST_PAUSE
-        while True:
+    def _elsewhere(self, method: str, request: Any) -> Steps[list[Any]]:
+        """What the other gateways say, those that answer: only the one that spooled a workload knows its id."""
+        replies: list[Any] = []
+        for step in range(1, len(self.addresses)):
+            place = (self._place + step) % len(self.addresses)
             try:
-                return (yield Ask(method, request, max(FIRST_PAUSE, end - self._now()) + extra))
+                replies.append((yield Ask(method, request, min(self._patience, LEAST_TRY), place)))
+            except Unavailable:
+                continue
+        return replies
+
+    def _answered(self, method: str, request: Any, extra: float = 0.0, again: bool = True) -> Steps[Any]:
+        """One call, made again while no gateway can be reached or they ask to come later, as far as patience goes."""
+        end = self._now() + self._patience
+        pause, places = FIRST_PAUSE, len(self.addresses)
+        asked, soonest = 0, math.inf  # of this round: how many gateways, and the shortest wait that one asked for
+        place = self._place
+        while True:
+            left = max(FIRST_PAUSE, end - self._now())
+            timeout = left if places == 1 else min(left, max(left / 2, LEAST_TRY))
+            try:
+                return (yield Ask(method, request, timeout + extra, place))
             except StoreFull:
                 raise
             except Overloaded as error:
-                wait = error.retry_after * random.uniform(1.0, 1.5)
-                if self._now() + wait >= end:
-                    raise
+                problem: Unavailable = error
+                soonest = min(soonest, error.retry_after)
             except Unavailable as error:
-                wait = pause * random.uniform(0.5, 1.0)
-                if not again or self._now() + wait >= end:
+                problem = error
+                if not again:
                     raise Unavailable(self._unreachable(error)) from None
+            asked += 1
+            self._place = place = (place + 1) % places
+            if asked < places and self._now() < end:
+                continue
+            if soonest < math.inf:
+                wait = soonest * random.uniform(1.0, 1.5)
+            else:
+                wait = pause * random.uniform(0.5, 1.0)
                 pause = min(pause * 2, LAST_PAUSE)
+            if self._now() + wait >= end:
+                if isinstance(problem, Overloaded):
+                    raise problem
+                raise Unavailable(self._unreachable(problem)) from None
+            asked, soonest = 0, math.inf
             yield Pause(wait)
 
     def _unreachable(self, error: Unavailable) -> str:
         reason = str(error).removesuffix("; is it running?")
         return (
-            f"no answer from the gateway at {self.address} within {self._patience:g} seconds ({reason}). "
+            f"no answer from {self._name()} within {self._patience:g} seconds ({reason}). "
             "Is it running? Start it with `tailrace up`, or give its address: the gateway argument or TAILRACE_GATEWAY"
         )
+
+    def _name(self) -> str:
+        if len(self.addresses) == 1:
+            return f"the gateway at {self.addresses[0]}"
+        return f"the gateways at {', '.join(self.addresses)}"
 
 
 def _message(call: Call, token: str) -> pb.NewWorkload:

@@ -14,6 +14,7 @@ import re
 import sys
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from .context import Context
@@ -95,6 +96,10 @@ class Function(Generic[P, R]):
         context = self.context_parameter
         return {name: parameter for name, parameter in self._signature.parameters.items() if name != context}
 
+    def announced(self) -> FunctionSpec:
+        """The spec with the schema of the arguments, for the registry. Raises DeclarationError as `arguments` does."""
+        return replace(self.spec, arguments=self.arguments.schema)
+
     def prepared(self) -> _Plan:
         """Resolves the type hints now. Raises DeclarationError naming what cannot be resolved."""
         if self._plan is None:
@@ -157,6 +162,8 @@ def function(
     isolation: str = "shared",
     version: str = "",
     collection: str = "",
+    owner: str = "",
+    results: bool = True,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -172,6 +179,8 @@ def function(
     isolation: str = "shared",
     version: str = "",
     collection: str = "",
+    owner: str = "",
+    results: bool = True,
 ) -> Any:
     """Declares a function that tailrace can run.
 
@@ -183,6 +192,8 @@ def function(
     isolation   shared (default) | process: each run has a warm process to itself (CPU-bound or untrusted code)
     version     shown beside the name
     collection  the collection of submissions that name none
+    owner       who to ask about it: shown beside the name, and where a submission is refused
+    results     whether what it returns is kept (default: yes)
 
     Raises DeclarationError for what cannot be declared.
     """
@@ -224,6 +235,8 @@ def function(
             pool=pool or (ISOLATED_POOL if isolation == "process" else DEFAULT_POOL),
             isolation=isolation,
             description=_description(target),
+            owner=str(owner)[:NAME_LENGTH],
+            results=bool(results),
         )
         return Function(target, spec, collection, namespace)
 

@@ -11,15 +11,23 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """A submitted workload. `duplicate`: its dedupe key was known, and this is the first one with it."""
+    """A submitted workload.
 
-    __slots__ = ("_client", "duplicate", "function", "id")
+    duplicate  its dedupe key was known, and this is the first one with it
+    spooled    the store was away: it is on the gateway's disk, lasts as long as that, and gets its id in the queue once
+               it is there. Whether the store knows its dedupe key is not known yet
+    """
 
-    def __init__(self, client: Client, id: str, function: str, duplicate: bool = False) -> None:
+    __slots__ = ("_client", "duplicate", "function", "id", "spooled")
+
+    def __init__(
+        self, client: Client, id: str, function: str, duplicate: bool = False, *, spooled: bool = False
+    ) -> None:
         self._client = client
         self.id = id
         self.function = function
         self.duplicate = duplicate
+        self.spooled = spooled
 
     def status(self) -> WorkloadStatus:
         """Where it is now. See `Client.status`."""
@@ -38,15 +46,18 @@ class Handle:
 
 
 class AsyncHandle:
-    """A submitted workload. `duplicate`: its dedupe key was known, and this is the first one with it."""
+    """A submitted workload. `duplicate` and `spooled` as of a `Handle`."""
 
-    __slots__ = ("_client", "duplicate", "function", "id")
+    __slots__ = ("_client", "duplicate", "function", "id", "spooled")
 
-    def __init__(self, client: AsyncClient, id: str, function: str, duplicate: bool = False) -> None:
+    def __init__(
+        self, client: AsyncClient, id: str, function: str, duplicate: bool = False, *, spooled: bool = False
+    ) -> None:
         self._client = client
         self.id = id
         self.function = function
         self.duplicate = duplicate
+        self.spooled = spooled
 
     async def status(self) -> WorkloadStatus:
         """Where it is now. See `Client.status`."""

@@ -7,13 +7,14 @@ A payload is a JSON object of keyword arguments; empty means none. A function wh
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, Protocol, Required
 
 import pydantic
 import pydantic_core
 from typing_extensions import TypedDict  # pydantic asks for it below Python 3.12, and brings it
 
+from .argument_schema import argument_schema
 from .model.errors import InvalidPayload
 
 #: Bounds of an error message: characters of a value shown, errors listed, characters in all.
@@ -26,7 +27,10 @@ _EXPECTED = ("Input should be ", "Value error, ", "Assertion failed, ")
 
 
 class Arguments(Protocol):
-    """How the payloads of one function are read and written."""
+    """How the payloads of one function are read and written. `schema` is the JSON Schema of its arguments; empty: any
+    payload may fit."""
+
+    schema: str
 
     def decode(self, payload: bytes) -> dict[str, Any]:
         """The keyword arguments. Raises InvalidPayload saying which argument, what was expected and what came."""
@@ -46,6 +50,7 @@ class RawArguments:
     """One parameter that takes the payload's bytes untouched."""
 
     def __init__(self, function: str, parameter: str, optional: bool) -> None:
+        self.schema = ""
         self._function = function
         self._parameter = parameter
         self._optional = optional
@@ -80,6 +85,7 @@ class TypedArguments:
             extra="allow" if open_ended else "forbid", arbitrary_types_allowed=False
         )
         adapter: pydantic.TypeAdapter[dict[str, Any]] = pydantic.TypeAdapter(shape)
+        self.schema = argument_schema(adapter)
         self._validate = adapter.validator.validate_json
         self._empty = not any(required for _, required in fields.values())
 
@@ -90,7 +96,7 @@ class TypedArguments:
         try:
             arguments: dict[str, Any] = self._validate(payload or b"{}")
         except pydantic_core.ValidationError as error:
-            raise InvalidPayload(self._explain(error)) from None
+            raise InvalidPayload(explained(self._function, self._names, error)) from None
         return arguments
 
     def encode(self, arguments: Mapping[str, Any]) -> bytes:
@@ -99,30 +105,33 @@ class TypedArguments:
         self.decode(payload)
         return payload if arguments else b""
 
-    def _explain(self, error: pydantic_core.ValidationError) -> str:
-        problems = error.errors(include_url=False, include_context=False)
-        said = [self._problem(problem) for problem in problems[:SHOWN_ERRORS]]
-        if len(problems) > SHOWN_ERRORS:
-            said.append(f"and {len(problems) - SHOWN_ERRORS} more")
-        return _bounded(f"{self._function}: {'; '.join(said)}")
 
-    def _problem(self, problem: Any) -> str:
-        kind, where, value = problem["type"], problem["loc"], problem["input"]
-        if kind == "json_invalid":
-            return f"the payload is not JSON ({problem['msg'].removeprefix('Invalid JSON: ')})"
-        if not where:
-            return f"the payload must be a JSON object of arguments, got {_shown(value)}"
-        name = ".".join(map(str, where))
-        if kind == "missing":
-            return f"argument {name!r} is missing"
-        if kind == "extra_forbidden":
-            near = difflib.get_close_matches(str(where[0]), self._names, 1) if len(where) == 1 else []
-            known = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(self._names) or 'none'}"
-            return f"unknown argument {name[:SHOWN_VALUE]!r} ({known})"
-        expected = str(problem["msg"])
-        for prefix in _EXPECTED:
-            expected = expected.removeprefix(prefix)
-        return f"argument {name[:SHOWN_VALUE]!r}: expected {expected}, got {_shown(value)}"
+def explained(function: str, names: Sequence[str], error: pydantic_core.ValidationError) -> str:
+    """What does not fit of a payload: which argument, what was expected and what came. `names` are the arguments."""
+    problems = error.errors(include_url=False, include_context=False)
+    said = [_problem(names, problem) for problem in problems[:SHOWN_ERRORS]]
+    if len(problems) > SHOWN_ERRORS:
+        said.append(f"and {len(problems) - SHOWN_ERRORS} more")
+    return _bounded(f"{function}: {'; '.join(said)}")
+
+
+def _problem(names: Sequence[str], problem: Any) -> str:
+    kind, where, value = problem["type"], problem["loc"], problem["input"]
+    if kind == "json_invalid":
+        return f"the payload is not JSON ({problem['msg'].removeprefix('Invalid JSON: ')})"
+    if not where:
+        return f"the payload must be a JSON object of arguments, got {_shown(value)}"
+    name = ".".join(map(str, where))
+    if kind == "missing":
+        return f"argument {name!r} is missing"
+    if kind == "extra_forbidden":
+        near = difflib.get_close_matches(str(where[0]), names, 1) if len(where) == 1 else []
+        known = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(names) or 'none'}"
+        return f"unknown argument {name[:SHOWN_VALUE]!r} ({known})"
+    expected = str(problem["msg"])
+    for prefix in _EXPECTED:
+        expected = expected.removeprefix(prefix)
+    return f"argument {name[:SHOWN_VALUE]!r}: expected {expected}, got {_shown(value)}"
 
 
 def encode_arguments(function: Declared | None, arguments: Mapping[str, Any]) -> bytes:

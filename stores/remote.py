@@ -35,6 +35,7 @@ class RemoteQueue(StoreClient):
     settle = remote(Queue.settle)
     status = remote(Queue.status)
     cancel = remote(Queue.cancel)
+    find = remote(Queue.find)
     tries = remote(Queue.tries)
     tally = remote(Queue.tally)
     counts = remote(Queue.counts)

@@ -56,13 +56,13 @@ class Story(Protocol):
 
     clock: ManualClock
 
-    async def act(self, stores: EmbeddedStores) -> None:
+    async def act(self, stores: Any) -> None:
         """Does what is left to do. Called again after a crash; everything in it may have happened without an answer."""
 
-    async def check(self, stores: EmbeddedStores) -> None:
+    async def check(self, stores: Any) -> None:
         """Asserts what holds at every moment, right after a start."""
 
-    async def end(self, stores: EmbeddedStores) -> None:
+    async def end(self, stores: Any) -> None:
         """Asserts what holds once everything is done."""
 
 
@@ -134,22 +134,33 @@ class CrashPoints:
         return CrashingFile
 
 
-async def explore(make: Callable[[], Story], folder: Path, *, again: int | None = 0) -> list[Point]:
+#: Opens what a story acts on: in a folder, with the story's clock, its files of this class.
+Opening = Callable[[Path, ManualClock, type[sqlite.SqliteFile]], contextlib.AbstractAsyncContextManager[Any]]
+
+
+def embedded(folder: Path, clock: ManualClock, file: type[sqlite.SqliteFile]) -> EmbeddedStores:
+    """The embedded stores alone."""
+    return EmbeddedStores(folder, clock=clock, file=file)
+
+
+async def explore(
+    make: Callable[[], Story], folder: Path, *, again: int | None = 0, opening: Opening = embedded
+) -> list[Point]:
     """Tells the story whole, then with a crash on each side of each of its points, each time in a folder of its own;
     then also with a second crash on each side of each of the first `again` points after that one (None: of all).
     Returns the points. Raises AssertionError, with the point, when the story finds something wrong."""
-    points = await passed(make, folder)
+    points = await passed(make, folder, opening=opening)
     with _one_by_one():
         for number, point in enumerate(points):
             for side in SIDES:
                 first = At(number, side == "after")
                 with _noting(f"with a crash {side} point {number} of {len(points)}: {point}"):
-                    later = await _tell(make(), folder / f"{number}-{side}", first)
+                    later = await _tell(make(), folder / f"{number}-{side}", opening, first)
                     for second, next_point in enumerate(later[:again]):
                         for next_side in SIDES:
                             place = folder / f"{number}-{side}-{second}-{next_side}"
                             with _noting(f"and one {next_side} point {second} after that: {next_point}"):
-                                await _tell(make(), place, first, At(second, next_side == "after"))
+                                await _tell(make(), place, opening, first, At(second, next_side == "after"))
     return points
 
 
@@ -162,28 +173,27 @@ def _noting(note: str) -> Iterator[None]:
         raise
 
 
-async def passed(make: Callable[[], Story], folder: Path) -> list[Point]:
+async def passed(make: Callable[[], Story], folder: Path, *, opening: Opening = embedded) -> list[Point]:
     """Tells the story whole and returns its points."""
     with _one_by_one():
-        return await _tell(make(), folder / "whole")
+        return await _tell(make(), folder / "whole", opening)
 
 
-async def _tell(story: Story, folder: Path, *crashes: At) -> list[Point]:
+async def _tell(story: Story, folder: Path, opening: Opening, *crashes: At) -> list[Point]:
     """With these crashes, one after the other; returns the points of the last process, which ends the story."""
     for number, at in enumerate(crashes):
         points = CrashPoints(at)
-        await _run(story, folder, points, check=number > 0)
+        await _run(story, folder, opening, points, check=number > 0)
         assert points.crashed.is_set(), "the story has other points than when it was told before"
     points = CrashPoints()
-    await _run(story, folder, points, check=bool(crashes))
+    await _run(story, folder, opening, points, check=bool(crashes))
     assert not points.crashed.is_set()
     return points.passed
 
 
-async def _run(story: Story, folder: Path, points: CrashPoints, *, check: bool = False) -> None:
+async def _run(story: Story, folder: Path, opening: Opening, points: CrashPoints, *, check: bool = False) -> None:
     """From a start to the story's end, or to the crash."""
-    stores = EmbeddedStores(folder, clock=story.clock, file=points.file())
-    async with stores, asyncio.timeout(PATIENCE):
+    async with opening(folder, story.clock, points.file()) as stores, asyncio.timeout(PATIENCE):
         if check:
             await story.check(stores)
         acting = asyncio.create_task(story.act(stores))

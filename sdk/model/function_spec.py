@@ -18,7 +18,13 @@ ISOLATED_POOL = "isolated"
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
-    """A registered function. `timeout` is in seconds, None for no limit (a heartbeat keeps a long run alive, R43)."""
+    """A registered function. `timeout` is in seconds, None for no limit (a heartbeat keeps a long run alive, R43).
+
+    owner      who to ask about it
+    results    whether what it returns is kept
+    arguments  the JSON Schema of its arguments, as text; empty: any payload may fit
+    former     those of the version before, of which workers may still run: the front door takes what fits either
+    """
 
     name: str
     version: str = ""
@@ -28,6 +34,10 @@ class FunctionSpec:
     pool: str = DEFAULT_POOL
     isolation: str = "shared"  # shared | process
     description: str = ""
+    owner: str = ""
+    results: bool = True
+    arguments: str = ""
+    former: tuple[str, ...] = ()
 
 
 def spec_to_dict(spec: FunctionSpec) -> dict[str, Any]:
@@ -41,6 +51,10 @@ def spec_to_dict(spec: FunctionSpec) -> dict[str, Any]:
         "pool": spec.pool,
         "isolation": spec.isolation,
         "description": spec.description,
+        "owner": spec.owner,
+        "results": spec.results,
+        "arguments": spec.arguments,
+        "former": list(spec.former),
         "retry": {name: getattr(retry, name) for name in Retry.__slots__},
     }
 
@@ -58,4 +72,9 @@ def spec_from_dict(data: dict[str, Any]) -> FunctionSpec:
         pool=data["pool"],
         isolation=data["isolation"],
         description=data["description"],
+        # Not in what 0.1 kept.
+        owner=data.get("owner", ""),
+        results=data.get("results", True),
+        arguments=data.get("arguments", ""),
+        former=tuple(data.get("former", ())),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from .overview import Overview, TailerOverview
+from .overview import Overview, SpoolOverview, TailerOverview
 
 
 class Metric(NamedTuple):
@@ -23,7 +23,7 @@ class Metric(NamedTuple):
     @property
     def prometheus(self) -> str:
         """Its name there."""
-        unit = "_seconds" if self.unit == "s" else ""
+        unit = {"s": "_seconds", "By": "_bytes"}.get(self.unit, "")
         return self.name.replace(".", "_") + unit + ("_total" if self.rises else "")
 
 
@@ -64,6 +64,12 @@ HEALTHY = _gauge("tailer.healthy", "1 while it gets on or has nothing to do, els
 IDLE = _gauge("tailer.idle", "How long nothing was done although there was work.", "s")
 QUEUE = _gauge("queue.items", "Workloads in the queue, by state.")
 DELAY = _gauge("delay.items", "Items in the delay service, by stream.")
+SPOOLED = _gauge("spool.items", "Workloads that the gateway took while its store was away and still has.")
+SPOOL_SIZE = _gauge("spool.size", "Their payloads.", "By")
+SPOOL_AGE = _gauge("spool.age", "How long the oldest of them has waited.", "s")
+SPOOL_TAKEN = _counter("spool.taken", "Workloads that were spooled.")
+SPOOL_BROUGHT = _counter("spool.brought", "Workloads that were brought from the spool to the store.")
+SPOOL_REFUSED = _gauge("spool.refused", "Workloads of the spool that the store will never take; kept with the reason.")
 LETTERS = _gauge("dead_letters", "Dead letters that are kept.")
 
 READY = _gauge("scheduler.ready", "1 while it knows gates and quotas and admits items, else 0.", "1")
@@ -101,6 +107,12 @@ NODE = (
     IDLE,
     QUEUE,
     DELAY,
+    SPOOLED,
+    SPOOL_SIZE,
+    SPOOL_AGE,
+    SPOOL_TAKEN,
+    SPOOL_BROUGHT,
+    SPOOL_REFUSED,
     LETTERS,
 )
 SCHEDULER = (READY, WORKERS, TAILERS, WAITING, RUNNING, CLOGGED, ENDED, REASONS)
@@ -115,7 +127,7 @@ def samples(overview: Overview) -> list[Sample]:
     found = [Sample(LETTERS, (), overview.dead_letters)]
     found += [Sample(QUEUE, (("state", state),), count) for state, count in overview.queue.items()]
     found += [Sample(DELAY, (("stream", stream),), count) for stream, count in overview.delay.items()]
-    return sorted_samples([*found, *of_tailers(overview.tailers)])
+    return sorted_samples([*found, *_of_spool(overview.spool), *of_tailers(overview.tailers)])
 
 
 def of_tailers(tailers: Iterable[TailerOverview]) -> list[Sample]:
@@ -126,6 +138,20 @@ def of_tailers(tailers: Iterable[TailerOverview]) -> list[Sample]:
 def sorted_samples(found: Iterable[Sample]) -> list[Sample]:
     """In the order of the catalogue, those of one metric together."""
     return sorted(found, key=lambda sample: _PLACES[sample.metric])
+
+
+def _of_spool(spool: SpoolOverview) -> Iterator[Sample]:
+    if not spool.state:
+        return
+    for metric, value in (
+        (SPOOLED, spool.items),
+        (SPOOL_SIZE, spool.size),
+        (SPOOL_AGE, spool.age),
+        (SPOOL_TAKEN, spool.taken),
+        (SPOOL_BROUGHT, spool.brought),
+        (SPOOL_REFUSED, spool.refused),
+    ):
+        yield Sample(metric, (), value)
 
 
 def _of_tailer(tailer: TailerOverview) -> Iterator[Sample]:

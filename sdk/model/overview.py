@@ -41,10 +41,27 @@ class TailerOverview:
 
 
 @dataclass(slots=True)
+class SpoolOverview:
+    """A gateway's spool. `state`: clear (nothing is spooled) | filling (the store is away) | draining; empty: there is
+    no spool. `size` in bytes of payload, `age` of the oldest in seconds; `taken` and `brought` to the store since the
+    gateway started; `refused` ones the store will never take, and are kept with their reasons."""
+
+    state: str = ""
+    items: int = 0
+    size: int = 0
+    age: float = 0.0
+    taken: int = 0
+    brought: int = 0
+    refused: int = 0
+
+
+@dataclass(slots=True)
 class Overview:
-    """`queue` counts by state, `delay` by delay stream."""
+    """`queue` counts by state, and is empty while the store does not answer a gateway with a spool; `delay` counts by
+    delay stream."""
 
     queue: dict[str, int] = field(default_factory=dict)
     tailers: list[TailerOverview] = field(default_factory=list)
     delay: dict[str, int] = field(default_factory=dict)
     dead_letters: int = 0
+    spool: SpoolOverview = field(default_factory=SpoolOverview)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .claim import State
+from .tries import Try
 from .workload import Kind
 
 SUCCESS = State.SUCCESS.label
+#: On a gateway's disk and not in the queue yet.
+SPOOLED = "spooled"
 #: The names of the states after which nothing happens any more. The live ones are numbered below SUCCESS.
 ENDED = frozenset(state.label for state in State if state >= State.SUCCESS)
 
@@ -16,11 +19,12 @@ ENDED = frozenset(state.label for state in State if state >= State.SUCCESS)
 class WorkloadStatus:
     """Times are wall clock seconds. `due_at` 0: it will not run again; `ended_at` 0: it has not ended.
 
-    state     new | enqueued | claimed | processing | retriable_failure | success | fatal_failure | cancelled |
-              dropped | expired
+    state     spooled | new | enqueued | claimed | processing | retriable_failure | success | fatal_failure |
+              cancelled | dropped | expired
     attempts  runs that failed; crashes: runs whose process died
     reason    of the last failure
     progress  the function's last progress note
+    tries     the last attempts after which it came back: when, how and why; only where they were asked for
     """
 
     id: str
@@ -33,6 +37,7 @@ class WorkloadStatus:
     ended_at: float = 0.0
     reason: str = ""
     progress: str = ""
+    tries: tuple[Try, ...] = ()
 
     @property
     def function(self) -> str:

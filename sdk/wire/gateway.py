@@ -60,6 +60,7 @@ _UNARY = {
     "Status": "status",
     "Result": "result",
     "Cancel": "cancel",
+    "Find": "find",
     "RegisterFunctions": "register_functions",
     "ListFunctions": "list_functions",
     "SetGate": "set_gate",
@@ -92,6 +93,8 @@ class Gateway(Protocol):
     async def result(self, request: pb.ResultRequest) -> pb.ResultReply: ...
 
     async def cancel(self, request: pb.CancelRequest) -> pb.CancelReply: ...
+
+    async def find(self, request: pb.FindRequest) -> pb.FindReply: ...
 
     async def register_functions(self, request: pb.RegisterFunctionsRequest) -> pb.RegisterFunctionsReply: ...
 

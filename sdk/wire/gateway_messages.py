@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..model.limits import Gate, Quota, Snapshot
-from ..model.overview import Overview, TailerOverview
+from ..model.overview import Overview, SpoolOverview, TailerOverview
 from ..model.status import WorkloadStatus
+from ..model.tries import Try
 from ..model.workload import Headers, Kind
 from .convert import function_from_wire, function_to_wire, headers_to_wire
 from .v1 import gateway_pb2 as pb
@@ -16,10 +17,12 @@ _TAILER_FIELDS = tuple(name for name in TailerOverview.__slots__ if name != "cla
 
 
 class Accepted(NamedTuple):
-    """What a submission's answer says of one workload: its id, and whether its dedupe key was known already."""
+    """What a submission's answer says of one workload: its id, whether its dedupe key was known already, and whether it
+    is on the gateway's disk only, because the store is away."""
 
     id: str
     duplicate: bool
+    spooled: bool = False
 
 
 def new_workload(
@@ -55,7 +58,7 @@ def new_workload(
 def accepted(reply: pb.SubmitReply) -> list[Accepted]:
     """The answer, in the order of the request."""
     duplicates = set(reply.duplicates)
-    return [Accepted(id, index in duplicates) for index, id in enumerate(reply.ids)]
+    return [Accepted(id, index in duplicates, reply.spooled) for index, id in enumerate(reply.ids)]
 
 
 def status_to_wire(id: str, status: WorkloadStatus | None) -> pb.WorkloadStatus:
@@ -78,6 +81,7 @@ def status_to_wire(id: str, status: WorkloadStatus | None) -> pb.WorkloadStatus:
         ended_at=status.ended_at,
         reason=status.reason,
         progress=status.progress,
+        tries=[pb.Try(**each._asdict()) for each in status.tries],
     )
 
 
@@ -96,6 +100,7 @@ def status_from_wire(message: pb.WorkloadStatus) -> WorkloadStatus | None:
         ended_at=message.ended_at,
         reason=message.reason,
         progress=message.progress,
+        tries=tuple(Try(each.at, each.outcome, each.reason) for each in message.tries),
     )
 
 
@@ -173,6 +178,7 @@ def overview_to_wire(overview: Overview) -> pb.OverviewReply:
         ],
         delay=_counts_to_wire(overview.delay),
         dead_letters=overview.dead_letters,
+        spool=_spool_to_wire(overview.spool),
     )
 
 
@@ -188,7 +194,12 @@ def overview_from_wire(message: pb.OverviewReply) -> Overview:
         ],
         delay=_counts_from_wire(message.delay),
         dead_letters=message.dead_letters,
+        spool=SpoolOverview(**{name: getattr(message.spool, name) for name in SpoolOverview.__slots__}),
     )
+
+
+def _spool_to_wire(spool: SpoolOverview) -> pb.SpoolOverview | None:
+    return pb.SpoolOverview(**{name: getattr(spool, name) for name in SpoolOverview.__slots__}) if spool.state else None
 
 
 def _counts_to_wire(counts: Mapping[str, int]) -> list[pb.CountByName]:

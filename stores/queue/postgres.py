@@ -21,6 +21,7 @@ from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
 from ...sdk.model.errors import InvalidRequest, Unavailable
+from ...sdk.model.search import Search
 from ...sdk.model.tries import Try
 from ..config import StoresConfig
 from ..migrations.postgres import require
@@ -37,13 +38,14 @@ from .lifecycle import LEASED
 from .postgres_bounds import Bounds
 from .postgres_claims import Out
 from .postgres_collect import Collecting
+from .postgres_find import find
 from .postgres_home import Home
 from .postgres_kinds import PostgresKinds
 from .postgres_lease import claimed, open_lanes, planned
 from .postgres_room import Room
 from .postgres_rows import BLOCKED, new_rows, refuse_what_has_no_place
 from .postgres_told import counts, statuses, tally, tries
-from .queue import PROGRESS, REASON, NewItem, Status, Submitted, Tally
+from .queue import PROGRESS, REASON, NewItem, Page, Status, Submitted, Tally
 from .server_clock import ServerClock
 from .waiting import Waiting
 
@@ -316,17 +318,17 @@ class PostgresQueue:
         return [each for each in (*succeeded, *(other.id for other in others)) if id_number(each) in gone]
 
     async def cancel(self, ids: Sequence[str]) -> list[str]:
-        [(answers, again)] = await self._rows(
-            call.CANCEL,
-            (self._time(), numbers(map(id_number, ids))),
-            "a cancellation",
-        )
+        wanted = numbers(map(id_number, ids))
+        [(answers, again)] = await self._rows(call.CANCEL, (self._time(), wanted), "a cancellation")
         if again:
             self._wake(anything=True)
         return list(answers)
 
     async def status(self, ids: Sequence[str]) -> list[Status | None]:
         return await statuses(self._read, self._kinds, self._kinds.look, ids)
+
+    async def find(self, search: Search) -> Page:
+        return await find(self._read, self._kinds, search)
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         return await tries(self._read, ids)
@@ -338,12 +340,7 @@ class PostgresQueue:
         return await tally(self._read)
 
     async def due(self, most: int) -> dict[str, int]:
-        rows = await self._read(
-            call.DUE,
-            (self._time(), most),
-            "a look at what is due",
-        )
-        return dict(rows)
+        return dict(await self._read(call.DUE, (self._time(), most), "a look at what is due"))
 
     async def sweep(self) -> int:
         """Folds the counts and forgets what is past its retention; returns how many items. The owner calls it now and

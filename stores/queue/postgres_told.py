@@ -40,12 +40,11 @@ async def statuses(rows: Rows, kinds: Kinds, learn: Callable[[], Awaitable[None]
     found = {row[0]: row[1:] for row in await rows(_STATUS.replace("%(ids)s", "%s"), (wanted, wanted), "a status")}
     if any(row[1] not in kinds.kinds for row in found.values()):
         await learn()
-    return [_status(each, kinds, found.get(id_number(each))) for each in ids]
+    return [None if (row := found.get(id_number(each))) is None else status_of(each, kinds, row) for each in ids]
 
 
-def _status(id: str, kinds: Kinds, row: Any) -> Status | None:
-    if row is None:
-        return None
+def status_of(id: str, kinds: Kinds, row: Any) -> Status:
+    """The status that a row says."""
     state, kind, attempts, crashes, due, ended, reason, progress = row
     return Status(
         id=id,

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
+from ...sdk.model.search import Search
 from ...sdk.model.tries import Try
 from ...sdk.model.workload import Headers, Kind
 
@@ -54,6 +55,15 @@ class Status:
     progress: str
 
 
+@dataclass(slots=True)
+class Page:
+    """What a search found, and where it goes on: `after` is the id of the last one that was looked at; empty: nothing
+    is left. A page may hold fewer than its limit, or none, and not be the last one: a look is bounded too."""
+
+    statuses: list[Status]
+    after: str = ""
+
+
 class Tally(NamedTuple):
     """`taken` is how many items there were when the store was opened and how many were submitted since, `forgotten` how
     many of them the retention removed; `states` counts the rows by the state's name. What was taken and not forgotten
@@ -85,6 +95,10 @@ class Queue(Protocol):
     async def status(self, ids: Sequence[str]) -> list[Status | None]:
         """What is known of each id; None for unknown or forgotten ones."""
 
+    async def find(self, search: Search) -> Page:
+        """A page of the workloads that fit, the newest first. Looks at no more than a bounded number of rows, along an
+        index, and writes nothing."""
+
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         """How the attempts went after which each item came back, the last ones; those without any are left out."""
 
@@ -102,4 +116,4 @@ class Queue(Protocol):
         collection; functions without any are left out."""
 
 
-__all__ = ["Leased", "NewItem", "Queue", "Renewed", "Settle", "State", "Status", "Submitted", "Tally"]
+__all__ = ["Leased", "NewItem", "Page", "Queue", "Renewed", "Settle", "State", "Status", "Submitted", "Tally"]

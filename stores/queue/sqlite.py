@@ -19,16 +19,19 @@ from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
 from ...sdk.model.errors import InvalidRequest, NotConnected
+from ...sdk.model.search import Search
 from ...sdk.model.tries import Try
 from ..config import StoresConfig
 from ..sqlite import Again, SqliteFile
 from .admission import check
 from .gates import Gates
-from .ids import created_at, first_id, id_number
+from .ids import created_at, first_id, id_number, id_text
 from .lifecycle import LEASED, TERMINAL
-from .queue import NewItem, Status, Submitted, Tally
+from .looking import kinds_of, span
+from .queue import NewItem, Page, Status, Submitted, Tally
 from .sqlite_claims import keep_time, renew, start_clock
 from .sqlite_collect import Collecting
+from .sqlite_find import COLUMNS, find
 from .sqlite_lease import claim
 from .sqlite_memory import Memory
 from .sqlite_rows import BLOCKED, IDS, SCHEMA, json_text
@@ -139,10 +142,8 @@ class SqliteQueue:
 
         def load(connection: sqlite3.Connection) -> dict[int, Any]:
             rows = connection.execute(
-                "SELECT t.id, t.state, t.kind, t.attempts, t.crashes, t.next_trigger, t.ended, e.reason, e.progress,"
-                " k.due, t.fence"
-                " FROM tasks AS t LEFT JOIN entities AS e ON e.id = t.id LEFT JOIN keyed AS k ON k.id = t.id"
-                f" WHERE t.id IN {IDS}",
+                f"SELECT {COLUMNS} FROM tasks AS t LEFT JOIN entities AS e ON e.id = t.id"
+                f" LEFT JOIN keyed AS k ON k.id = t.id WHERE t.id IN {IDS}",
                 (text,),
             ).fetchall()
             return {row[0]: row[1:] for row in rows}
@@ -167,6 +168,15 @@ class SqliteQueue:
             reason=reason or "",
             progress=progress or "",
         )
+
+    async def find(self, search: Search) -> Page:
+        memory, wanted = self._opened(), span(search)
+        kinds = kinds_of(search, dict(memory.kinds.kinds))
+        if kinds == []:
+            return Page([])
+        rows, after = await self._file.read(lambda connection: find(connection, search, wanted, kinds))
+        found = [self._status(id_text(row[0]), row[1:]) for row in rows]
+        return Page([each for each in found if each is not None], after)
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         self._opened()

@@ -128,7 +128,7 @@ class Client:
         again long after); each call finds any gateway."""
         dedupe_key = f"n{item.n}" if item.n % 2 or self._restores else ""
         async with AsyncClient(GATEWAYS) as client:
-            client._talk = Conversation(GATEWAYS, PATIENCE, here().clock.monotonic)
+            client._talk = Conversation([GATEWAYS], PATIENCE, here().clock.monotonic)
             handle = await self._until_heard(
                 lambda: client.submit(work, n=item.n, delay=item.delay or None, key=item.key, dedupe_key=dedupe_key)
             )

@@ -15,6 +15,7 @@ from tailrace.stores.queue.postgres import PostgresQueue
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel
+from tailrace.testing.conformance.queue_search import SearchLaws
 
 
 class Engine:
@@ -47,7 +48,7 @@ class Engine:
         await self.open()
 
 
-class TestPostgresQueue(QueueLaws):
+class TestPostgresQueue(QueueLaws, SearchLaws):
     @pytest.fixture
     async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:
         engine = Engine(postgres_server, postgres_schema)

@@ -29,6 +29,7 @@ from tailrace.gateway.quotas import QuotasConfig
 from tailrace.gateway.schedules import SchedulesConfig
 from tailrace.runtime.config import WorkerConfig
 from tailrace.scheduler.config import SchedulerConfig
+from tailrace.sdk.client_config import ClientConfig
 from tailrace.sdk.config import loads
 from tailrace.stores.config import StoresConfig
 from tailrace.tailers.config import TailerConfig
@@ -45,6 +46,7 @@ LIVE = (
     "from-procrastinate.md",
 )
 MODELS = {
+    "client.yaml": ClientConfig,
     "delay.yaml": DelayConfig,
     "gateway.yaml": GatewayConfig,
     "leases.yaml": LeasesConfig,

@@ -42,21 +42,53 @@ class SubmitRequest(_message.Message):
     def __init__(self, workloads: _Optional[_Iterable[_Union[NewWorkload, _Mapping]]] = ...) -> None: ...
 
 class SubmitReply(_message.Message):
-    __slots__ = ("ids", "duplicates")
+    __slots__ = ("ids", "duplicates", "spooled")
     IDS_FIELD_NUMBER: _ClassVar[int]
     DUPLICATES_FIELD_NUMBER: _ClassVar[int]
+    SPOOLED_FIELD_NUMBER: _ClassVar[int]
     ids: _containers.RepeatedScalarFieldContainer[str]
     duplicates: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, ids: _Optional[_Iterable[str]] = ..., duplicates: _Optional[_Iterable[int]] = ...) -> None: ...
+    spooled: bool
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., duplicates: _Optional[_Iterable[int]] = ..., spooled: _Optional[bool] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
-    __slots__ = ("ids",)
+    __slots__ = ("ids", "tries")
     IDS_FIELD_NUMBER: _ClassVar[int]
+    TRIES_FIELD_NUMBER: _ClassVar[int]
     ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    tries: bool
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., tries: _Optional[bool] = ...) -> None: ...
+
+class FindRequest(_message.Message):
+    __slots__ = ("function", "tenant", "states", "key", "since", "until", "after", "limit")
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    function: str
+    tenant: str
+    states: _containers.RepeatedScalarFieldContainer[str]
+    key: str
+    since: float
+    until: float
+    after: str
+    limit: int
+    def __init__(self, function: _Optional[str] = ..., tenant: _Optional[str] = ..., states: _Optional[_Iterable[str]] = ..., key: _Optional[str] = ..., since: _Optional[float] = ..., until: _Optional[float] = ..., after: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class FindReply(_message.Message):
+    __slots__ = ("statuses", "after")
+    STATUSES_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    statuses: _containers.RepeatedCompositeFieldContainer[WorkloadStatus]
+    after: str
+    def __init__(self, statuses: _Optional[_Iterable[_Union[WorkloadStatus, _Mapping]]] = ..., after: _Optional[str] = ...) -> None: ...
 
 class WorkloadStatus(_message.Message):
-    __slots__ = ("id", "known", "state", "function", "attempts", "crashes", "created_at", "due_at", "ended_at", "reason", "progress", "priority", "collection", "tenant")
+    __slots__ = ("id", "known", "state", "function", "attempts", "crashes", "created_at", "due_at", "ended_at", "reason", "progress", "priority", "collection", "tenant", "tries")
     ID_FIELD_NUMBER: _ClassVar[int]
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -71,6 +103,7 @@ class WorkloadStatus(_message.Message):
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
+    TRIES_FIELD_NUMBER: _ClassVar[int]
     id: str
     known: bool
     state: str
@@ -85,7 +118,8 @@ class WorkloadStatus(_message.Message):
     priority: int
     collection: str
     tenant: str
-    def __init__(self, id: _Optional[str] = ..., known: _Optional[bool] = ..., state: _Optional[str] = ..., function: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., created_at: _Optional[float] = ..., due_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., reason: _Optional[str] = ..., progress: _Optional[str] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ...) -> None: ...
+    tries: _containers.RepeatedCompositeFieldContainer[Try]
+    def __init__(self, id: _Optional[str] = ..., known: _Optional[bool] = ..., state: _Optional[str] = ..., function: _Optional[str] = ..., attempts: _Optional[int] = ..., crashes: _Optional[int] = ..., created_at: _Optional[float] = ..., due_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., reason: _Optional[str] = ..., progress: _Optional[str] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., tries: _Optional[_Iterable[_Union[Try, _Mapping]]] = ...) -> None: ...
 
 class StatusReply(_message.Message):
     __slots__ = ("statuses",)
@@ -824,13 +858,33 @@ class CountByName(_message.Message):
     def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class OverviewReply(_message.Message):
-    __slots__ = ("queue", "tailers", "delay", "dead_letters")
+    __slots__ = ("queue", "tailers", "delay", "dead_letters", "spool")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     TAILERS_FIELD_NUMBER: _ClassVar[int]
     DELAY_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
+    SPOOL_FIELD_NUMBER: _ClassVar[int]
     queue: _containers.RepeatedCompositeFieldContainer[CountByName]
     tailers: _containers.RepeatedCompositeFieldContainer[TailerOverview]
     delay: _containers.RepeatedCompositeFieldContainer[CountByName]
     dead_letters: int
-    def __init__(self, queue: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerOverview, _Mapping]]] = ..., delay: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., dead_letters: _Optional[int] = ...) -> None: ...
+    spool: SpoolOverview
+    def __init__(self, queue: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerOverview, _Mapping]]] = ..., delay: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., dead_letters: _Optional[int] = ..., spool: _Optional[_Union[SpoolOverview, _Mapping]] = ...) -> None: ...
+
+class SpoolOverview(_message.Message):
+    __slots__ = ("state", "items", "size", "age", "taken", "brought", "refused")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
+    BROUGHT_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    state: str
+    items: int
+    size: int
+    age: float
+    taken: int
+    brought: int
+    refused: int
+    def __init__(self, state: _Optional[str] = ..., items: _Optional[int] = ..., size: _Optional[int] = ..., age: _Optional[float] = ..., taken: _Optional[int] = ..., brought: _Optional[int] = ..., refused: _Optional[int] = ...) -> None: ...

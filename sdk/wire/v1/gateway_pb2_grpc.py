@@ -54,6 +54,11 @@ class GatewayStub:
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CancelRequest.SerializeToString,
                 response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CancelReply.FromString,
                 _registered_method=True)
+        self.Find = channel.unary_unary(
+                '/tailrace.v1.Gateway/Find',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.FindRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.FindReply.FromString,
+                _registered_method=True)
         self.RegisterFunctions = channel.unary_unary(
                 '/tailrace.v1.Gateway/RegisterFunctions',
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RegisterFunctionsRequest.SerializeToString,
@@ -181,6 +186,13 @@ class GatewayServicer:
 
     def Cancel(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Find(self, request, context):
+        """Workloads of the queue that fit, the newest first, a page at a time.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -335,6 +347,11 @@ def add_GatewayServicer_to_server(servicer, server):
                     servicer.Cancel,
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CancelRequest.FromString,
                     response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CancelReply.SerializeToString,
+            ),
+            'Find': grpc.unary_unary_rpc_method_handler(
+                    servicer.Find,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.FindRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.FindReply.SerializeToString,
             ),
             'RegisterFunctions': grpc.unary_unary_rpc_method_handler(
                     servicer.RegisterFunctions,
@@ -545,6 +562,33 @@ class Gateway:
             '/tailrace.v1.Gateway/Cancel',
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CancelRequest.SerializeToString,
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CancelReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Find(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/Find',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.FindRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.FindReply.FromString,
             options,
             channel_credentials,
             insecure,

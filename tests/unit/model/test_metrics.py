@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tailrace.sdk.model.metrics import CATALOGUE, NODE, READ, prometheus_text, samples
-from tailrace.sdk.model.overview import Overview, TailerOverview
+from tailrace.sdk.model.overview import Overview, SpoolOverview, TailerOverview
 
 ROOT = Path(__file__).parents[3]
 LINE = re.compile(r'tailrace_[a-z_]+(\{[a-z]+="(?:[^"\\]|\\.)*"(,[a-z]+="(?:[^"\\]|\\.)*")*\})? -?[0-9.e+]+')
@@ -16,7 +16,10 @@ def overview() -> Overview:
     tailer = TailerOverview('o"r\n', "log", "running", read=7, lag=-1, idle=1.5, stale_writes=2, unaccounted=1)
     tailer.classes = {"succeeded": 5, "in flight": 2}
     return Overview(
-        queue={"new": 3}, tailers=[tailer, TailerOverview("b", "queue", "running", lag=0)], delay={"delay.5s": 4}
+        queue={"new": 3},
+        tailers=[tailer, TailerOverview("b", "queue", "running", lag=0)],
+        delay={"delay.5s": 4},
+        spool=SpoolOverview("filling", items=2, size=9, age=3.5, taken=5, brought=3),
     )
 
 
@@ -28,6 +31,7 @@ def test_an_overview_says_everything_that_is_known_of_each_tailer() -> None:
     assert found["tailrace.tailer.stale_writes", own] == 2
     assert found["tailrace.tailer.positions", (*own, ("class", "in flight"))] == 2
     assert found["tailrace.queue.items", (("state", "new"),)] == 3
+    assert (found["tailrace.spool.items", ()], found["tailrace.spool.age", ()]) == (2, 3.5)
     # And a lag that is not known is no number
     assert {labels[0][1] for name, labels in found if name == "tailrace.tailer.lag"} == {"b"}
 

@@ -34,7 +34,7 @@ class World:
         self.asked: list[Ask] = []
         self._script = list(script)
         self._again = again
-        self.talk = Conversation(ADDRESS, 10.0, lambda: self.now)
+        self.talk = Conversation([ADDRESS], 10.0, lambda: self.now)
 
     def run(self, steps: Steps[Any]) -> Any:
         send: Callable[[], Any] = lambda: next(steps)  # noqa: E731
@@ -224,3 +224,62 @@ def test_statuses_are_asked_for_in_batches() -> None:
     world = World(again=statuses)
     assert world.run(world.talk.status([str(number) for number in range(1500)])) == [None] * 1500
     assert [len(ask.request.ids) for ask in world.asked] == [1000, 500]
+
+
+def several(*script: Any, again: Any = None) -> World:
+    """A client of three gateways, that begins with the first one."""
+    world = World(*script, again=again)
+    world.talk = Conversation(["a:1", "b:2", "c:3"], 10.0, lambda: world.now)
+    world.talk._place = 0
+    return world
+
+
+def test_a_gateway_that_does_not_answer_is_passed_for_the_next_one_at_once() -> None:
+    # Given three gateways of which two are away
+    world = several(Unavailable("gone"), Unavailable("gone"), again=ids_for)
+    # When a call is submitted
+    world.run(world.talk.submit(Call("index")))
+    # Then each was asked once, under one token, without a pause, and not all of the time was left to the first
+    assert [ask.place for ask in world.asked] == [0, 1, 2]
+    assert len({ask.request.workloads[0].submission_id for ask in world.asked}) == 1
+    assert world.now < 0.01
+    assert world.asked[0].timeout == pytest.approx(5.0, rel=0.01)
+    # And the next call begins with the one that answered
+    world.run(world.talk.submit(Call("index")))
+    assert world.asked[-1].place == 2
+
+
+def test_a_round_in_which_nobody_answers_is_followed_by_a_pause_and_at_last_by_the_error() -> None:
+    world = several(again=Unavailable("gone"))
+    with pytest.raises(Unavailable, match="the gateways at a:1, b:2, c:3 within 10 seconds"):
+        world.run(world.talk.submit(Call("index")))
+    assert len(world.asked) % 3 == 0
+    assert world.now <= 10.0
+
+
+def test_an_overloaded_gateway_is_passed_and_the_shortest_wait_of_a_round_is_kept() -> None:
+    world = several(Overloaded("full", 3.0), Overloaded("full", 1.0), Overloaded("full", 2.0), again=ids_for)
+    world.run(world.talk.submit(Call("index")))
+    assert [ask.place for ask in world.asked] == [0, 1, 2, 0]
+    assert 1.0 <= world.now <= 1.6
+
+
+def test_the_id_of_a_spooled_workload_is_asked_of_every_gateway() -> None:
+    # Given a workload that the second gateway spooled
+    known = pb.StatusReply(statuses=[status_to_wire("1", WorkloadStatus("1", "new", Kind("index")))])
+    strange = pb.StatusReply(statuses=[status_to_wire("spool-1", None)])
+    world = several(strange, known, Unavailable("gone"))
+    # When the first one does not know it, then the others are asked, whoever answers
+    assert world.run(world.talk.status_of("spool-1")).state == "new"
+    assert [ask.place for ask in world.asked] == [0, 1, 2]
+    # And its result is waited for where it is known
+    world = several(
+        pb.ResultReply(status=status_to_wire("spool-1", None)), answer("success", b"3"), again=Unavailable("gone")
+    )
+    assert world.run(world.talk.result("spool-1", 5.0)) == 3
+    # And it is cancelled there
+    world = several(pb.CancelReply(outcomes=["unknown"]), pb.CancelReply(outcomes=["cancelled"]), Unavailable("gone"))
+    assert world.run(world.talk.cancel(["spool-1"], "ann")) == ["cancelled"]
+    # And an id of the queue is asked of one alone
+    world = several(pb.StatusReply(statuses=[status_to_wire("1", None)]))
+    assert world.run(world.talk.status(["1"])) == [None]

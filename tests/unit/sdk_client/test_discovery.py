@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.sdk.discovery import find_gateway
+from tailrace.sdk.discovery import find_gateway, find_gateways
 from tailrace.sdk.model.errors import ConfigError
 
 
@@ -65,3 +65,23 @@ def test_an_unknown_key_in_the_file_is_an_error(here: Path) -> None:
     (here / "configs/client.yaml").write_text("gatway: 10.0.0.3:3")
     with pytest.raises(ConfigError, match="gatway"):
         find_gateway(None, {})
+
+
+def test_several_gateways_by_each_way(here: Path) -> None:
+    both = ("10.0.0.1:1", "10.0.0.2:2")
+    assert find_gateways(["10.0.0.1:1", "10.0.0.2:2"], {}) == both
+    assert find_gateways("10.0.0.1:1, 10.0.0.2:2", {}) == both
+    assert find_gateways(None, {"TAILRACE_GATEWAY": "10.0.0.1:1,10.0.0.2:2"}) == both
+    (here / "configs").mkdir()
+    (here / "configs/client.yaml").write_text("gateways: ['10.0.0.1:1', '10.0.0.2:2']")
+    assert find_gateways(None, {}) == both
+    assert find_gateway(None, {}) == "10.0.0.1:1"
+
+
+def test_one_gateway_twice_and_both_keys_are_mistakes(here: Path) -> None:
+    with pytest.raises(ConfigError, match="names one gateway twice"):
+        find_gateways(["10.0.0.1:1", "10.0.0.1:1"], {})
+    (here / "configs").mkdir()
+    (here / "configs/client.yaml").write_text("gateway: 10.0.0.1:1\ngateways: ['10.0.0.2:2']")
+    with pytest.raises(ConfigError, match="keep one of them"):
+        find_gateways(None, {})

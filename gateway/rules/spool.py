@@ -1,0 +1,106 @@
+"""Where a submission goes while the queue's store fails, and when the store is asked again: THE rule, as one table.
+
+    state      meaning                                    a submission goes                        the drain looks
+    CLEAR      nothing is spooled                         to the store; to the spool if it fails   never
+    FILLING    something is spooled, the store is away    to the spool                             after a pause
+    DRAINING   something is spooled, the store answers    to the store; an ordered one, behind     at once
+                                                          what is spooled, to the spool
+
+    event      the store failed → FILLING (CLEAR while nothing is spooled: then each submission asks it)
+               the store answered → DRAINING, or CLEAR when that was the last; something was spooled → FILLING
+
+A submission whose write to the store was not answered may be there: it may be spooled only under tokens by which the
+queue knows it again, else it is refused (the client said that it can live without knowing).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ...sdk.model.errors import Overloaded
+
+#: Pauses between looks at a store that is away (seconds): doubling from the first to the last.
+FIRST_PAUSE = 0.1
+LAST_PAUSE = 2.0
+#: What whoever meets a full spool is told to wait (seconds): the store has to come back first.
+FULL_WAIT = 5.0
+
+
+class State(Enum):
+    """Of a gateway's way to its store."""
+
+    CLEAR = "clear"
+    FILLING = "filling"
+    DRAINING = "draining"
+
+
+class Way(Enum):
+    """Where a submission goes first."""
+
+    STORE = "store"
+    SPOOL = "spool"
+
+
+class SpoolRule:
+    """What the gateway knows of its store and its spool.
+
+    most_items, most_bytes  what the spool may hold; no items: there is no spool
+    Invariants: `items` and `size` are what is durably spooled and not yet durably in the store, never less; the state
+    is CLEAR exactly while `items` is 0.
+    """
+
+    def __init__(self, most_items: int, most_bytes: int) -> None:
+        self._most_items = most_items
+        self._most_bytes = most_bytes
+        self._away = False
+        self._failures = 0
+        self.items = 0
+        self.size = 0
+
+    @property
+    def state(self) -> State:
+        """Now."""
+        if not self.items:
+            return State.CLEAR
+        return State.FILLING if self._away else State.DRAINING
+
+    @property
+    def away(self) -> bool:
+        """Whether the store failed when it was last asked."""
+        return self._away
+
+    def way(self, ordered: bool) -> Way:
+        """Where a submission goes first. `ordered`: it has a key or a dedupe key, so what came before it counts."""
+        state = self.state
+        if state is State.FILLING or (state is State.DRAINING and ordered):
+            return Way.SPOOL
+        return Way.STORE
+
+    def may_spool(self, asked: bool, known_again: bool) -> bool:
+        """Whether a submission may be spooled. `asked`: the store was, and did not answer; `known_again`: it would know
+        the submission again."""
+        return self._most_items > 0 and (known_again or not asked)
+
+    def check_room(self, held: int, held_size: int, items: int, size: int) -> None:
+        """Raises Overloaded where a spool that holds so much may not take so much more."""
+        if held + items > self._most_items or held_size + size > self._most_bytes:
+            raise Overloaded(
+                f"the store is away, and the gateway has spooled {held} workloads ({held_size} bytes) of at most "
+                f"{self._most_items} ({self._most_bytes} bytes): try again when the store is back",
+                FULL_WAIT,
+            )
+
+    def holds(self, items: int, size: int) -> None:
+        """What is spooled now: after it was opened, and after each change."""
+        self.items, self.size = items, size
+
+    def answered(self) -> None:
+        """The store answered."""
+        self._away, self._failures = False, 0
+
+    def failed(self) -> float:
+        """The store failed. Returns after how many seconds it may be asked again."""
+        self._away = True
+        pause = min(LAST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._failures, 10))
+        self._failures += 1
+        return pause

@@ -1,0 +1,69 @@
+"""Ids of the spool → what the queue calls them, or what is known of those that are not there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from ..sdk.clock import Clock
+from ..sdk.model.claim import State
+from ..sdk.model.status import SPOOLED, WorkloadStatus
+from ..stores.spool.spool import PREFIX, Spooled
+from .spooling import Spooler
+
+#: Seconds between looks at a spooled workload whose result somebody waits for.
+LOOK = 0.1
+
+
+class SpooledIds:
+    """Without a spooler every id is the queue's."""
+
+    def __init__(self, spooler: Spooler | None, clock: Clock) -> None:
+        self._spooler = spooler
+        self._clock = clock
+
+    async def resolve(self, ids: Sequence[str]) -> tuple[list[str], dict[str, WorkloadStatus | None]]:
+        """Each id as the queue knows it, and the statuses of those that it does not (they keep their ids)."""
+        own = [id for id in ids if id.startswith(PREFIX)]
+        if self._spooler is None or not own:
+            return list(ids), {}
+        statuses: dict[str, WorkloadStatus | None] = {}
+        names: dict[str, str] = {}
+        for id, found in zip(own, await self._spooler.find(own), strict=True):
+            if found is not None and found.became:
+                names[id] = found.became
+            else:
+                statuses[id] = None if found is None else _status(found)
+        return [names.get(id, id) for id in ids], statuses
+
+    async def brought(self, id: str, wait: float) -> tuple[str, WorkloadStatus | None]:
+        """The id as the queue knows it, after at most `wait` seconds; its status where the queue does not."""
+        until = self._clock.monotonic() + wait
+        while True:
+            [name], statuses = await self.resolve([id])
+            status = statuses.get(id)
+            if id not in statuses or status is None or status.ended or self._clock.monotonic() + LOOK > until:
+                return name, status
+            await asyncio.sleep(LOOK)
+
+    async def cancel(self, ids: Sequence[str]) -> dict[str, str]:
+        """Ends those that wait in the spool; of each that did, or had ended there, how it is."""
+        own = [id for id in ids if id.startswith(PREFIX)]
+        if self._spooler is None or not own:
+            return {}
+        taken = dict(zip(own, await self._spooler.cancel(own), strict=True))
+        _, statuses = await self.resolve(own)
+        return {
+            id: "cancelled" if taken[id] else "ended" if status is not None else "unknown"
+            for id, status in statuses.items()
+        }
+
+
+def _status(found: Spooled) -> WorkloadStatus:
+    if found.cancelled:
+        state = State.CANCELLED.label
+    else:
+        state = State.FATAL_FAILURE.label if found.reason else SPOOLED
+    return WorkloadStatus(
+        found.id, state, found.kind, created_at=found.created_at, due_at=found.due, reason=found.reason
+    )

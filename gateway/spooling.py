@@ -1,0 +1,183 @@
+"""The spooler: takes submissions while the store is away, and brings them there in order once it answers.
+
+Crashes: a row leaves the spool only after the queue is known to have its item, so a crash between the two brings the
+item there again, and the queue knows it by its dedupe key. Of every submission at least one of the two has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..sdk.clock import Clock
+from ..sdk.lifecycle import cancel
+from ..sdk.model.errors import Overloaded, StoreFull, TailraceError, Unavailable, UserError
+from ..sdk.model.overview import SpoolOverview
+from ..stores.queue.queue import NewItem, Queue, Submitted
+from ..stores.spool.spool import Spool, Spooled, Waiting
+from .config import GatewayConfig
+from .rules.spool import SpoolRule, State, Way
+from .submission import SUBMISSION_PREFIX
+
+#: What the queue is given at once out of the spool, in workloads and bytes.
+BATCH_ITEMS, BATCH_BYTES = 500, 1 << 20
+
+_LOG = logging.getLogger("tailrace.gateway")
+
+
+class Spooler:
+    """The queue with a spool before it: `submit` is the queue's, and goes on while the queue's store is away.
+
+    patience  seconds that the store gets to answer a submission before it counts as away
+    """
+
+    def __init__(self, queue: Queue, spool: Spool, rule: SpoolRule, clock: Clock, patience: float) -> None:
+        self._queue = queue
+        self._spool = spool
+        self._rule = rule
+        self._clock = clock
+        self._patience = patience
+        self._filled = asyncio.Event()
+        self._moving = asyncio.Lock()  # held while workloads are on their way, so that none is cancelled meanwhile
+        self._drain: asyncio.Task[None] | None = None
+        self._taken = self._brought = 0  # since the start
+
+    async def start(self) -> None:
+        """Goes on with what an earlier run left. The spool is open."""
+        await self._look()
+        if self._rule.items:
+            _LOG.info("%d workloads are spooled from an earlier run", self._rule.items)
+        self._drain = asyncio.create_task(self._bring(), name="gateway: draining the spool")
+
+    async def stop(self) -> None:
+        """Ends the drain; what is spooled stays for the next run."""
+        drain, self._drain = self._drain, None
+        if drain is not None:
+            await cancel(drain)
+
+    async def submit(self, items: Sequence[NewItem]) -> tuple[list[Submitted], bool]:
+        """Stores all items or none, and says whether they were spooled. Raises what the queue raises, and Overloaded
+        where the spool is full."""
+        ordered = any(item.key or (item.dedupe_key and not _is_token(item.dedupe_key)) for item in items)
+        asked = False
+        if self._rule.way(ordered) is Way.STORE:
+            try:
+                async with asyncio.timeout(self._patience):
+                    stored = await self._queue.submit(items)
+                self._rule.answered()
+                return stored, False
+            except (Overloaded, StoreFull):
+                raise
+            except (Unavailable, TimeoutError) as error:
+                asked = True
+                if not self._rule.may_spool(asked, all(item.dedupe_key for item in items)):
+                    if isinstance(error, Unavailable):
+                        raise
+                    raise Unavailable(f"the store did not answer within {self._patience:g} seconds") from None
+                self._failed(error)
+        if not self._rule.may_spool(asked, True):
+            raise Unavailable("the store is away")
+        return await self._spooled(items), True
+
+    async def _spooled(self, items: Sequence[NewItem]) -> list[Submitted]:
+        # An item that nobody would know again gets a token of the gateway's: it may be brought to the queue twice.
+        known = [
+            item if item.dedupe_key else replace(item, dedupe_key=SUBMISSION_PREFIX + uuid.uuid4().hex)
+            for item in items
+        ]
+        answers = await self._spool.add(known)
+        await self._look()
+        self._taken += sum(not each.duplicate for each in answers)
+        self._filled.set()
+        return answers
+
+    async def _look(self) -> None:
+        held = await self._spool.held()
+        self._rule.holds(held.items, held.size)
+
+    async def _bring(self) -> None:
+        """The drain."""
+        while True:
+            if self._rule.state is State.CLEAR:
+                self._filled.clear()
+                await self._filled.wait()
+                if self._rule.away:  # it failed a moment ago
+                    await asyncio.sleep(self._rule.failed())
+            try:
+                async with self._moving:
+                    await self._bring_some()
+            except (Unavailable, TimeoutError) as error:
+                await asyncio.sleep(self._failed(error))
+            except Exception:
+                _LOG.exception("bringing what is spooled to the store failed; trying again")
+                await asyncio.sleep(self._rule.failed())
+
+    async def _bring_some(self) -> None:
+        batch = await self._spool.next(BATCH_ITEMS, BATCH_BYTES)
+        if batch:
+            try:
+                await self._bring_batch(batch)
+            except UserError:  # which one it is: each alone, in the same order
+                for each in batch:
+                    try:
+                        await self._bring_batch([each])
+                    except UserError as error:
+                        _LOG.error("the queue refuses %s (%s): %s", each.id, each.item.kind.function, error)
+                        await self._spool.refuse(each.id, f"the queue refused it: {error}")
+        self._rule.answered()
+        before = self._rule.items
+        await self._look()
+        if before and not self._rule.items:
+            _LOG.info("everything that was spooled is in the store")
+
+    async def _bring_batch(self, batch: Sequence[Waiting]) -> None:
+        async with asyncio.timeout(self._patience):
+            stored = await self._queue.submit([each.item for each in batch])
+        await self._spool.became([each.id for each in batch], [each.id for each in stored])
+        self._brought += len(batch)
+
+    def _failed(self, error: Exception) -> float:
+        """Notes that the store failed; after how long it is asked again."""
+        if not self._rule.away:
+            _LOG.warning("the store is away, and submissions are spooled: %s", error or "it did not answer in time")
+        return self._rule.failed()
+
+    async def find(self, ids: Sequence[str]) -> list[Spooled | None]:
+        """What is known of ids of the spool."""
+        return await self._spool.find(ids)
+
+    async def cancel(self, ids: Sequence[str]) -> list[bool]:
+        """Takes out of the spool what still waits there; of each id, whether it did."""
+        async with self._moving:
+            taken = await self._spool.cancel(ids)
+            await self._look()
+        return taken
+
+    async def overview(self) -> SpoolOverview:
+        """What operators see of it."""
+        oldest = 0.0
+        with contextlib.suppress(TailraceError):
+            oldest = await self._spool.oldest()
+        return SpoolOverview(
+            state=self._rule.state.value,
+            items=self._rule.items,
+            size=self._rule.size,
+            age=max(0.0, self._clock.wall() - oldest) if oldest else 0.0,
+            taken=self._taken,
+            brought=self._brought,
+            refused=await self._spool.refused(),
+        )
+
+
+def spool_rule(config: GatewayConfig) -> SpoolRule:
+    """The rule with the configured bounds."""
+    return SpoolRule(config.spool_items, config.spool_bytes)
+
+
+def _is_token(dedupe_key: str) -> bool:
+    """Whether it is only the client's, by which a call that was sent twice is known again: it orders nothing."""
+    return dedupe_key.startswith(SUBMISSION_PREFIX)

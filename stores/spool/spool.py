@@ -1,0 +1,87 @@
+"""The spool's protocol: a gateway's own bounded log of submissions that its store could not take yet.
+
+What is in it lasts as long as the disk under it. Times are wall clock seconds. Every method that changes something is
+durable when it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from ...sdk.model.function_spec import FunctionSpec
+from ...sdk.model.workload import Kind
+from ..queue.queue import NewItem, Submitted
+
+#: What the id of a spooled workload begins with; what the queue calls it is known once it is there.
+PREFIX = "spool-"
+
+
+class Waiting(NamedTuple):
+    """A spooled workload whose turn it is. Its item has a dedupe key, by which the queue knows it again."""
+
+    id: str
+    item: NewItem
+
+
+class Held(NamedTuple):
+    """How much is spooled, not counting what was refused: workloads, and payload bytes."""
+
+    items: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """What is known of one id of the spool.
+
+    became   its id in the queue, once it is there; empty: it is not
+    reason   why it ended without getting there (the queue refused it, or somebody cancelled it); empty: it did not
+    """
+
+    id: str
+    kind: Kind
+    created_at: float
+    due: float
+    became: str = ""
+    reason: str = ""
+    cancelled: bool = False
+
+
+class Spool(Protocol):
+    """Submissions in the order in which they came. Invariant: each is in it until the queue is known to have it."""
+
+    async def add(self, items: Sequence[NewItem]) -> list[Submitted]:
+        """Stores all items or none; each has a dedupe key. One whose ⟨function, dedupe key⟩ is spooled already is a
+        duplicate of that. Raises Overloaded beyond the spool's bounds, StoreFull."""
+
+    async def next(self, items: int, size: int) -> list[Waiting]:
+        """The first ones, at most so many and (beside the first) so many payload bytes."""
+
+    async def became(self, ids: Sequence[str], queue_ids: Sequence[str]) -> None:
+        """The queue has them, under these ids. Those that are not in the spool any more are passed over."""
+
+    async def refuse(self, id: str, reason: str) -> None:
+        """The queue will never take it: it is kept with the reason, out of the others' way."""
+
+    async def cancel(self, ids: Sequence[str]) -> list[bool]:
+        """Takes out those that still wait; of each, whether it did."""
+
+    async def find(self, ids: Sequence[str]) -> list[Spooled | None]:
+        """What is known of each id; None for unknown and forgotten ones."""
+
+    async def held(self) -> Held:
+        """How much is spooled now."""
+
+    async def refused(self) -> int:
+        """How many are kept that the queue refused."""
+
+    async def oldest(self) -> float:
+        """When the first one that waits was spooled; 0: none waits."""
+
+    async def remember(self, functions: Sequence[FunctionSpec]) -> None:
+        """Keeps the function registry, for a gateway that starts while its store is away."""
+
+    async def functions(self) -> list[FunctionSpec]:
+        """What was remembered."""

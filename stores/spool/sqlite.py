@@ -1,0 +1,278 @@
+"""The spool in one SQLite file. Group commit makes one fsync of all submissions that wait for it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
+from ...sdk.model.workload import Kind
+from ..queue.ids import Ids, created_at, id_number, id_text
+from ..queue.queue import NewItem, Submitted
+from ..sqlite import SqliteFile
+from ..sqlite_insert import insert
+from .spool import PREFIX, Held, Spooled, Waiting
+
+#: Rows that one write may sweep away: a bound on how long it holds the writer.
+SWEEP = 2000
+_COLUMNS = "id, function, priority, collection, tenant, payload, due, key, headers, dedupe_key, expires_at"
+_IDS = "(SELECT value FROM json_each(?))"
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS spooled (
+    id INTEGER PRIMARY KEY,
+    function TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    collection TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    payload BLOB NOT NULL,
+    due REAL NOT NULL,
+    key TEXT NOT NULL,
+    headers TEXT NOT NULL,
+    dedupe_key TEXT NOT NULL CHECK (dedupe_key <> ''),
+    expires_at REAL NOT NULL,
+    UNIQUE (function, dedupe_key)
+) STRICT;
+CREATE TABLE IF NOT EXISTS left_spool (
+    id INTEGER PRIMARY KEY,
+    became TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    cancelled INTEGER NOT NULL,
+    time REAL NOT NULL,
+    function TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    collection TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    payload BLOB -- of what was refused: whoever mends the cause may want it
+) STRICT;
+CREATE INDEX IF NOT EXISTS left_spool_time ON left_spool (time);
+CREATE INDEX IF NOT EXISTS left_spool_refused ON left_spool (id) WHERE payload IS NOT NULL;
+CREATE TABLE IF NOT EXISTS known_functions (name TEXT PRIMARY KEY, spec TEXT NOT NULL) STRICT;
+"""
+
+#: Given the items and bytes that are held and those that would come: raises where there is no room for them.
+Room = Callable[[int, int, int, int], None]
+
+
+class SqliteSpool:
+    """A Spool in one SQLite file, which its owner opens and closes; `open` comes after the file's.
+
+    room       called in the writer before something is added; may refuse (Overloaded)
+    retention  seconds for which it is known what became of an id; most_kept: of so many at most
+    """
+
+    def __init__(
+        self,
+        file: SqliteFile,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        room: Room,
+        retention: float = 7 * 86_400.0,
+        most_kept: int = 1_000_000,
+    ) -> None:
+        self._file = file
+        self._clock = clock
+        self._room = room
+        self._retention = retention
+        self._most_kept = most_kept
+        self._ids = Ids(0)
+        self._held = Held(0, 0)
+        self._kept = 0
+        file.on_rollback(self._reload)
+
+    async def open(self) -> None:
+        """Counts what is there. Harmless when open."""
+        await self._file.write(self._reload)
+
+    def _reload(self, connection: sqlite3.Connection) -> None:
+        self._held = Held(
+            *connection.execute("SELECT count(*), coalesce(sum(length(payload)), 0) FROM spooled").fetchone()
+        )
+        last = connection.execute(
+            "SELECT max(coalesce((SELECT max(id) FROM spooled), 0), coalesce((SELECT max(id) FROM left_spool), 0))"
+        )
+        self._ids = Ids(max(self._ids.last, last.fetchone()[0]))
+        (self._kept,) = connection.execute("SELECT count(*) FROM left_spool").fetchone()
+
+    async def add(self, items: Sequence[NewItem]) -> list[Submitted]:
+        if not items:
+            return []
+        return await self._file.write(lambda connection: self._add(connection, items))
+
+    def _add(self, connection: sqlite3.Connection, items: Sequence[NewItem]) -> list[Submitted]:
+        wanted = json.dumps([(item.kind.function, item.dedupe_key) for item in items])
+        known: dict[tuple[str, str], int] = {
+            (function, key): number
+            for function, key, number in connection.execute(
+                "SELECT s.function, s.dedupe_key, s.id FROM json_each(?) AS j"
+                " JOIN spooled AS s ON s.function = j.value ->> 0 AND s.dedupe_key = j.value ->> 1",
+                (wanted,),
+            )
+        }
+        rows: list[tuple[Any, ...]] = []
+        answers: list[Submitted] = []
+        size = 0
+        numbers = self._ids.take(len(items), int(self._clock.wall() * 1000))
+        for number, item in zip(numbers, items, strict=True):
+            named = (item.kind.function, item.dedupe_key)
+            first = known.setdefault(named, number)
+            answers.append(Submitted(PREFIX + id_text(first), first != number))
+            if first == number:
+                headers = json.dumps(item.headers) if item.headers else ""
+                more = (item.payload, item.due, item.key, headers, item.dedupe_key, item.expires_at)
+                rows.append((number, *item.kind, *more))
+                size += len(item.payload)
+        if rows:
+            self._room(*self._held, len(rows), size)
+            insert(connection, f"spooled ({_COLUMNS})", rows)
+            self._held = Held(self._held.items + len(rows), self._held.size + size)
+        return answers
+
+    async def next(self, items: int, size: int) -> list[Waiting]:
+        def load(connection: sqlite3.Connection) -> list[Any]:
+            last, left = 0, size
+            sizes = connection.execute("SELECT id, length(payload) FROM spooled ORDER BY id LIMIT ?", (items,))
+            for number, length in sizes:
+                left -= length
+                if last and left < 0:
+                    break
+                last = number
+            found = connection.execute(f"SELECT {_COLUMNS} FROM spooled WHERE id <= ? ORDER BY id", (last,))
+            return found.fetchall()
+
+        rows = await self._file.read(load)
+        return [_waiting(row) for row in rows]
+
+    async def became(self, ids: Sequence[str], queue_ids: Sequence[str]) -> None:
+        pairs = [(_number(id), queue_id) for id, queue_id in zip(ids, queue_ids, strict=True)]
+
+        def move(connection: sqlite3.Connection) -> None:
+            self._leave(connection, pairs, "", cancelled=False)
+
+        if pairs:
+            await self._file.write(move)
+
+    async def refuse(self, id: str, reason: str) -> None:
+        def keep(connection: sqlite3.Connection) -> None:
+            self._leave(connection, [(_number(id), "")], reason, cancelled=False)
+
+        await self._file.write(keep)
+
+    async def cancel(self, ids: Sequence[str]) -> list[bool]:
+        numbers = [_number(id) for id in ids]
+
+        def take_out(connection: sqlite3.Connection) -> list[bool]:
+            text = json.dumps(numbers)
+            there = {number for (number,) in connection.execute(f"SELECT id FROM spooled WHERE id IN {_IDS}", (text,))}
+            self._leave(connection, [(number, "") for number in there], "cancelled", cancelled=True)
+            return [number in there for number in numbers]
+
+        return await self._file.write(take_out)
+
+    def _leave(
+        self, connection: sqlite3.Connection, pairs: Sequence[tuple[int, str]], reason: str, *, cancelled: bool
+    ) -> None:
+        """Moves rows out of what waits, in one step for all."""
+        keep = "s.payload" if reason and not cancelled else "NULL"
+        text = json.dumps(pairs)
+        count, size = connection.execute(
+            "SELECT count(*), coalesce(sum(length(payload)), 0) FROM spooled"
+            " WHERE id IN (SELECT value ->> 0 FROM json_each(?))",
+            (text,),
+        ).fetchone()
+        connection.execute(
+            "INSERT OR REPLACE INTO left_spool SELECT s.id, j.value ->> 1, ?, ?, ?, s.function, s.priority,"
+            f" s.collection, s.tenant, {keep} FROM json_each(?) AS j JOIN spooled AS s ON s.id = j.value ->> 0",
+            (reason, int(cancelled), self._clock.wall(), text),
+        )
+        connection.execute("DELETE FROM spooled WHERE id IN (SELECT value ->> 0 FROM json_each(?))", (text,))
+        self._held = Held(self._held.items - count, self._held.size - size)
+        self._kept += count
+        self._forget(connection)
+
+    def _forget(self, connection: sqlite3.Connection) -> None:
+        """Some of what left long ago, or of what is too much."""
+        gone = connection.execute(
+            "DELETE FROM left_spool WHERE id IN (SELECT id FROM left_spool WHERE time < ? ORDER BY time LIMIT ?)",
+            (self._clock.wall() - self._retention, SWEEP),
+        ).rowcount
+        excess = min(SWEEP, self._kept - gone - self._most_kept)
+        if excess > 0:
+            gone += connection.execute(
+                "DELETE FROM left_spool WHERE id IN (SELECT id FROM left_spool ORDER BY time LIMIT ?)", (excess,)
+            ).rowcount
+        self._kept -= gone
+
+    async def find(self, ids: Sequence[str]) -> list[Spooled | None]:
+        numbers = [_number(id) for id in ids]
+
+        def load(connection: sqlite3.Connection) -> dict[int, Any]:
+            text = json.dumps(numbers)
+            rows = connection.execute(
+                "SELECT id, function, priority, collection, tenant, due, '', '', 0 FROM spooled"
+                f" WHERE id IN {_IDS} UNION ALL"
+                " SELECT id, function, priority, collection, tenant, 0.0, became, reason, cancelled FROM left_spool"
+                f" WHERE id IN {_IDS}",
+                (text, text),
+            )
+            return {row[0]: row[1:] for row in rows}
+
+        found = await self._file.read(load)
+        return [_spooled(id, found.get(number)) for id, number in zip(ids, numbers, strict=True)]
+
+    async def held(self) -> Held:
+        return self._held
+
+    async def refused(self) -> int:
+        def count(connection: sqlite3.Connection) -> int:
+            return int(connection.execute("SELECT count(*) FROM left_spool WHERE payload IS NOT NULL").fetchone()[0])
+
+        return await self._file.read(count)
+
+    async def oldest(self) -> float:
+        def first(connection: sqlite3.Connection) -> int | None:
+            found: int | None = connection.execute("SELECT min(id) FROM spooled").fetchone()[0]
+            return found
+
+        number = await self._file.read(first)
+        return 0.0 if number is None else created_at(number)
+
+    async def remember(self, functions: Sequence[FunctionSpec]) -> None:
+        rows = [(spec.name, json.dumps(spec_to_dict(spec), sort_keys=True)) for spec in functions]
+
+        def keep(connection: sqlite3.Connection) -> None:
+            known = connection.execute("SELECT name, spec FROM known_functions ORDER BY name").fetchall()
+            if sorted(rows) != known:
+                connection.execute("DELETE FROM known_functions")
+                connection.executemany("INSERT INTO known_functions VALUES (?, ?)", rows)
+
+        await self._file.write(keep)
+
+    async def functions(self) -> list[FunctionSpec]:
+        def load(connection: sqlite3.Connection) -> list[tuple[str]]:
+            return connection.execute("SELECT spec FROM known_functions ORDER BY name").fetchall()
+
+        return [spec_from_dict(json.loads(spec)) for (spec,) in await self._file.read(load)]
+
+
+def _number(id: str) -> int:
+    """-1 for what is no id of a spool."""
+    return id_number(id.removeprefix(PREFIX)) if id.startswith(PREFIX) else -1
+
+
+def _waiting(row: Any) -> Waiting:
+    number, function, priority, collection, tenant, payload, due, key, headers, dedupe_key, expires_at = row
+    kind = Kind(function, priority, collection, tenant)
+    pairs = tuple((name, value) for name, value in json.loads(headers)) if headers else ()
+    return Waiting(PREFIX + id_text(number), NewItem(kind, bytes(payload), due, key, pairs, dedupe_key, expires_at))
+
+
+def _spooled(id: str, row: Any) -> Spooled | None:
+    if row is None:
+        return None
+    function, priority, collection, tenant, due, became, reason, cancelled = row
+    kind = Kind(function, priority, collection, tenant)
+    return Spooled(id, kind, created_at(_number(id)), due, became, reason, bool(cancelled))

@@ -1,0 +1,293 @@
+"""The front door while the queue's store is away: what is accepted gets there, once, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers.fickle_queue import FickleQueue
+
+import tailrace
+from tailrace.assembly.spool_file import SpoolFile
+from tailrace.gateway.config import GatewayConfig
+from tailrace.gateway.rules import spool as rule
+from tailrace.gateway.server import GatewayServer
+from tailrace.sdk.model.demand import Cell, Demand
+from tailrace.sdk.model.errors import NotConnected, Overloaded
+from tailrace.sdk.model.metrics import samples
+from tailrace.sdk.wire.gateway import GatewayClient
+
+DEMAND = Demand({Cell("add", 2): 1000}, frozenset(), 1000)
+
+
+class Door:
+    """A gateway with a spool over a queue that fails as it is told."""
+
+    def __init__(self, stores: Any, folder: Path, **bounds: object) -> None:
+        self.queue = FickleQueue(stores.queue)
+        self._stores = stores
+        self._folder = folder
+        self._config = GatewayConfig.model_validate({"listen": "127.0.0.1:0", "store_patience": 0.2, **bounds})
+        self.spool: SpoolFile | None = None
+        self._gateway: GatewayServer | None = None
+        self.client = tailrace.AsyncClient("127.0.0.1:1")
+        self.operator = GatewayClient("127.0.0.1:1")
+
+    async def open(self) -> Door:
+        stores = self._stores
+        self._folder.mkdir(exist_ok=True)
+        self.spool = SpoolFile(self._folder, self._config, own=True)
+        await self.spool.start()
+        self._gateway = GatewayServer(
+            self._config,
+            self.queue,
+            stores.results,
+            stores.dead_letters,
+            stores.control,
+            spool=self.spool.spool,
+        )
+        await self._gateway.start()
+        self.client = tailrace.AsyncClient(self._gateway.address, timeout=5)
+        self.operator = GatewayClient(self._gateway.address)
+        return self
+
+    async def close(self) -> None:
+        await self.client.close()
+        await self.operator.close()
+        if self._gateway is not None:
+            await self._gateway.stop()
+        if self.spool is not None:
+            await self.spool.stop()
+
+    async def drained(self) -> None:
+        async with asyncio.timeout(20):
+            while (await self.operator.overview()).spool.items:
+                await asyncio.sleep(0.005)
+
+    async def run_everything(self) -> list[bytes]:
+        """What workers would get, in the order in which they would."""
+        got: list[bytes] = []
+        while leased := await self._stores.queue.lease(DEMAND, 30.0, 0):
+            got += leased.payloads
+            await self._stores.queue.settle(leased.fence, leased.ids, [])
+        return got
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule, "FIRST_PAUSE", 0.005)
+    monkeypatch.setattr(rule, "LAST_PAUSE", 0.02)
+
+
+@pytest.fixture
+async def opened(stores: Any, tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Door]]]:
+    doors: list[Door] = []
+
+    async def door(**bounds: object) -> Door:
+        doors.append(await Door(stores, tmp_path / "spool", **bounds).open())
+        return doors[-1]
+
+    yield door
+    for each in doors:
+        await each.close()
+
+
+Opened = Callable[..., Awaitable[Door]]
+
+
+@pytest.mark.parametrize("trouble", ["away", "cut", "hangs"])
+async def test_what_is_accepted_while_the_store_fails_gets_there_once_and_in_order(
+    opened: Opened, trouble: str
+) -> None:
+    # Given a store that does not answer, or whose answers are lost
+    door = await opened()
+    door.queue.trouble = trouble
+    # When work is submitted, one by one and many at once
+    handles = [await door.client.submit("add", a=number) for number in range(3)]
+    handles += await door.client.submit_many(tailrace.Call("add", a=number) for number in range(3, 1500))
+    # Then all of it is accepted, and says where it is
+    assert all(handle.spooled and not handle.duplicate for handle in handles)
+    assert len({handle.id for handle in handles}) == 1500
+    if trouble == "away":
+        assert (await handles[7].status()).state == "spooled"
+    # And when the store is back, each gets there once, in the order in which it was submitted
+    door.queue.trouble = "none"
+    await door.drained()
+    assert door.queue.stored == [b'{"a":%d}' % number for number in range(1500)]
+    found = await door.client.status_many([handle.id for handle in handles[:1000]])
+    assert [each.state for each in found if each is not None] == ["new"] * 1000
+    assert sum((await door.queue.counts()).values()) == 1500
+    assert not (await door.client.submit("add", a=1)).spooled
+
+
+async def test_a_store_that_is_known_to_be_away_is_not_asked_by_each_submission(opened: Opened) -> None:
+    door = await opened(store_patience=0.05)
+    door.queue.trouble = "hangs"
+    await door.client.submit("add", a=0)
+    asked = door.queue.asked
+    await door.client.submit_many([tailrace.Call("add", a=1)] * 10)
+    assert [each.spooled for each in await asyncio.gather(*(door.client.submit("add", a=1) for _ in range(50)))] == [
+        True
+    ] * 50
+    assert door.queue.asked - asked < 50
+
+
+async def test_what_cannot_be_is_refused_without_the_store(opened: Opened) -> None:
+    door = await opened()
+    door.queue.trouble = "away"
+    with pytest.raises(tailrace.UnknownFunction, match="did you mean 'send_email'"):
+        await door.client.submit("send_emial", to="ann")
+    with pytest.raises(tailrace.InvalidRequest, match="at most 30d"):
+        await door.client.submit("add", a=1, delay="31d")
+
+
+async def test_a_full_spool_refuses_and_says_when_to_come_again(opened: Opened) -> None:
+    door = await opened(spool_items=3)
+    door.queue.trouble = "away"
+    for number in range(3):
+        await door.client.submit("add", a=number)
+    async with tailrace.AsyncClient(door.client.gateway, timeout=0.5) as hasty:
+        with pytest.raises(Overloaded, match="spooled 3 workloads") as caught:
+            await hasty.submit("add", a=3)
+    assert caught.value.retry_after == rule.FULL_WAIT
+    door.queue.trouble = "none"
+    await door.drained()
+    assert len(door.queue.stored) == 3
+
+
+async def test_a_batch_that_would_not_be_known_again_is_refused_rather_than_stored_twice(opened: Opened) -> None:
+    # Given a store whose answers are lost, and a client that wants no tokens kept
+    door = await opened()
+    door.queue.trouble = "cut"
+    with pytest.raises(tailrace.Unavailable):
+        await door.client.submit_many([tailrace.Call("add", a=1)] * 5, resend=False)
+    assert (await door.operator.overview()).spool.items == 0
+    # But when the store was not asked, it is spooled
+    await door.client.submit("add", a=2)
+    assert [each.spooled for each in await door.client.submit_many([tailrace.Call("add", a=3)] * 2, resend=False)] == [
+        True,
+        True,
+    ]
+    door.queue.trouble = "none"
+    await door.drained()
+    assert sorted(door.queue.stored) == [b'{"a":1}'] * 5 + [b'{"a":2}'] + [b'{"a":3}'] * 2
+
+
+async def test_a_dedupe_key_counts_within_the_spool_and_again_in_the_store(opened: Opened) -> None:
+    # Given a key that the store knows, and one that it does not
+    door = await opened()
+    known = await door.client.submit("add", a=0, dedupe_key="known")
+    door.queue.trouble = "away"
+    # When both are submitted twice while it is away
+    first = await door.client.submit("add", a=1, dedupe_key="new")
+    second = await door.client.submit("add", a=2, dedupe_key="new")
+    again = await door.client.submit("add", a=3, dedupe_key="known")
+    # Then the spool knows its own, and not yet what the store knows
+    assert (first.duplicate, second.duplicate, second.id, again.duplicate) == (False, True, first.id, False)
+    # And in the store the first one counts: the later ids lead there
+    door.queue.trouble = "none"
+    await door.drained()
+    assert (await again.status()).id == known.id
+    assert sorted(await door.run_everything()) == [b'{"a":0}', b'{"a":1}']
+
+
+async def test_nothing_with_a_key_overtakes_what_is_spooled(opened: Opened) -> None:
+    # Given work with a key in the spool
+    door = await opened()
+    door.queue.trouble = "away"
+    await door.client.submit("add", a=0, key="k")
+    # When the store answers again and more of that key comes at once
+    door.queue.trouble = "none"
+    for number in range(1, 20):
+        await door.client.submit("add", a=number, key="k")
+    await door.drained()
+    assert await door.run_everything() == [b'{"a":%d}' % number for number in range(20)]
+
+
+async def test_a_spooled_workload_can_be_waited_for_and_cancelled(opened: Opened, stores: Any) -> None:
+    door = await opened()
+    door.queue.trouble = "away"
+    waited, ended, late = [await door.client.submit("add", a=number) for number in range(3)]
+    # When one is cancelled in the spool
+    assert await ended.cancel() == "cancelled"
+    assert await ended.cancel() == "ended"
+    assert (await ended.status()).state == "cancelled"
+    assert await door.client.cancel("spool-0000000000000001") == "unknown"
+    # And somebody waits for another while the store comes back
+    result = asyncio.create_task(waited.result(timeout=20))
+    door.queue.trouble = "none"
+    await door.drained()
+    assert await late.cancel() == "cancelled"
+    leased = await stores.queue.lease(DEMAND, 30.0, 0)
+    assert leased is not None
+    assert leased.payloads == [b'{"a":0}']
+    await stores.results.put({leased.ids[0]: b"7"})
+    await stores.queue.settle(leased.fence, leased.ids, [])
+    # Then its result comes, and nobody ran what was cancelled
+    assert await result == 7
+    assert await door.run_everything() == []
+
+
+async def test_what_the_store_never_takes_is_kept_out_of_the_others_way(opened: Opened) -> None:
+    door = await opened()
+    door.queue.trouble, door.queue.refused = "away", {b'{"a":1}'}
+    handles = [await door.client.submit("add", a=number) for number in range(3)]
+    door.queue.trouble = "none"
+    await door.drained()
+    assert door.queue.stored == [b'{"a":0}', b'{"a":2}']
+    status = await handles[1].status()
+    assert (status.state, status.reason) == (
+        "fatal_failure",
+        "the queue refused it: such a payload is not taken here",
+    )
+    assert (await door.operator.overview()).spool.refused == 1
+
+
+async def test_operators_see_the_spool_while_the_store_is_away(opened: Opened) -> None:
+    door = await opened()
+    assert (await door.operator.overview()).spool.state == "clear"
+    door.queue.trouble = "away"
+    await door.client.submit("add", a=1)
+    seen = (await door.operator.overview()).spool
+    assert (seen.state, seen.items, seen.size, seen.taken) == ("filling", 1, 7, 1)
+    named = {sample.metric.prometheus: sample.value for sample in samples(await door.operator.overview())}
+    assert named["tailrace_spool_items"] == 1
+
+
+async def test_a_gateway_that_starts_while_its_store_is_away_takes_what_it_knew(
+    opened: Opened, stores: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a gateway with something in its spool, that stopped
+    first = await opened()
+    first.queue.trouble = "away"
+    handle = await first.client.submit("add", a=1)
+    await first.close()
+    # When it starts again while the whole store is away
+    away = True
+    snapshot, wait = stores.control.snapshot, stores.control.wait
+
+    async def maybe(call: Callable[..., Any], *arguments: Any) -> Any:
+        if away:
+            raise NotConnected("the store does not answer")
+        return await call(*arguments)
+
+    monkeypatch.setattr(stores.control, "snapshot", lambda: maybe(snapshot))
+    monkeypatch.setattr(stores.control, "wait", lambda *arguments: maybe(wait, *arguments))
+    second = Door(stores, first._folder)
+    second.queue.trouble = "away"
+    await second.open()
+    # Then it takes functions that it knew, and tells watchers nothing before it has read the gates
+    assert (await second.client.submit("add", a=2)).spooled
+    watching = asyncio.create_task(second.operator.limits())
+    done, _ = await asyncio.wait({watching}, timeout=0.05)
+    assert not done
+    # And brings everything when the store is back
+    away, second.queue.trouble = False, "none"
+    await watching
+    await second.drained()
+    assert second.queue.stored == [b'{"a":1}', b'{"a":2}']
+    assert (await second.client.status(handle.id)).state == "new"
+    await second.close()

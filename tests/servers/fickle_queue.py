@@ -1,0 +1,50 @@
+"""A queue whose store is away when a test says so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from tailrace.sdk.model.errors import InvalidRequest, NotConnected
+from tailrace.stores.queue.queue import NewItem, Queue, Submitted
+
+
+class FickleQueue:
+    """`trouble`: none | away (refuses at once) | cut (stores, and its answer is lost) | hangs (never answers).
+    Payloads in `refused` it never takes; `stored` are those that it took, in order."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self.trouble = "none"
+        self.refused: set[bytes] = set()
+        self.stored: list[bytes] = []
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+    async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
+        self.asked += 1
+        await self._answers()
+        if any(item.payload in self.refused for item in items):
+            raise InvalidRequest("such a payload is not taken here")
+        answers = await self._queue.submit(items)
+        self.stored += [item.payload for item, each in zip(items, answers, strict=True) if not each.duplicate]
+        if self.trouble == "cut":
+            raise NotConnected("the store's answer was lost")
+        return answers
+
+    async def status(self, ids: Sequence[str]) -> Any:
+        await self._answers()
+        return await self._queue.status(ids)
+
+    async def counts(self) -> dict[str, int]:
+        await self._answers()
+        return await self._queue.counts()
+
+    async def _answers(self) -> None:
+        if self.trouble == "away":
+            raise NotConnected("the store does not answer")
+        if self.trouble == "hangs":
+            await asyncio.Event().wait()

@@ -1,0 +1,72 @@
+"""Where a submission goes while the store fails: the table of the rule."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailrace.gateway.rules.spool import FIRST_PAUSE, FULL_WAIT, LAST_PAUSE, SpoolRule, State, Way
+from tailrace.sdk.model.errors import Overloaded
+
+
+def rule(items: int = 0, *, away: bool = False) -> SpoolRule:
+    made = SpoolRule(100, 1000)
+    made.holds(items, items)
+    if away:
+        made.failed()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("items", "away", "state", "way", "way_of_ordered"),
+    [
+        (0, False, State.CLEAR, Way.STORE, Way.STORE),
+        (0, True, State.CLEAR, Way.STORE, Way.STORE),  # nothing to look at the store with but submissions
+        (1, True, State.FILLING, Way.SPOOL, Way.SPOOL),
+        (1, False, State.DRAINING, Way.STORE, Way.SPOOL),
+    ],
+)
+def test_the_table(items: int, away: bool, state: State, way: Way, way_of_ordered: Way) -> None:
+    seen = rule(items, away=away)
+    assert (seen.state, seen.way(False), seen.way(True)) == (state, way, way_of_ordered)
+
+
+def test_a_write_that_may_be_there_is_spooled_only_if_the_queue_would_know_it_again() -> None:
+    seen = rule()
+    assert seen.may_spool(asked=True, known_again=True)
+    assert seen.may_spool(asked=False, known_again=False)
+    assert not seen.may_spool(asked=True, known_again=False)
+    assert not SpoolRule(0, 1000).may_spool(asked=False, known_again=True)
+
+
+def test_a_full_spool_refuses_with_a_retry_hint() -> None:
+    seen = rule()
+    seen.check_room(99, 0, 1, 1000)
+    for held, held_size, items, size in ((100, 0, 1, 0), (0, 999, 1, 2), (0, 0, 101, 0)):
+        with pytest.raises(Overloaded) as caught:
+            seen.check_room(held, held_size, items, size)
+        assert caught.value.retry_after == FULL_WAIT
+
+
+def test_the_store_is_asked_less_and_less_often_until_it_answers() -> None:
+    seen = rule(5)
+    pauses = [seen.failed() for _ in range(40)]
+    assert pauses[0] == FIRST_PAUSE
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LAST_PAUSE
+    seen.answered()
+    assert seen.state is State.DRAINING
+    assert seen.failed() == FIRST_PAUSE
+
+
+@given(st.lists(st.one_of(st.sampled_from(["failed", "answered"]), st.integers(0, 5)), max_size=50))
+def test_nothing_ordered_overtakes_what_is_spooled(events: list[str | int]) -> None:
+    seen = rule()
+    for event in events:
+        if isinstance(event, int):
+            seen.holds(event, event)
+        else:
+            getattr(seen, event)()
+        assert seen.way(True) is (Way.SPOOL if seen.items else Way.STORE)
+        assert (seen.state is State.CLEAR) == (not seen.items)
