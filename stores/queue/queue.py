@@ -96,8 +96,8 @@ class Queue(Protocol):
         """What is known of each id; None for unknown or forgotten ones."""
 
     async def find(self, search: Search) -> Page:
-        """A page of the workloads that fit, the newest first. Looks at no more than a bounded number of rows, along an
-        index, and writes nothing."""
+        """A page of the workloads that fit, the newest first. Writes nothing, holds up nobody, and looks at a bounded
+        number of rows along an index; an engine without one (Redis) looks at all of them, in bounded steps."""
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         """How the attempts went after which each item came back, the last ones; those without any are left out."""

@@ -20,6 +20,7 @@ from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
 from ...sdk.model.errors import InvalidRequest, NotConnected, Overloaded, Unavailable
+from ...sdk.model.search import Search
 from ...sdk.model.tries import Try
 from ..config import StoresConfig
 from ..redis import RedisOptions, RedisServer, Script
@@ -28,9 +29,10 @@ from .admission import check
 from .engines import QueueEngine
 from .gates import Gates
 from .group import Submissions
-from .queue import NewItem, Status, Submitted, Tally
+from .queue import NewItem, Page, Status, Submitted, Tally
 from .redis_claims import CLAIM, CLAIMED, END_LEASES, LOOK, QUIET, RENEW
 from .redis_cluster import cluster_client
+from .redis_find import find
 from .redis_hints import Hints
 from .redis_home import Home
 from .redis_kinds import RedisKinds
@@ -308,6 +310,10 @@ class RedisQueue:
     async def status(self, ids: Sequence[str]) -> list[Status | None]:
         await self._ready()
         return await told.statuses(self._server, self.base, self._kinds, ids)
+
+    async def find(self, search: Search) -> Page:
+        await self._ready()
+        return await find(self._server, self.base, self._kinds, search)
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
         return await told.tries(self._server, self.base, ids)
