@@ -24,10 +24,11 @@ class StoresConfig(BaseModel):
     )
     max_payload: Bytes = Field(4 << 20, ge=1, le=12 << 20, description="largest payload of one workload")
     max_waiting: int = Field(10_000_000, ge=1, description="most queued workloads that have not ended")
-    retention: Seconds = Field(86_400.0, description="how long an ended workload's status is kept")
-    keep_ended: int = Field(1_000_000, ge=0, description="most ended workloads that are kept")
-    result_retention: Seconds = Field(3600.0, description="how long results are kept")
-    result_bytes: Bytes = Field(256 << 20, ge=0, description="most bytes of results that are kept")
+    retention: Seconds = Field(7 * 86_400.0, description="how long an ended workload's status is kept")
+    keep_ended: int = Field(10_000_000, ge=0, description="most ended workloads that are kept")
+    history_bytes: Bytes = Field(1 << 30, ge=0, description="most bytes that ended workloads take, their reasons too")
+    result_retention: Seconds = Field(7 * 86_400.0, description="how long results are kept")
+    result_bytes: Bytes = Field(1 << 30, ge=0, description="most bytes of results that are kept")
     log_retention: Seconds = Field(7 * 86_400.0, description="how long records of a log are kept")
     queue: dict[str, Any] = Field(
         {"engine": EMBEDDED},

@@ -33,8 +33,9 @@ from .admission import check
 from .engines import QueueEngine
 from .gates import Gates
 from .group import Submissions
+from .history import kept
 from .ids import Ids, id_number, id_text
-from .lifecycle import LEASED
+from .lifecycle import LEASED, TERMINAL
 from .postgres_bounds import Bounds
 from .postgres_claims import Out
 from .postgres_collect import Collecting
@@ -345,11 +346,14 @@ class PostgresQueue:
     async def sweep(self) -> int:
         """Folds the counts and forgets what is past its retention; returns how many items. The owner calls it now and
         then, and again while it forgets some."""
-        bounds = (int(self._config.retention * 1e6), self._config.keep_ended)
         try:
             if await self._outbox.collect():
                 self._looked = -math.inf  # it may be of a new kind
                 self._wake(anything=True)
+            ended = sum((await self.counts())[state.label] for state in TERMINAL)
+            [(size,)] = await self._read(call.HISTORY)
+            keep = kept(self._config.keep_ended, ended, size, self._config.history_bytes)
+            bounds = (int(self._config.retention * 1e6), keep)
             [(gone,)] = await self._rows(call.SWEEP, (self._time(), *bounds))
         except Unavailable as error:
             _LOG.warning("%s; sweeping again later", error)

@@ -29,3 +29,8 @@ CANCEL = "SELECT answers, again FROM S.queue_cancel(%s::bigint, %s::bigint[])"
 DUE = "SELECT function, items FROM S.queue_due(%s::bigint, %s::int) WHERE items > 0"
 SWEEP = "SELECT gone FROM S.queue_sweep(%s::bigint, %s::bigint, %s::bigint) AS gone"
 COLLECT = "SELECT moved, troubles FROM S.queue_collect(%s::bigint, %s::int, %s::int, %s::bigint)"
+#: Bytes of what has ended, with its indexes.
+HISTORY = (
+    "SELECT coalesce(sum(pg_total_relation_size(inhrelid)), 0)::bigint FROM pg_inherits"
+    " WHERE inhparent = 'S.ended'::regclass"
+)

@@ -50,6 +50,8 @@ from .waiting import Waiting
 POLL = 1.0
 #: Tries of a submission that meets another server at each.
 MOVES = 3
+#: Bytes of memory that one that has ended may take, an estimate: its task, its token twice, its place in the list.
+ROW = 512
 #: Claims whose leases one step ends, and ended items that one step forgets: so long is the server held.
 CLAIMS, SWEEP_ITEMS = 16, 1000
 
@@ -329,7 +331,8 @@ class RedisQueue:
 
     async def sweep(self) -> int:
         """Forgets what is past its retention, a bounded number at each call; returns how many."""
-        bounds = (int(self._config.retention * 1e6), self._config.keep_ended, SWEEP_ITEMS)
+        keep = min(self._config.keep_ended, self._config.history_bytes // ROW)
+        bounds = (int(self._config.retention * 1e6), keep, SWEEP_ITEMS)
         try:
             gone = int(await self._run(SWEEP, *bounds, about="a sweep"))
             if not gone:

@@ -25,6 +25,7 @@ from ..config import StoresConfig
 from ..sqlite import Again, SqliteFile
 from .admission import check
 from .gates import Gates
+from .history import ROW, kept
 from .ids import created_at, first_id, id_number, id_text
 from .lifecycle import LEASED, TERMINAL
 from .looking import kinds_of, span
@@ -35,7 +36,7 @@ from .sqlite_find import COLUMNS, find
 from .sqlite_lease import claim
 from .sqlite_memory import Memory
 from .sqlite_rows import BLOCKED, IDS, SCHEMA, json_text
-from .sqlite_settle import cancel, end, succeed
+from .sqlite_settle import cancel, end, remember, succeed
 from .sqlite_submit import submit
 from .sqlite_tally import Count
 
@@ -242,7 +243,9 @@ class SqliteQueue:
         """Forgets ended items beyond the retention, a bounded number at each call; returns how many."""
         memory = self._opened()
         await self._file.write(lambda connection: self._collect(connection, now=True))  # though nobody may lease
-        excess = sum(memory.counts[state] for state in TERMINAL) - self._config.keep_ended
+        ended = sum(memory.counts[state] for state in TERMINAL)
+        (beside,) = await self._file.read(lambda connection: connection.execute("SELECT bytes FROM history").fetchone())
+        excess = ended - kept(self._config.keep_ended, ended, ended * ROW + beside, self._config.history_bytes)
         oldest = self._now() - int(self._config.retention * 1e6)
         # An item ended after it was made, and its id says when: younger ones need no look.
         before = first_id(oldest // 1000) if excess <= 0 else (1 << 63) - 1
@@ -257,6 +260,7 @@ class SqliteQueue:
             rows = connection.execute(
                 f"SELECT state, count(*) FROM tasks WHERE id IN {IDS} GROUP BY state", (text,)
             ).fetchall()
+            remember(connection, text, "-")
             for table in ("tasks", "entities", "dedupe", "tries"):
                 connection.execute(f"DELETE FROM {table} WHERE id IN {IDS}", (text,))
             for state, count in rows:

@@ -69,6 +69,11 @@ CREATE TABLE IF NOT EXISTS tries ( -- how attempts went that were not the last
     id INTEGER PRIMARY KEY,
     tries TEXT NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS history ( -- characters of what is kept beside the rows of what has ended
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    bytes INTEGER NOT NULL
+) STRICT;
+INSERT INTO history SELECT 1, 0 WHERE NOT EXISTS (SELECT 1 FROM history);
 CREATE TABLE IF NOT EXISTS keyed (
     key TEXT NOT NULL,
     id INTEGER NOT NULL UNIQUE,

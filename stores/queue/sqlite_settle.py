@@ -103,6 +103,7 @@ def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequ
         )
     over = [task[0] for task in tasks if task[2] is None]
     if over:
+        remember(connection, json_text(over), "+")
         release_keys(connection, memory, json_text(over))
     memory.release(connection, fence, [task[0] for task in tasks])
     return refused
@@ -128,6 +129,15 @@ def _write(
             " payload = iif(j.value ->> 3, x'', payload) FROM json_each(?) AS j WHERE entities.id = j.value ->> 0",
             (json_text(entities),),
         )
+
+
+def remember(connection: sqlite3.Connection, ids: str, sign: str) -> None:
+    """What is kept of these ended items beside their rows becomes more (`+`) or less (`-`)."""
+    connection.execute(
+        f"UPDATE history SET bytes = bytes {sign} (SELECT coalesce(sum(length(reason) + length(progress) + length(key)"
+        f" + length(headers)), 0) FROM entities WHERE id IN {IDS})",
+        (ids,),
+    )
 
 
 def release_keys(connection: sqlite3.Connection, memory: Memory, ids: str) -> None:
@@ -164,6 +174,7 @@ def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int
         "UPDATE tasks SET state = ?, next_trigger = NULL, ended = ? WHERE id = ?", (State.CANCELLED, now, number)
     )
     connection.execute("UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id = ?", (number,))
+    remember(connection, json_text([number]), "+")
     memory.moved(state, State.CANCELLED)
     release_keys(connection, memory, json_text([number]))
     return "cancelled"
