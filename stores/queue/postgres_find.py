@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...sdk.model.search import Search
+from ..postgres_arrays import numbers
 from .ids import id_text
 from .looking import LOOK, Span, kinds_of, span
 from .postgres_kinds import PostgresKinds
-from .postgres_rows import BLOCKED, numbers
+from .postgres_rows import BLOCKED
 from .postgres_told import Rows, status_of
 from .queue import Page
 
