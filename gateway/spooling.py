@@ -17,11 +17,11 @@ from ..sdk.clock import Clock
 from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import Overloaded, StoreFull, TailraceError, Unavailable, UserError
 from ..sdk.model.overview import SpoolOverview
+from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.queue import NewItem, Queue, Submitted
 from ..stores.spool.spool import Spool, Spooled, Waiting
 from .config import GatewayConfig
 from .rules.spool import SpoolRule, State, Way
-from .submission import SUBMISSION_PREFIX
 
 #: What the queue is given at once out of the spool, in workloads and bytes.
 BATCH_ITEMS, BATCH_BYTES = 500, 1 << 20

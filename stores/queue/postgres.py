@@ -350,8 +350,9 @@ class PostgresQueue:
             if await self._outbox.collect():
                 self._looked = -math.inf  # it may be of a new kind
                 self._wake(anything=True)
-            ended = sum((await self.counts())[state.label] for state in TERMINAL)
-            [(size,)] = await self._read(call.HISTORY)
+            items = await self.counts()
+            ended = sum(items[state.label] for state in TERMINAL)
+            [(size,)] = await self._read(call.HISTORY, (), "what it takes")
             keep = kept(self._config.keep_ended, ended, size, self._config.history_bytes)
             bounds = (int(self._config.retention * 1e6), keep)
             [(gone,)] = await self._rows(call.SWEEP, (self._time(), *bounds))
