@@ -20,7 +20,8 @@ def bench(
         typer.Option(
             "--scenario",
             metavar="NAME",
-            help="stream, queue, latency, memory, idle; all of these; outage, poison, order, frontier, kafka, "
+            help="stream, queue, latency, memory, idle; all of these; submit, bulk, store_down, outage, poison, "
+            "order, frontier, kafka, "
             "rivals, redis_stream, delay, objects; faults, restarts, kafka_faults.",
         ),
     ] = "all",
@@ -60,8 +61,8 @@ def bench(
         typer.Option(
             "--engine",
             metavar="NAME",
-            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency: sqlite, postgres, redis. "
-            "stream: where the state rests, sqlite or postgres.",
+            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk: sqlite, "
+            "postgres, redis; store_down: postgres, redis. stream: where the state rests, sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[

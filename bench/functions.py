@@ -35,9 +35,24 @@ async def bench_start(sent: float) -> None:
         os.close(descriptor)
 
 
+@function(name="bench_number", priority="user_visible")
+async def bench_number(number: int) -> None:
+    """Writes its number to the file of the run."""
+    descriptor = os.open(_STARTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, f"{number}\n".encode())
+    finally:
+        os.close(descriptor)
+
+
+def numbers_seen(path: Path) -> list[int]:
+    """The numbers written so far; one that ran again twice."""
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
 def starts(path: Path) -> list[float]:
     """The latencies written so far, seconds."""
     return [float(line) for line in path.read_text().split()] if path.exists() else []
 
 
-__all__ = ["FUNCTIONS", "bench_start", "starts"]
+__all__ = ["FUNCTIONS", "bench_number", "bench_start", "numbers_seen", "starts"]

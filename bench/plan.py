@@ -34,6 +34,15 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         )
         for engine, name in (("redis", "Redis"), ("postgres", "PostgreSQL"))
     },
+    "submit": (
+        Asked("single_per_s", 3_000, "/s", True, "submit: 64 calls at once, durable"),
+        Asked("many_per_s", 50_000, "/s", True, "submit: submit_many, durable"),
+    ),
+    "bulk": (Asked("ratio", 2.0, "", False, "interactive p99 beside 10,000 bulk submissions, against alone"),),
+    "store_down": (
+        Asked("accepted_share", 0.999, "", True, "store away 60 s of 5 min: accepted within 10 s"),
+        Asked("lost", 0, "", False, "store away: lost"),
+    ),
     "memory": (
         Asked("node_mb", 150, "MB", False, "node, 1,000,000 items waiting"),
         Asked("scheduler_mb", 150, "MB", False, "scheduler, 1,000,000 items waiting"),

@@ -6,11 +6,13 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from ..sdk.model.errors import InvalidRequest
 from .postgres_server import postgres_server
 from .redis_server import redis_server
 from .scenarios import Figures, Progress, latency, queue, stream
+from .submitting import DOWN, PERIOD, bulk, store_down, submit
 
 #: Engines that rest on a server, and how one is to be had.
 SERVERS: dict[str, Callable[[Path], AbstractContextManager[str]]] = {"postgres": postgres_server, "redis": redis_server}
@@ -36,6 +38,34 @@ async def queue_on(folder: Path, count: int, progress: Progress, engine: str) ->
     """What `queue` measures, with the queue on this engine."""
     with _configured(folder, engine) as config:
         return await queue(folder, count, progress, config)
+
+
+async def submit_on(folder: Path, count: int, progress: Progress, engine: str) -> Figures:
+    """What `submit` measures, with the queue on this engine."""
+    with _configured(folder, engine) as config:
+        return await submit(folder, count, progress, config)
+
+
+async def bulk_on(folder: Path, seconds: float, progress: Progress, engine: str) -> Figures:
+    """What `bulk` measures, with the queue on this engine."""
+    with _configured(folder, engine) as config:
+        return await bulk(folder, seconds, progress, config)
+
+
+async def store_down_on(
+    folder: Path, count: int, progress: Progress, engine: str, down: float = DOWN, period: float = PERIOD
+) -> Figures:
+    """What `store_down` measures, with the queue on this engine: one on a server, which may be away alone."""
+    if engine not in SERVERS:
+        raise InvalidRequest(f"the store is away alone only where it is a server: expected {' or '.join(SERVERS)}")
+    with SERVERS[engine](folder / engine) as url:
+        parts = urlsplit(url)
+        address = f"{parts.hostname}:{parts.port}"
+
+        def stores(through: str) -> str:
+            return f'queue: {{engine: {engine}, url: "{url.replace(address, through)}"}}\n'
+
+        return await store_down(folder, count, progress, stores, address, down=down, period=period)
 
 
 async def latency_on(folder: Path, seconds: float, progress: Progress, engine: str) -> Figures:

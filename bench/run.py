@@ -49,6 +49,28 @@ async def _stream(folder: Path, count: int, progress: scenarios.Progress, engine
     return await stream_on(folder, count, progress, engine)
 
 
+async def _submit(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
+    from .queue_engines import submit_on  # its engines need their extras
+
+    return await submit_on(folder, count, progress, engine)
+
+
+async def _bulk(
+    folder: Path, seconds: float, progress: scenarios.Progress, engine: str = "sqlite"
+) -> scenarios.Figures:
+    from .queue_engines import bulk_on  # its engines need their extras
+
+    return await bulk_on(folder, seconds, progress, engine)
+
+
+async def _store_down(
+    folder: Path, count: int, progress: scenarios.Progress, engine: str = "postgres"
+) -> scenarios.Figures:
+    from .queue_engines import store_down_on  # its engines need their extras
+
+    return await store_down_on(folder, count, progress, engine)
+
+
 async def _redis_stream(folder: Path, count: int, progress: scenarios.Progress) -> scenarios.Figures:
     from .redis_stream import redis_stream  # needs the extra redis
 
@@ -61,11 +83,18 @@ async def _objects(folder: Path, count: int, progress: scenarios.Progress) -> sc
     return await objects(folder, count, progress)
 
 
+#: The scenarios that may have another engine, by what their size is.
+_OVER_TIME = {"latency": _latency, "bulk": _bulk}
+_COUNTED = {"queue": _queue, "stream": _stream, "submit": _submit, "store_down": _store_down}
+
 #: Each scenario and its usual size: items, or seconds for those that measure over a time.
 SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "stream": (lambda folder, size, progress: scenarios.stream(folder, int(size), progress), 600_000),
     "queue": (lambda folder, size, progress: scenarios.queue(folder, int(size), progress), 300_000),
     "latency": (scenarios.latency, 10),
+    "submit": (lambda folder, size, progress: _submit(folder, int(size), progress), 30_000),
+    "bulk": (_bulk, 20),
+    "store_down": (lambda folder, size, progress: _store_down(folder, int(size), progress), 12_000),
     "memory": (lambda folder, size, progress: scenarios.memory(folder, int(size), progress), 1_000_000),
     "idle": (scenarios.idle, 10),
     "outage": (failures.outage, 60),
@@ -82,7 +111,19 @@ KAFKA, RIVALS, KAFKA_ITEMS = "kafka", "rivals", 400_000
 NAMES = (*SCENARIOS, KAFKA, RIVALS)
 
 #: What `all` leaves out: scenarios of failing functions, of orders and of one rule alone.
-APART = ("outage", "poison", "order", "frontier", "kafka", "redis_stream", "delay", "objects")
+APART = (
+    "submit",
+    "bulk",
+    "store_down",
+    "outage",
+    "poison",
+    "order",
+    "frontier",
+    "kafka",
+    "redis_stream",
+    "delay",
+    "objects",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +178,13 @@ def _held_against(name: str, options: Options) -> str:
 
 
 def _on_engine(name: str, engine: str, client: str) -> Scenario:
-    if name == "queue":
-        return lambda folder, size, progress: _queue(folder, int(size), progress, engine)
-    if name == "latency":
-        return lambda folder, size, progress: _latency(folder, size, progress, engine)
-    if name == "stream":
-        return lambda folder, size, progress: _stream(folder, int(size), progress, engine)
+    if name in _OVER_TIME:
+        return lambda folder, size, progress: _OVER_TIME[name](folder, size, progress, engine)
+    if name in _COUNTED:
+        return lambda folder, size, progress: _COUNTED[name](folder, int(size), progress, engine)
     if name != "delay":
-        raise InvalidRequest(f"--engine is for the scenarios delay, queue, latency and stream, not for {name}")
+        known = ", ".join(("delay", *_OVER_TIME, *_COUNTED))
+        raise InvalidRequest(f"--engine is for the scenarios {known}, not for {name}")
     return lambda folder, size, progress: _delay(folder, int(size), progress, engine, client)
 
 

@@ -1,0 +1,153 @@
+"""The scenarios of submission: how fast the front door takes work, whether bulk delays the urgent, and what a store
+that is away costs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+
+import tailrace
+
+from ..assembly.platform import Platform
+from ..sdk.model.limits import Gate
+from ..sdk.wire.gateway import GatewayClient
+from .faults.proxy import FaultProxy
+from .functions import numbers_seen
+from .percentiles import percentile
+from .scenarios import FUNCTIONS, Figures, Progress, paced
+
+#: Calls at once, of `single_per_s`, and workloads of `many_per_s` for each of the single ones.
+AT_ONCE, MANY = 64, 5
+#: Of `bulk`: workloads that one client submits at once.
+BULK = 10_000
+#: Of `store_down`: the store is away for so many seconds of so many.
+DOWN, PERIOD = 60.0, 300.0
+#: Seconds in which a submission is to be accepted, and in which all of them are to have run at last.
+ACCEPTED_WITHIN, RUN_WITHIN = 10.0, 300.0
+
+
+async def submit(folder: Path, count: int, progress: Progress, config: Path | None = None) -> Figures:
+    """`count` lone submissions, 64 at once, then five times as many by `submit_many`; durable, and none of them runs
+    meanwhile (its function is paused)."""
+    platform = Platform(folder / "data", [FUNCTIONS], config)
+    await platform.start()
+    try:
+        async with GatewayClient(platform.gateway_address) as operator:
+            await operator.set_gate(Gate("noop_000", "", "pause", "bench", "measuring"))
+        async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as client:
+            left = iter(range(count))
+
+            async def one_by_one() -> None:
+                for number in left:
+                    await client.submit("noop_000")
+                    if number % 500 == 0:
+                        progress("one by one", number / count)
+
+            single = await _seconds(lambda: _together(one_by_one, AT_ONCE))
+            progress("many at once", 0.0)
+            calls = [tailrace.Call("noop_000")] * (MANY * count)
+            many = await _seconds(lambda: client.submit_many(calls))
+    finally:
+        await platform.stop()
+    return {"items": float(count), "single_per_s": count / single, "many_per_s": MANY * count / many}
+
+
+async def bulk(folder: Path, seconds: float, progress: Progress, config: Path | None = None) -> Figures:
+    """200 interactive submissions a second alone, then the same while another client submits 10,000 at once."""
+    starts_file = folder / "starts"
+    platform = Platform(folder / "data", [FUNCTIONS], config, environment={"TAILRACE_BENCH_STARTS": str(starts_file)})
+    await platform.start()
+    try:
+        async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as client:
+
+            async def send() -> None:
+                await client.submit("bench_start", sent=time.monotonic())
+
+            alone = await paced(send, seconds, starts_file, progress, "alone")
+            async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as other:
+
+                async def flood() -> None:
+                    await asyncio.sleep(1 + seconds / 4)
+                    await other.submit_many([tailrace.Call("noop_000")] * BULK)
+
+                flooding = asyncio.create_task(flood())
+                beside = await paced(send, seconds, starts_file, progress, "beside bulk")
+                await flooding
+    finally:
+        await platform.stop()
+    quiet, busy = (1e3 * percentile(each, 0.99) for each in (alone, beside))
+    return {"alone_p99_ms": quiet, "beside_bulk_p99_ms": busy, "ratio": busy / quiet}
+
+
+async def store_down(
+    folder: Path,
+    count: int,
+    progress: Progress,
+    stores: Callable[[str], str],
+    address: str,
+    *,
+    down: float = DOWN,
+    period: float = PERIOD,
+) -> Figures:
+    """`count` submissions spread over one period, at the end of which the store has been away for `down` seconds.
+    `address` is the store's HOST:PORT; `stores` makes stores.yaml of the address that the platform is to use."""
+    proxy = FaultProxy(address)
+    await proxy.start()
+    config, seen = folder / "config", folder / "numbers"
+    config.mkdir(exist_ok=True)
+    (config / "stores.yaml").write_text(stores(proxy.address))
+    platform = Platform(folder / "data", [FUNCTIONS], config, environment={"TAILRACE_BENCH_STARTS": str(seen)})
+    took: list[float] = []
+    handles: list[tailrace.AsyncHandle] = []
+    try:
+        await platform.start()
+        async with tailrace.AsyncClient(platform.gateway_address, timeout=ACCEPTED_WITHIN) as client:
+            began = time.perf_counter()
+
+            async def submit_one(number: int) -> None:
+                await asyncio.sleep(max(0.0, began + number * period / count - time.perf_counter()))
+                asked = time.perf_counter()
+                with suppress(tailrace.TailraceError):
+                    handles.append(await client.submit("bench_number", number=number))
+                    took.append(time.perf_counter() - asked)
+
+            async def fail() -> None:
+                await asyncio.sleep((period - down) / 2)
+                proxy.refuse()
+                await asyncio.sleep(down)
+                proxy.heal()
+
+            failing = asyncio.create_task(fail())
+            for start in range(0, count, 1000):
+                progress("submitting", start / count)
+                await asyncio.gather(*map(submit_one, range(start, min(count, start + 1000))))
+            await failing
+            until = time.perf_counter() + RUN_WITHIN
+            while len(set(numbers_seen(seen))) < len(handles) and time.perf_counter() < until:
+                progress("running", len(set(numbers_seen(seen))) / count)
+                await asyncio.sleep(0.1)
+    finally:
+        await platform.stop()
+        await proxy.stop()
+    ran = numbers_seen(seen)
+    return {
+        "items": float(count),
+        "accepted_share": sum(each <= ACCEPTED_WITHIN for each in took) / count,
+        "slowest_s": max(took, default=0.0),
+        "spooled": float(sum(handle.spooled for handle in handles)),
+        "lost": float(len(handles) - len(set(ran))),
+        "ran_again": float(len(ran) - len(set(ran))),
+    }
+
+
+async def _seconds(work: Callable[[], Coroutine[object, object, object]]) -> float:
+    began = time.perf_counter()
+    await work()
+    return max(time.perf_counter() - began, 1e-9)
+
+
+async def _together(work: Callable[[], Coroutine[object, object, None]], count: int) -> None:
+    await asyncio.gather(*(work() for _ in range(count)))
