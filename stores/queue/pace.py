@@ -1,0 +1,98 @@
+"""When one of the pollers of a queue looks next: THE rule.
+
+All pollers of a queue together look once in `interval`: each in as many intervals as there are pollers, give or take a
+tenth, so that 1, 10 and 100 of them cost the store the same and none follows another for long (the "database as a
+queue" of DoorDash's and Dropbox's designs; R74 to R78). What all of them learn in the same moment (a hint, a time that
+has come, a store that is back) they follow one after the other, GAP apart on the average. And a store that answers
+slower than it is used to is asked less often until it has recovered (R106), as TCP Vegas takes back its rate before
+anything is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ...sdk.model.demand import Cell, Closed, Demand
+
+#: Seconds: between two pollers that follow the same event.
+GAP = 0.01
+#: Part of its interval by which a poller's next look is earlier or later.
+JITTER = 0.1
+#: Answers that take so many times what is usual are slow; the pause after one is at most so many times as long as it.
+SLOW, LONGEST = 4.0, 4.0
+#: Seconds: the longest pause.
+MOST = 10.0
+#: Seconds: answers quicker than that are not told apart. So many items more may take as long again.
+QUICK, ITEMS = 0.005, 50
+#: What is usual falls by so much of the way to a quicker answer, and rises so many times towards a slower one.
+FALLS, RISES = 0.5, 1.02
+
+
+class Pace:
+    """`interval` seconds between looks of all pollers together; `pollers`, this one among them, is for whoever counts
+    them to set; `random` gives numbers from 0 to 1."""
+
+    def __init__(self, interval: float, random: Callable[[], float]) -> None:
+        self._interval = interval
+        self._random = random
+        self._usual = 0.0
+        self.pollers = 1
+
+    @property
+    def own(self) -> float:
+        """Seconds between looks of this poller."""
+        return self._interval * self.pollers
+
+    def poll(self) -> float:
+        """Seconds until this poller looks again by itself."""
+        return self.own * (1.0 + JITTER * (2.0 * self._random() - 1.0))
+
+    def after_event(self) -> float:
+        """Seconds until this poller looks because of what the others see too; 0 when it is the only one."""
+        return GAP * (self.pollers - 1) * self._random()
+
+    def answered(self, took: float, items: int = 0) -> float:
+        """Seconds to leave the store alone after an answer of so many items that took so long."""
+        weight = 1.0 + items / ITEMS
+        took = max(took / weight, QUICK)
+        if not self._usual:
+            self._usual = took
+        pause = took * min(LONGEST, max(0.0, took / (SLOW * self._usual) - 1.0))
+        if took > self._usual:
+            self._usual = min(took, self._usual * RISES)
+        else:
+            self._usual += (took - self._usual) * FALLS
+        return min(pause * weight, MOST)
+
+
+class Looks:
+    """Where the last look saw nothing, and until when it need not be repeated. Times are monotonic seconds.
+
+    Invariant: a cell stands in `_until` only while nothing that this process knows of can be due in it before then.
+    """
+
+    def __init__(self) -> None:
+        self._until: dict[Cell, float] = {}
+        self._closed: frozenset[Closed] = frozenset()
+
+    def nothing(self, demand: Demand, until: float) -> None:
+        """A look for this demand found nothing."""
+        if demand.closed != self._closed:
+            self._until, self._closed = {}, demand.closed
+        for cell in demand.cells:
+            self._until[cell] = until
+
+    def changed(self) -> None:
+        """Anything may be due: the next look is made at once."""
+        self._until.clear()
+
+    def event(self, at: float) -> None:
+        """The next look is made then, if not before."""
+        self._until = {cell: min(until, at) for cell, until in self._until.items()}
+
+    def next(self, demand: Demand) -> float:
+        """When to look for a demand; a time that is past: at once."""
+        if demand.closed != self._closed:
+            return -math.inf
+        return min((self._until.get(cell, -math.inf) for cell in demand.cells), default=-math.inf)

@@ -1,0 +1,131 @@
+"""Whoever waits for a queue's items looks by the rule of `pace.py`; and all pollers of a queue are counted.
+
+Each tells the store about every half minute that it is there, and asks every few seconds how many told so lately
+(R75, R76). A dead one leaves the count within SEEN seconds, one that is closed at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from ...sdk.lifecycle import cancel
+from ...sdk.model.claim import Leased
+from ...sdk.model.demand import Demand
+from ...sdk.model.errors import TailraceError
+from .pace import Looks, Pace
+
+#: Seconds between two words of a poller, and two looks at how many there are; after SEEN without one it is dead.
+TELL, COUNT, SEEN = 30.0, 5.0, 75.0
+#: Seconds at least between two looks of one waiter.
+LEAST = 0.001
+
+_LOG = logging.getLogger("tailrace.stores")
+
+
+class Roll(Protocol):
+    """Who polls a queue, as its store knows it."""
+
+    async def count(self, me: str, *, here: bool) -> int:
+        """How many pollers told within SEEN seconds that they are there; `here`: and so does this one."""
+
+    async def leave(self, me: str) -> None:
+        """This one is not there any more."""
+
+
+class Poller:
+    """The waiting of every lease of one process. `roll` is None where nobody else can poll.
+
+    interval   seconds between looks of all pollers together
+    """
+
+    def __init__(self, interval: float, roll: Roll | None, *, randomly: Callable[[], float] = random.random) -> None:
+        self._pace = Pace(interval, randomly)
+        self._looks = Looks()
+        self._roll = roll
+        self._me = secrets.token_hex(8)
+        self._counting: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._rested = -math.inf  # until then the store is left alone
+        self.waiting = 0  # leases that wait now
+
+    @property
+    def own_interval(self) -> float:
+        """Seconds between looks of this process."""
+        return self._pace.own
+
+    async def find(self, demand: Demand, wait: float, look: Callable[[], Awaitable[Leased | float]]) -> Leased | None:
+        """What `look` claims within `wait` seconds. It answers with seconds until something may be due, as far as is
+        known, when there is nothing. A `wait` of 0 looks at once."""
+        if self._roll is not None and (self._counting is None or self._counting.done()):
+            self._counting = asyncio.create_task(self._keep_count(self._roll), name="queue-pollers")
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait
+        while True:
+            changed, now = self._changed, loop.time()
+            at = max(self._looks.next(demand), self._rested) if wait > 0 else now
+            if at <= now:
+                found = await look()
+                answered = loop.time()
+                items = len(found.ids) if isinstance(found, Leased) else 0
+                self._rested = answered + self._pace.answered(answered - now, items)
+                if isinstance(found, Leased):
+                    return found
+                now, at = answered, answered + min(self._pace.poll(), found + self._pace.after_event())
+                if changed is self._changed:
+                    self._looks.nothing(demand, at)
+            left = deadline - now
+            if left <= 0:
+                return None
+            self.waiting += 1
+            try:
+                async with asyncio.timeout(min(left, max(LEAST, at - now))):
+                    await changed.wait()
+            except TimeoutError:
+                pass
+            finally:
+                self.waiting -= 1
+
+    def wake(self) -> None:
+        """Something that this process did may make something due."""
+        self._looks.changed()
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def hinted(self) -> None:
+        """Another process says so, to all."""
+        if self._pace.pollers == 1:
+            self.wake()
+            return
+        self._looks.event(asyncio.get_running_loop().time() + self._pace.after_event())
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def close(self) -> None:
+        """Leaves the count. Harmless when closed."""
+        if self._counting is None:
+            return
+        await cancel(self._counting)
+        self._counting = None
+        if self._roll is not None:
+            try:
+                await self._roll.leave(self._me)
+            except TailraceError as error:
+                _LOG.info("%s; this poller is counted for %.0f s more", error, SEEN)
+
+    async def _keep_count(self, roll: Roll) -> None:
+        loop = asyncio.get_running_loop()
+        told = -math.inf
+        while True:
+            here = loop.time() - told >= TELL
+            try:
+                self._pace.pollers = max(1, await roll.count(self._me, here=here))
+                told = loop.time() if here else told
+            except TailraceError:
+                told = -math.inf  # the count stands until the store answers again
+            await asyncio.sleep(COUNT * (0.75 + 0.5 * random.random()))
