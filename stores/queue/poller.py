@@ -20,6 +20,8 @@ from ...sdk.model.demand import Demand
 from ...sdk.model.errors import TailraceError
 from .pace import Looks, Pace
 
+#: Seconds between looks of all pollers together, unless configured: half of it is the usual wait without a hint.
+INTERVAL = 1.0
 #: Seconds between two words of a poller, and two looks at how many there are; after SEEN without one it is dead.
 TELL, COUNT, SEEN = 30.0, 5.0, 75.0
 #: Seconds at least between two looks of one waiter.
@@ -48,6 +50,7 @@ class Poller:
         self._pace = Pace(interval, randomly)
         self._looks = Looks()
         self._roll = roll
+        self._random = randomly
         self._me = secrets.token_hex(8)
         self._counting: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -61,8 +64,8 @@ class Poller:
 
     async def find(self, demand: Demand, wait: float, look: Callable[[], Awaitable[Leased | float]]) -> Leased | None:
         """What `look` claims within `wait` seconds. It answers with seconds until something may be due, as far as is
-        known, when there is nothing. A `wait` of 0 looks at once."""
-        if self._roll is not None and (self._counting is None or self._counting.done()):
+        known, when there is nothing. A `wait` of 0 looks at once, which is no polling."""
+        if wait > 0 and self._roll is not None and (self._counting is None or self._counting.done()):
             self._counting = asyncio.create_task(self._keep_count(self._roll), name="queue-pollers")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait
@@ -128,4 +131,4 @@ class Poller:
                 told = loop.time() if here else told
             except TailraceError:
                 told = -math.inf  # the count stands until the store answers again
-            await asyncio.sleep(COUNT * (0.75 + 0.5 * random.random()))
+            await asyncio.sleep(COUNT * (0.75 + 0.5 * self._random()))

@@ -16,8 +16,10 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
+from pydantic import Field
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...sdk.config import Seconds
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
 from ...sdk.model.errors import InvalidRequest, Unavailable
@@ -36,6 +38,7 @@ from .group import Submissions
 from .history import kept
 from .ids import Ids, id_number, id_text
 from .lifecycle import LEASED, TERMINAL
+from .poller import INTERVAL, Poller
 from .postgres_bounds import Bounds
 from .postgres_claims import Out
 from .postgres_collect import Collecting
@@ -43,6 +46,7 @@ from .postgres_find import find
 from .postgres_home import Home
 from .postgres_kinds import PostgresKinds
 from .postgres_lease import claimed, open_lanes, planned
+from .postgres_roll import PostgresRoll
 from .postgres_room import Room
 from .postgres_rows import BLOCKED, new_rows, refuse_what_has_no_place
 from .postgres_told import counts, statuses, tally, tries
@@ -50,12 +54,19 @@ from .queue import PROGRESS, REASON, NewItem, Page, Status, Submitted, Tally
 from .server_clock import ServerClock
 from .waiting import Waiting
 
-#: Seconds between looks at what other processes may have changed: new lanes, leases that end, items due earlier.
-POLL = 1.0
+#: Part of this process's own interval between looks after which it looks also at what others may have changed: new
+#: lanes, leases that end, items due earlier.
+OFTEN = 0.8
 #: Tries of a submission whose new ids were taken already.
 NEW_IDS = 3
 
 _LOG = logging.getLogger("tailrace.stores")
+
+
+class PostgresQueueOptions(PostgresOptions):
+    """poll_interval   seconds between looks at the queue of all nodes together, when nothing tells them"""
+
+    poll_interval: Seconds = Field(INTERVAL, ge=0.01, le=60)
 
 
 class PostgresQueue:
@@ -64,7 +75,7 @@ class PostgresQueue:
 
     def __init__(
         self,
-        options: PostgresOptions,
+        options: PostgresQueueOptions,
         config: StoresConfig | None = None,
         clock: Clock = SYSTEM_CLOCK,
         *,
@@ -83,7 +94,8 @@ class PostgresQueue:
         self._checked = False
         self._submissions = Submissions(self._store)
         self._storing: asyncio.Task[None] | None = None
-        self._waiting = Waiting(self.settle, POLL)
+        self._poller = Poller(options.poll_interval, PostgresRoll(self._read))
+        self._waiting = Waiting(self.settle, self._poller)
         self._turn = 0  # claims so far
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._room = Room(self._config.max_waiting, self.counts, clock)
@@ -126,16 +138,16 @@ class PostgresQueue:
 
     def _hinted(self) -> None:
         """Another node changed something. Who is busy finds it with the next poll."""
-        if self._waiting.count:
+        if self._poller.waiting:
             self._looked = -math.inf
-        self._waiting.wake()
+        self._poller.hinted()
 
     def _wake(self, *, anything: bool = False) -> None:
         """Something may be due."""
         if anything:
             self._bounds.forget()
         self._hints.tell()
-        self._waiting.wake()
+        self._poller.wake()
 
     # Submissions: concurrent ones share a transaction.
 
@@ -179,7 +191,7 @@ class PostgresQueue:
         if seconds <= 0:
             raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
         gates = Gates(demand.closed)
-        return await self._waiting.lease(lambda: self._claim(demand, gates, seconds), wait, self._quiet)
+        return await self._waiting.lease(demand, lambda: self._claim(demand, gates, seconds), wait, self._quiet)
 
     def _quiet(self) -> float:
         """Seconds for which nothing is leased."""
@@ -190,7 +202,7 @@ class PostgresQueue:
         if isinstance(found, Leased) and self._quiet() > 0:
             # The connection that claimed it was the first to this server: nobody gets it now.
             await self._waiting.give_back(found)
-            return POLL
+            return math.inf
         return found
 
     async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
@@ -198,7 +210,7 @@ class PostgresQueue:
         await self._look_at_others()
         lanes, shut = open_lanes(self._kinds, demand, gates)
         if not lanes or demand.total <= 0:
-            return POLL
+            return math.inf
         found = await self._rows(
             call.LOOK,
             (self._time(), numbers(lanes), numbers(map(self._bounds.of, lanes)), numbers(shut)),
@@ -241,7 +253,7 @@ class PostgresQueue:
         """Now and then: new kinds, leases that ended, and what others made due earlier."""
         now = self._clock.monotonic()
         moment = self._time() or self._server_clock.about()
-        if abs(now - self._looked) < POLL and moment < self._soonest:
+        if abs(now - self._looked) < OFTEN * self._poller.own_interval and moment < self._soonest:
             return
         self._looked = now
         if settled := self._home.settled_in:
@@ -362,4 +374,4 @@ class PostgresQueue:
         return int(gone)
 
 
-ENGINE = QueueEngine("postgres", PostgresOptions, PostgresQueue)
+ENGINE = QueueEngine("postgres", PostgresQueueOptions, PostgresQueue)

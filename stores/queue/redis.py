@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import Field
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
+from ...sdk.config import Seconds
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
 from ...sdk.model.errors import InvalidRequest, NotConnected, Overloaded, Unavailable
@@ -29,6 +30,7 @@ from .admission import check
 from .engines import QueueEngine
 from .gates import Gates
 from .group import Submissions
+from .poller import INTERVAL, Poller
 from .queue import NewItem, Page, Status, Submitted, Tally
 from .redis_claims import CLAIM, CLAIMED, END_LEASES, LOOK, QUIET, RENEW
 from .redis_cluster import cluster_client
@@ -39,6 +41,7 @@ from .redis_kinds import RedisKinds
 from .redis_lease import Plan, claimed, number_of_kinds, planned
 from .redis_mend import Mender
 from .redis_profile import profile
+from .redis_roll import RedisRoll
 from .redis_script import MOVED
 from .redis_settle import CANCEL, SETTLE, SWEEP, ends
 from .redis_submit import SUBMIT, new_rows, refuse_what_has_no_place
@@ -46,8 +49,6 @@ from .redis_told import blob, id_bytes
 from .server_clock import JUMP, ServerClock
 from .waiting import Waiting
 
-#: Seconds between looks at what other processes may have changed: new lanes, leases that end, items due earlier.
-POLL = 1.0
 #: Tries of a submission that meets another server at each.
 MOVES = 3
 #: Bytes of memory that one that has ended may take, an estimate: its task, its token twice, its place in the list.
@@ -63,11 +64,13 @@ class RedisQueueOptions(RedisOptions):
     """prefix    begins the name of every key: another one is another queue
     cluster   the server is a node of a Redis Cluster, whose other nodes are asked where the queue's slot is
     notify    nodes tell each other what they submitted
+    poll_interval   seconds between looks at the queue of all nodes together, when nothing tells them
     """
 
     prefix: str = Field("tailrace", min_length=1, max_length=100, pattern=r"^[^{}\s]+$")
     cluster: bool = False
     notify: bool = True
+    poll_interval: Seconds = Field(INTERVAL, ge=0.01, le=60)
 
 
 class RedisQueue:
@@ -100,8 +103,9 @@ class RedisQueue:
         self._kinds = RedisKinds(self._server, self.base)
         self._submissions = Submissions(self._store)
         self._storing: asyncio.Task[None] | None = None
-        self._waiting = Waiting(self.settle, POLL)
-        self._hints = Hints(self._server, f"{self.base}hints", listener, self._waiting.wake)
+        self._poller = Poller(options.poll_interval, RedisRoll(self._server, self.base))
+        self._waiting = Waiting(self.settle, self._poller)
+        self._hints = Hints(self._server, f"{self.base}hints", listener, self._poller.hinted)
         self._server_clock = ServerClock(options.server, wait, clock)
         self._mender = Mender(self._server, self.base, clock)
         self._turn = 0  # claims so far
@@ -183,7 +187,7 @@ class RedisQueue:
     def _wake(self) -> None:
         """Something may be due."""
         self._hints.tell()
-        self._waiting.wake()
+        self._poller.wake()
 
     # Leases.
 
@@ -192,7 +196,7 @@ class RedisQueue:
             raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
         gates = Gates(demand.closed)
         return await self._waiting.lease(
-            lambda: self._look(demand, gates, seconds), wait, lambda: self.quiet_until - self._clock.monotonic()
+            demand, lambda: self._look(demand, gates, seconds), wait, lambda: self.quiet_until - self._clock.monotonic()
         )
 
     async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
@@ -212,7 +216,7 @@ class RedisQueue:
                 break
         # What may not end yet is looked at with the next poll.
         ending = float(lease) if lease and float(lease) > moment else math.inf
-        pause = (min(float(later or math.inf), ending, moment + POLL * 1e6) - moment) / 1e6
+        pause = (min(float(later or math.inf), ending) - moment) / 1e6
         lanes = [int.from_bytes(due[index : index + 4], "big") for index in range(0, len(due), 4)]
         if any(lane not in self._kinds.lanes for lane in lanes):
             await self._kinds.look()
@@ -258,7 +262,7 @@ class RedisQueue:
 
     def _forget_now_and_then(self) -> None:
         now = self._clock.monotonic()
-        if abs(now - self._forgot) >= POLL:
+        if abs(now - self._forgot) >= self._poller.own_interval:
             self._passed.clear()
             self._forgot = now
 

@@ -1,4 +1,4 @@
-"""Leases that wait on a server: they look again when something changed, when something may be due, and now and then."""
+"""Leases that wait on a server: when they look is the poller's to say; a look is carried through, whoever leaves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from ...sdk.model.claim import Leased, Settle, State
+from ...sdk.model.demand import Demand
 from ...sdk.model.errors import Unavailable
+from .poller import Poller
 
 T = TypeVar("T")
 
@@ -19,19 +21,12 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class Waiting:
-    """`settle` gives back what was claimed for nobody; `poll` is the longest wait between two looks, seconds."""
+    """`settle` gives back what was claimed for nobody."""
 
-    def __init__(self, settle: Ends, poll: float) -> None:
+    def __init__(self, settle: Ends, poller: Poller) -> None:
         self._settle = settle
-        self._poll = poll
-        self._changed = asyncio.Event()
         self._running: set[asyncio.Task[Any]] = set()
-        self.count = 0  # leases that wait now
-
-    def wake(self) -> None:
-        """Something may be due."""
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self.poller = poller
 
     def run(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Carries work through, whoever waits for it."""
@@ -41,34 +36,26 @@ class Waiting:
         return task
 
     async def close(self) -> None:
-        """Waits for what runs."""
+        """Waits for what runs, and polls no more."""
         while self._running:
             await asyncio.wait(self._running)
+        await self.poller.close()
 
     async def lease(
-        self, look: Callable[[], Coroutine[Any, Any, Leased | float]], wait: float, quiet: Callable[[], float]
+        self,
+        demand: Demand,
+        look: Callable[[], Coroutine[Any, Any, Leased | float]],
+        wait: float,
+        quiet: Callable[[], float],
     ) -> Leased | None:
-        """Looks until a look claims something, for `wait` seconds. A look that claims nothing answers how many seconds
-        later something may be due. `quiet`: for how many seconds nothing is to be claimed."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + wait
-        while True:
-            changed = self._changed
+        """Looks until a look claims something of the demand, for `wait` seconds. A look that claims nothing answers how
+        many seconds later something may be due. `quiet`: for how many seconds nothing is to be claimed."""
+
+        async def once() -> Leased | float:
             pause = quiet()
-            found = pause if pause > 0 else await self._look(look)
-            if isinstance(found, Leased):
-                return found
-            left = deadline - loop.time()
-            if left <= 0:
-                return None
-            self.count += 1
-            try:
-                async with asyncio.timeout(min(left, self._poll, max(0.001, found))):
-                    await changed.wait()
-            except TimeoutError:
-                pass
-            finally:
-                self.count -= 1
+            return pause if pause > 0 else await self._look(look)
+
+        return await self.poller.find(demand, wait, once)
 
     async def _look(self, look: Callable[[], Coroutine[Any, Any, Leased | float]]) -> Leased | float:
         task = self.run(look())

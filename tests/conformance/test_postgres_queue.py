@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.postgres import PostgresOptions
-from tailrace.stores.queue.postgres import PostgresQueue
+from tailrace.stores.queue.postgres import PostgresQueue, PostgresQueueOptions
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel
@@ -22,7 +21,7 @@ class Engine:
     """The queue in a schema of its own, under a clock of the test's own."""
 
     def __init__(self, url: str, schema: str) -> None:
-        self._options = PostgresOptions(url=url, schema=schema, connections=2, notify=False)
+        self._options = PostgresQueueOptions(url=url, schema=schema, connections=2, notify=False)
         self._clock = ManualClock()
 
     async def open(self) -> None:

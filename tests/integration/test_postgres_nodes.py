@@ -15,8 +15,8 @@ from tailrace.sdk.model.errors import ConfigError, InvalidRequest, NotConnected,
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.migrations.postgres import steps
-from tailrace.stores.postgres import PostgresOptions
-from tailrace.stores.queue.postgres import PostgresQueue
+from tailrace.stores.queue.postgres import PostgresQueue, PostgresQueueOptions
+from tailrace.stores.queue.postgres_roll import PostgresRoll
 from tailrace.stores.queue.queue import NewItem
 from tailrace.testing.clock import ManualClock
 
@@ -32,9 +32,11 @@ class Bench:
         self.url, self.schema, self.clock = url, schema, ManualClock()
         self._queues: list[PostgresQueue] = []
 
-    async def queue(self, *, url: str = "", notify: bool = False, **config: object) -> PostgresQueue:
+    async def queue(self, *, url: str = "", notify: bool = False, poll: float = 1.0, **config: object) -> PostgresQueue:
         queue = PostgresQueue(
-            PostgresOptions(url=url or self.url, schema=self.schema, connections=3, timeout=5, notify=notify),
+            PostgresQueueOptions(
+                url=url or self.url, schema=self.schema, connections=3, timeout=5, notify=notify, poll_interval=poll
+            ),
             StoresConfig(**{"durability": "relaxed", **config}),
             self.clock,
             store_time=lambda: int(self.clock.wall() * 1e6),
@@ -140,22 +142,57 @@ async def test_what_another_node_submits_ends_a_wait_within_a_poll(bench: Bench)
     assert leased.payloads == [b"here"]
 
 
-async def test_a_hint_of_another_node_ends_a_wait_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hint_of_another_node_ends_a_wait_at_once(bench: Bench) -> None:
     # Given nodes that poll so seldom that only a hint can end the wait, and that hear each other
-    monkeypatch.setattr("tailrace.stores.queue.postgres.POLL", 1000.0)
-    one, other = await bench.queue(notify=True), await bench.queue(notify=True)
+    one, other = await bench.queue(notify=True, poll=60), await bench.queue(notify=True, poll=60)
     for node in (one, other):
         await asyncio.wait_for(node._hints.listening.wait(), 20)
     # When one waits and the other submits, of a function that nobody had heard of
     waiting = asyncio.create_task(one.lease(ANY, LEASE, 60))
     async with asyncio.timeout(20):
-        while not one._waiting:
+        while not one._poller.waiting:
             await asyncio.sleep(0.001)
     await other.submit([NewItem(MAIL, b"here")])
     # Then it has it
     leased = await asyncio.wait_for(waiting, 20)
     assert leased is not None
     assert leased.payloads == [b"here"]
+
+
+async def test_pollers_are_counted_until_they_leave_or_are_silent(bench: Bench) -> None:
+    # Given two nodes, of which one polls
+    one, other = await bench.queue(), await bench.queue()
+    assert await one.lease(ANY, LEASE, 0.01) is None
+    roll = PostgresRoll(other._read)
+    async with asyncio.timeout(20):
+        while await roll.count("b", here=False) < 1:
+            await asyncio.sleep(0.001)
+    # When another one says that it is there, and falls silent
+    assert await roll.count("b", here=True) == 2
+    await bench.run("UPDATE S.pollers SET seen = seen - 80000000 WHERE poller = 'b'")
+    # Then it is counted no more, and nor is who was closed
+    assert await roll.count("c", here=True) == 2
+    await one.close()
+    assert await roll.count("c", here=False) == 1
+
+
+async def test_what_was_looked_for_in_vain_is_not_looked_for_again_before_its_time(bench: Bench) -> None:
+    # Given a queue of which a node asks again and again for what is not there, with a poll once a minute
+    one, other = await bench.queue(poll=60), await bench.queue()
+    asked: list[str] = []
+    read = one._read
+    one._read = lambda statement, *rest: asked.append(statement) or read(statement, *rest)
+    for _ in range(5):
+        assert await one.lease(ANY, LEASE, 0.01) is None
+    # Then it looked once
+    assert sum("queue_look" in each or "queue_end_leases" in each for each in asked) == 1
+    # When it submits something itself, it looks at once; what it does not hear of waits for the poll
+    await one.submit([NewItem(MAIL, b"mine")])
+    assert await one.lease(ANY, LEASE, 5) is not None
+    assert await one.lease(ANY, LEASE, 0.01) is None
+    await other.submit([NewItem(MAIL, b"heard of by nobody")])
+    assert await one.lease(ANY, LEASE, 0.01) is None
+    assert await one.lease(Demand({Cell("mail", 2): 1, Cell("sms", 2): 1}, frozenset(), 1), LEASE, 0.01) is not None
 
 
 async def test_what_is_claimed_for_somebody_who_left_goes_back(bench: Bench) -> None:

@@ -17,6 +17,7 @@ from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.redis import RedisQueue, RedisQueueOptions
+from tailrace.stores.queue.redis_roll import RedisRoll
 from tailrace.testing.clock import ManualClock
 
 MAIL = Kind("mail", 2)
@@ -117,6 +118,23 @@ async def test_what_another_node_submits_is_hinted(bench: Bench) -> None:
     await other.submit([NewItem(MAIL, b"here")])
     found = await asyncio.wait_for(waiting, 20)
     assert found is not None and found.payloads == [b"here"]
+
+
+async def test_pollers_are_counted_until_they_leave_or_are_silent(bench: Bench) -> None:
+    # Given two nodes, of which one polls
+    one, other = await bench.queue(), await bench.queue()
+    assert await one.lease(ANY, LEASE, 0.01) is None
+    roll = RedisRoll(other._server, other.base)
+    async with asyncio.timeout(20):
+        while await roll.count("b", here=False) < 1:
+            await asyncio.sleep(0.001)
+    # When another one says that it is there, and falls silent
+    assert await roll.count("b", here=True) == 2
+    await other._server.call("ZINCRBY", f"{other.base}pollers", -80_000_000, "b")
+    # Then it is counted no more, and nor is who was closed
+    assert await roll.count("c", here=True) == 2
+    await one.close()
+    assert await roll.count("c", here=False) == 1
 
 
 async def test_a_poll_that_finds_nothing_writes_nothing(bench: Bench) -> None:
