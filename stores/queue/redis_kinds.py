@@ -76,3 +76,5 @@ class RedisKinds(Kinds):
             words = [json.dumps(each) for kind in new for each in ((*kind[:2], kind.collection), tuple(kind))]
             await self._server.run(_ADD, [self._base], 0, *words, about="new kinds")
             await self.look()
+            if any(kind not in self.numbers for kind in new):  # the list is not what it was
+                await self.relearn()

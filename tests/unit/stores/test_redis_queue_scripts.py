@@ -145,6 +145,27 @@ async def test_which_home_is_trusted(
     await queue.close()
 
 
+async def test_on_an_older_copy_the_kinds_are_those_of_the_copy(clock: ManualClock, monkeypatch) -> None:
+    # Given two nodes that know two kinds, and a server that knows the first alone: it was put back
+    server = FakeServer()
+    one, other = queue_of(server, clock, durability="relaxed"), queue_of(server, clock, durability="relaxed")
+    for queue in (one, other):
+        await queue.open()
+        await queue.submit([NewItem(MAIL, b""), NewItem(Kind("second", 2), b"")])
+    await one._server.call("LTRIM", f"{one.base}kinds", 0, 0)
+    for name in ("kind_numbers", "lane_numbers", "tasks", "heads"):
+        await one._server.call("DEL", f"{one.base}{name}")
+    await one._server.call("HSET", f"{one.base}meta", "lanes", 1)
+    monkeypatch.setattr(Pretended, "server", {"run_id": "two", "uptime_in_seconds": "0"})
+    # When they submit, each a kind that it does not have
+    [(third, _)] = await one.submit([NewItem(Kind("third", 2), b"")])
+    [(second, _)] = await other.submit([NewItem(Kind("second", 2), b"")])
+    # Then each item has its own kind, for both of them
+    for queue in (one, other):
+        assert [each and each.kind.function for each in await queue.status([third, second])] == ["third", "second"]
+        await queue.close()
+
+
 @pytest.mark.parametrize(
     ("facts", "fsync", "durability", "error", "words"),
     [
