@@ -5,17 +5,23 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ..sdk.model.errors import InvalidRequest
 from .postgres_server import postgres_server
-from .redis_server import redis_server
+from .redis_server import DURABLE, redis_server
 from .scenarios import Figures, Progress, latency, queue, stream
 from .submitting import DOWN, PERIOD, bulk, store_down, submit
 
+#: As it comes, durable; but its append-only file is not written anew meanwhile, as it would be now and then.
+REDIS = (*DURABLE, "--auto-aof-rewrite-min-size", "4gb")
 #: Engines that rest on a server, and how one is to be had.
-SERVERS: dict[str, Callable[[Path], AbstractContextManager[str]]] = {"postgres": postgres_server, "redis": redis_server}
+SERVERS: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
+    "postgres": postgres_server,
+    "redis": partial(redis_server, settings=REDIS),
+}
 ENGINES = ("sqlite", *SERVERS)
 
 

@@ -32,13 +32,13 @@ from .gates import Gates
 from .group import Submissions
 from .poller import INTERVAL, Poller
 from .queue import NewItem, Page, Status, Submitted, Tally
-from .redis_claims import CLAIM, CLAIMED, END_LEASES, LOOK, QUIET, RENEW
+from .redis_claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET, RENEW
 from .redis_cluster import cluster_client
 from .redis_find import find
 from .redis_hints import Hints
 from .redis_home import Home
 from .redis_kinds import RedisKinds
-from .redis_lease import Plan, claimed, number_of_kinds, planned
+from .redis_lease import claimed, number_of_kinds, planned
 from .redis_mend import Mender
 from .redis_profile import profile
 from .redis_roll import RedisRoll
@@ -49,6 +49,8 @@ from .redis_told import blob, id_bytes
 from .server_clock import JUMP, ServerClock
 from .waiting import Waiting
 
+#: Part of this process's own interval between looks after which it looks also at what others may have changed.
+OFTEN = 0.8
 #: Tries of a submission that meets another server at each.
 MOVES = 3
 #: Bytes of memory that one that has ended may take, an estimate: its task, its token twice, its place in the list.
@@ -109,6 +111,8 @@ class RedisQueue:
         self._server_clock = ServerClock(options.server, wait, clock)
         self._mender = Mender(self._server, self.base, clock)
         self._turn = 0  # claims so far
+        self._due: set[int] = set()  # lanes that have something due, as far as this process knows
+        self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._passed: dict[tuple[int, frozenset[int]], int] = {}  # lane, shut kinds → how many of its first are shut
         self._forgot = -math.inf  # monotonic, when `passed` was emptied last
 
@@ -178,6 +182,8 @@ class RedisQueue:
             )
         _, ids, again = answer
         same, text = frozenset(again), ids.hex()
+        lane_of, number_of = self._kinds.lane_of, self._kinds.numbers
+        self._due.update({lane_of[number_of[item.kind]] for item in items if not item.due})
         self._wake()
         return [
             Submitted(text[16 * index : 16 * index + 16], index + 1 in same if same else False)
@@ -200,33 +206,47 @@ class RedisQueue:
         )
 
     async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
-        """Claims what is due within the demand; else seconds until something may be."""
+        """Claims what is due within the demand; else seconds until something may be. A claim is tried at once where
+        something is known to be due: its script finds out what this process did not know of."""
         self._forget_now_and_then()
         await self._ready()
+        if abs(self._clock.monotonic() - self._looked) < OFTEN * self._poller.own_interval:
+            found = await self._claim(demand, gates, seconds, -1.0)
+            if isinstance(found, Leased) or found >= 0:
+                return found
         while True:
             asked = self._clock.monotonic()
-            why, *found = await self._run(LOOK, *self._home.words, about="a look at what is due")
+            why, *answer = await self._run(LOOK, *self._home.words, about="a look at what is due")
             if why in (MOVED, QUIET):
-                return await self._not_now(why, *found)
-            moment, later, lease, due = found
+                return await self._not_now(why, *answer)
+            moment, later, lease, due = answer
             self._home.heard()
+            self._looked = asked
             if self._time() < 0:
                 self._server_clock.told(moment, asked)
             if not lease or float(lease) > moment or not await self._end_leases(moment):
                 break
         # What may not end yet is looked at with the next poll.
         ending = float(lease) if lease and float(lease) > moment else math.inf
+        await self._are_due(due)
         pause = (min(float(later or math.inf), ending) - moment) / 1e6
-        lanes = [int.from_bytes(due[index : index + 4], "big") for index in range(0, len(due), 4)]
-        if any(lane not in self._kinds.lanes for lane in lanes):
-            await self._kinds.look()
-        plan = planned(self._kinds, demand, gates, lanes, self._passed_of, seconds, self._config.low_share, self._turn)
-        return await self._claim(plan, seconds, pause) if plan.lanes else pause
+        return await self._claim(demand, gates, seconds, pause)
 
-    async def _claim(self, plan: Plan, seconds: float, pause: float) -> Leased | float:
-        why, *found = answer = await self._run(CLAIM, *self._home.words, *plan.arguments, about="a claim")
-        if why in (MOVED, QUIET):
-            return await self._not_now(why, *found)
+    async def _claim(self, demand: Demand, gates: Gates, seconds: float, pause: float) -> Leased | float:
+        for _ in range(MOVES):
+            plan = planned(
+                self._kinds, demand, gates, self._due, self._passed_of, seconds, self._config.low_share, self._turn
+            )
+            if not plan.lanes:
+                return pause
+            why, *found = answer = await self._run(CLAIM, *self._home.words, *plan.arguments, about="a claim")
+            if why in (MOVED, QUIET):
+                return await self._not_now(why, *found)
+            await self._are_due(found[-1])
+            if why != MORE:
+                break
+        else:
+            return 0.01
         passed = found[1] if why != CLAIMED else answer[8]
         for lane, count in zip(plan.lanes, passed, strict=True):
             if plan.shut:
@@ -245,6 +265,12 @@ class RedisQueue:
             over = [Settle(id, claim.fence, State.EXPIRED, reason=reason) for id in claim.expired]
             await self.settle(claim.fence, [], over)
         return claim.leased or 0.0
+
+    async def _are_due(self, lanes: bytes) -> None:
+        due = {int.from_bytes(lanes[index : index + 4], "big") for index in range(0, len(lanes), 4)}
+        if not due <= self._kinds.lanes.keys():
+            await self._kinds.look()
+        self._due = due
 
     async def _not_now(self, why: int, moment: int = 0, until: int = 0) -> float:
         if why == QUIET:

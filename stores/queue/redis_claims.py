@@ -9,8 +9,8 @@ from __future__ import annotations
 from .redis_script import AT_HOME, queue_script
 
 #: What LOOK and CLAIM answer first where they are not at home (MOVED), nothing is leased until a time, something was
-#: claimed, or nothing was; then the time.
-QUIET, CLAIMED, NOTHING = 1, 2, 3
+#: claimed, nothing was, or there is more due than the claim was planned for; then the time.
+QUIET, CLAIMED, NOTHING, MORE = 1, 2, 3, 4
 
 _AWAKE = """
 if tonumber(facts[3] or '0') > now then return {1, now, tonumber(facts[3])} end
@@ -33,18 +33,27 @@ return {
 """,
 )
 
-#: ARGV: time, home, position, lease (µs), items and bytes in all, how many cells and what is wanted of each, the
-#: kinds that are shut, then visits: lane, limit, cell, how many of the lane's first were passed by. CLAIMED: fence,
-#: position, ids, tasks, payloads, what some have besides, passed, and how many could not be read. A lane with kinds
-#: that are shut is looked through 4,000 items at a time: then what was passed is below zero, and there is more.
+#: ARGV: time, home, position, lease (µs), items and bytes in all, the lanes that were thought to have something due,
+#: how many cells and what is wanted of each, the kinds that are shut, then visits: lane, limit, cell, how many of the
+#: lane's first were passed by. CLAIMED: fence, position, ids, tasks, payloads, what some have besides, passed, how many
+#: could not be read, and the lanes that have something due now; NOTHING: passed and these; MORE: these alone. A lane
+#: with kinds that are shut is looked through 4,000 items at a time: then what was passed is below zero.
 CLAIM = queue_script(
     "allow-oom",
     AT_HOME
     + _AWAKE
     + """
 local lease, total, room = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local wanted, at = {}, 7 + tonumber(ARGV[7])
-for i = 8, at do wanted[i - 7] = tonumber(ARGV[i]) end
+local function due_now()
+  return call('ZRANGEBYSCORE', base .. 'heads', '-inf', string.format('%.0f', now))
+end
+local thought = {}
+for _, lane in ipairs(cut(ARGV[7], 4)) do thought[lane] = true end
+for _, lane in ipairs(due_now()) do
+  if not thought[lane] then return {4, now, concat(due_now())} end
+end
+local wanted, at = {}, 8 + tonumber(ARGV[8])
+for i = 9, at do wanted[i - 8] = tonumber(ARGV[i]) end
 local shut, any_shut = {}, false
 for _, kind in ipairs(cut(ARGV[at + 1], 4)) do
   shut[kind] = true
@@ -123,7 +132,7 @@ local passed = {}
 for i, each in ipairs(visits) do passed[i] = (each.dry or #ids > 0) and each.passed or -1 - each.passed end
 if #ids == 0 then
   tell()
-  return {3, now, passed}
+  return {3, now, passed, concat(due_now())}
 end
 
 local fence = next_fence()
@@ -150,7 +159,7 @@ call('ZADD', base .. 'leases', now + lease, claim)
 tell()
 local payloads = fields('payloads', ids)
 for i = 1, #ids do payloads[i] = payloads[i] or '' end
-return {2, now, fence, position, listed, concat(tasks), payloads, extras, passed, unread}
+return {2, now, fence, position, listed, concat(tasks), payloads, extras, passed, unread, concat(due_now())}
 """,
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,7 +31,7 @@ def planned(
     kinds: Kinds,
     demand: Demand,
     gates: Gates,
-    due: Sequence[int],
+    due: Collection[int],
     passed: Callable[[int, frozenset[int]], int],
     lease: float,
     share: float,
@@ -62,7 +62,8 @@ def planned(
         visits += (lane.to_bytes(4, "big"), limit, place, passed(lane, shut))
     wants = [demand.cells[cell] for cell in places]
     closed = b"".join(kind.to_bytes(4, "big") for kind in shut)
-    arguments = [int(lease * 1e6), total, demand.max_bytes, len(wants), *wants, closed, *visits]
+    thought = b"".join(lane.to_bytes(4, "big") for lane in due)
+    arguments = [int(lease * 1e6), total, demand.max_bytes, thought, len(wants), *wants, closed, *visits]
     return Plan([*limits], shut, arguments)
 
 
@@ -85,7 +86,7 @@ def number_of_kinds(tasks: bytes) -> list[int]:
 
 def claimed(kinds: Kinds, answer: Sequence[Any], seconds: float) -> Claimed:
     """What CLAIM answered with CLAIMED; its kinds are known."""
-    _, moment, fence, position, listed, tasks, payloads, more, _, unread = answer
+    _, moment, fence, position, listed, tasks, payloads, more, _, unread, _ = answer
     text: str = listed.hex()
     ids = [text[index : index + 16] for index in range(0, len(text), 16)]
     rows = [*TASK.iter_unpack(tasks)]
