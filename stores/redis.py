@@ -219,8 +219,8 @@ _CASES = (
         (errors.AskError, errors.ClusterError, errors.ClusterCrossSlotError, errors.TryAgainError),
         ("MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN"),
         NotConnected,
-        "{what}: it is a node of a Redis Cluster and sends us elsewhere ({said}): a queue takes `cluster: true`, all "
-        "else the address of a server, or of a proxy, that has all the keys",
+        "{what}: it is a node of a Redis Cluster and sends us elsewhere ({said}): a queue and a "
+        "state take `cluster: true`, all else the address of a server, or of a proxy, that has all the keys",
     ),
     _Case((errors.BusyLoadingError,), ("LOADING",), NotConnected, "{server} is still loading its data"),
     _Case(

@@ -16,7 +16,7 @@ from ...sdk.model.workload import Kind
 from ..redis_order import DIGITS, digits, packed, unpacked
 from ..state.redis_server import StateServer
 from .dead_letters import KEPT_PAST
-from .redis_scripts import ADD, FIND, KEYS, MARK, PLACES, REMOVE
+from .redis_scripts import ADD, FIND, KEYS, MARK, PAYLOADS, PLACES, REMOVE
 
 #: Letters of one script, and about how many bytes of payloads: a bound on how long it holds the server.
 STEP = 500
@@ -62,15 +62,7 @@ class RedisDeadLetters:
 
     async def _with_payloads(self, letters: Sequence[DeadLetter], max_bytes: int) -> builtins.list[DeadLetter]:
         """The first letters, about so many bytes of payloads; those that went meanwhile are left out."""
-        sizes = await self._server.calls(
-            [("HSTRLEN", self._key["payloads"], letter.number) for letter in letters], about=_ABOUT
-        )
-        count, left = 1, max_bytes - sizes[0]
-        while count < len(letters) and left >= sizes[count]:
-            left -= sizes[count]
-            count += 1
-        numbers = [letter.number for letter in letters[:count]]
-        payloads = await self._server.call("HMGET", self._key["payloads"], *numbers, about=_ABOUT)
+        payloads = await self._run(PAYLOADS, max_bytes, *(letter.number for letter in letters))
         found = []
         for letter, payload in zip(letters, payloads, strict=False):
             if payload is not None:

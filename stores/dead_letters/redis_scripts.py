@@ -165,6 +165,22 @@ return answer
 """
 )
 
+#: ARGV: about how many bytes, numbers. Answers the payloads of the first ones, of one at least; nothing for those that
+#: are gone.
+PAYLOADS = reads(
+    _NAMED
+    + """
+local answer, left = {}, tonumber(ARGV[1])
+for at = 2, #ARGV do
+  local payload = redis.call('HGET', payloads, ARGV[at])
+  left = left - #(payload or '')
+  if at > 2 and left < 0 then break end
+  answer[#answer + 1] = payload
+end
+return answer
+"""
+)
+
 #: ARGV: the partition as a member begins, the first position and the end, most of them (0: how many they are).
 #: Answers whether those from the first on are all known; then how many, or which.
 PLACES = reads(

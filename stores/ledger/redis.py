@@ -13,7 +13,7 @@ from ..redis_order import LAST, digits, packed, unpacked
 from ..state.redis_server import StateServer
 from .ledger import Change, Delayed, Entry, Place, Row
 from .lifecycle import refusal
-from .redis_scripts import OPEN, PAGE, PASSED, WRITE, WRITE_NEW
+from .redis_scripts import COUNTED, OPEN, PAGE, PASSED, WRITE, WRITE_NEW
 from .text import entry_of, entry_text
 
 #: Rows that one script reads or sweeps: a bound on how long it holds the server.
@@ -107,8 +107,7 @@ class RedisLedger:
         return [(member, entry_of(json.loads(row))) for member, row in found]
 
     async def delayed(self, source: str) -> dict[str, Delayed]:
-        commands = [("HGETALL", self._places), ("HGETALL", self._key("ended", source))]
-        places, ended = await self._server.calls(commands, about=f"ledger of {source!r}")
+        places, ended = await self._run(COUNTED, source, [self._places, self._key("ended", source)])
         found: dict[str, Delayed] = {}
         for own, partition, place, items in _counted(places):
             if own == source and place in _WAITING:

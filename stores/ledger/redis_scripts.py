@@ -141,3 +141,6 @@ count_moved(KEYS[4])
 return {1, #over}
 """
 )
+
+#: KEYS: places, ended. Answers both.
+COUNTED = reads("return {redis.call('HGETALL', KEYS[1]), redis.call('HGETALL', KEYS[2])}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from redis.asyncio.cluster import RedisCluster
@@ -22,15 +23,17 @@ class OneSlot:
     def __init__(self, cluster: RedisCluster, key: str) -> None:
         self._cluster = cluster
         self._key = key
+        self._room = asyncio.Semaphore(CONNECTIONS)  # the cluster's own pools refuse instead of waiting
         self.response_callbacks: dict[str, Any] = {}
         self.connection_pool = self
 
     async def execute_command(self, *command: Any, **options: Any) -> Any:
         """One command, at the node that has the slot. Nothing is tried again but what a node sends elsewhere."""
-        if command[0] in _OF_A_NODE:
-            await self._cluster.initialize()
-            options["target_nodes"] = self._cluster.get_node_from_key(self._key)
-        return await self._cluster.execute_command(*command, **options)
+        async with self._room:
+            if command[0] in _OF_A_NODE:
+                await self._cluster.initialize()
+                options["target_nodes"] = self._cluster.get_node_from_key(self._key)
+            return await self._cluster.execute_command(*command, **options)
 
     async def aclose(self) -> None:
         """Closes the connections."""

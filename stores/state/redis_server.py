@@ -6,12 +6,13 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pydantic import Field
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.model.errors import NotConnected, Unavailable
+from ...sdk.model.errors import ConfigError, NotConnected, Unavailable
+from ..queue.redis_cluster import cluster_client
 from ..redis import RedisOptions, RedisServer, Script
 from ..redis_full import settles
 from ..redis_trust import ASKED, facts, trusted
@@ -32,9 +33,13 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class RedisStateOptions(RedisOptions):
-    """`prefix` begins the name of every key: another one is another state."""
+    """`prefix` begins the name of every key: another one is another state.
+
+    cluster   the server is a node of a Redis Cluster, whose other nodes are asked where the state's slot is
+    """
 
     prefix: str = Field("tailrace", min_length=1, max_length=100, pattern=r"^[^{}\s]+$")
+    cluster: bool = False
 
 
 class StateServer:
@@ -55,13 +60,18 @@ class StateServer:
         clock: Clock = SYSTEM_CLOCK,
         clients: Callable[[], tuple[Any, Any]] | None = None,
     ) -> None:
+        self._prefix = f"{{{options.prefix}}}:state:"
+        self._cluster = options.cluster
+        if options.cluster:
+            clients = clients or (
+                lambda: (cluster_client(options, self._prefix), cluster_client(options, self._prefix))
+            )
         self._server = RedisServer(options, HELD, clients)
         self._looking = asyncio.Lock()
         self.name = self._server.name
         self.profile = ""
         self.seen = 0
         self.quiet_until = -math.inf
-        self._prefix = f"{{{options.prefix}}}:state:"
         self._durability = durability
         self._wait = wait
         self._clock = clock
@@ -93,6 +103,8 @@ class StateServer:
         info = facts(await self._server.call("INFO", "everything"))
         if info.get("role") == "slave":
             raise NotConnected(f"{self.name} is a replica, which takes no writes: give the address of its master")
+        if info.get("cluster_enabled") == "1" and not self._cluster:
+            raise ConfigError(f"{self.name} is a node of a Redis Cluster: set `cluster: true` for the state")
         config: dict[str, str] = {}
         try:
             answer = await self._server.call("CONFIG", "GET", *ASKED)
@@ -134,11 +146,6 @@ class StateServer:
         """One command. `about` names what it is about, for messages."""
         await self.look()
         return await self._watched(self._server.call(*command, about=about))
-
-    async def calls(self, commands: Sequence[Sequence[Any]], about: str = "") -> list[Any]:
-        """Several commands in one trip; not one transaction."""
-        await self.look()
-        return cast("list[Any]", await self._watched(self._server.calls(commands, about)))
 
     async def wait(self, *command: Any, about: str = "") -> Any:
         """One command that may be held by the server, for at most HELD seconds."""

@@ -1,4 +1,4 @@
-"""Every store of the state on Redis obeys the laws of its kind, on a real server."""
+"""Every store of the state on Redis obeys the laws of its kind, on a real server; some on a cluster of masters too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
+from tailrace.sdk.model.errors import ConfigError, Unavailable
 from tailrace.stores.checkpoints.redis import RedisCheckpoints
 from tailrace.stores.control.redis import RedisControl
 from tailrace.stores.dead_letters.redis import RedisDeadLetters
@@ -42,9 +44,9 @@ _FORGET = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('UNLI
 class RedisStateBench:
     """A store of its own on a server that others use too; its keys go with it."""
 
-    def __init__(self, url: str, make: Callable[[StateServer, ManualClock], Any]) -> None:
+    def __init__(self, url: str, make: Callable[[StateServer, ManualClock], Any], *, cluster: bool = False) -> None:
         self.clock = ManualClock()
-        self._options = RedisStateOptions(url=url, prefix=f"t-{uuid.uuid4()}")
+        self._options = RedisStateOptions(url=url, prefix=f"t-{uuid.uuid4()}", cluster=cluster)
         self._make = make
 
     async def __aenter__(self):
@@ -53,7 +55,7 @@ class RedisStateBench:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.server.call("EVAL", _FORGET, 0, f"{{{self._options.prefix}}}:*")
+        await self.server.call("EVAL", _FORGET, 1, self.server.key("home"), f"{{{self._options.prefix}}}:*")
         await self.server.close()
 
     async def reopen(self) -> None:
@@ -116,3 +118,84 @@ class TestRedisSchedules(OnRedis, ScheduleLaws):
 
 class TestRedisSegments(OnRedis, SegmentLaws):
     make = lambda server, clock: RedisSegments(server)  # noqa: E731
+
+
+class OnCluster(OnRedis):
+    """The same, reached by the first of three masters."""
+
+    @pytest.fixture(autouse=True)
+    def server(self, redis_cluster: list) -> None:
+        self.url = redis_cluster[0].address
+
+    def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Any]]:
+        return RedisStateBench(self.url, type(self).make, cluster=True)
+
+
+@pytest.mark.long
+class TestControlOnCluster(OnCluster, ControlLaws):
+    make = RedisControl
+
+
+@pytest.mark.long
+class TestDeadLettersOnCluster(OnCluster, DeadLetterLaws):
+    make = lambda server, clock: RedisDeadLetters(server)  # noqa: E731
+
+
+@pytest.mark.long
+class TestLedgerOnCluster(OnCluster, LedgerLaws):
+    make = lambda server, clock: RedisLedger(server)  # noqa: E731
+
+
+@pytest.mark.long
+class TestOwnershipOnCluster(OnCluster, OwnershipLaws):
+    make = lambda server, clock: RedisOwnership(server)  # noqa: E731
+
+
+@pytest.mark.long
+class TestSchedulesOnCluster(OnCluster, ScheduleLaws):
+    make = lambda server, clock: RedisSchedules(server)  # noqa: E731
+
+
+def move_slot(servers: list, key: str) -> None:
+    """A slot with all its keys goes from its master to the next one."""
+    clients = [redis.Redis(port=server.port) for server in servers]
+    ids = [client.execute_command("CLUSTER MYID").decode() for client in clients]
+    slot = clients[0].execute_command("CLUSTER KEYSLOT", key)
+    holder = next(n for n, each in enumerate(clients) if each.execute_command("CLUSTER COUNTKEYSINSLOT", slot))
+    taker = (holder + 1) % 3
+    clients[taker].execute_command("CLUSTER SETSLOT", slot, "IMPORTING", ids[holder])
+    clients[holder].execute_command("CLUSTER SETSLOT", slot, "MIGRATING", ids[taker])
+    keys = clients[holder].execute_command("CLUSTER GETKEYSINSLOT", slot, 1000)
+    clients[holder].execute_command("MIGRATE", "127.0.0.1", servers[taker].port, "", 0, 5000, "KEYS", *keys)
+    for number in (taker, holder, 3 - taker - holder):
+        clients[number].execute_command("CLUSTER SETSLOT", slot, "NODE", ids[taker])
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.long
+async def test_a_slot_that_moves_is_followed_and_nothing_is_taken_for_the_lease_of_a_source(
+    redis_cluster: list,
+) -> None:
+    clock = ManualClock()
+    options = RedisStateOptions(url=redis_cluster[0].address, prefix=f"t-{uuid.uuid4()}", cluster=True)
+    server = StateServer(options, clock=clock)
+    ownership = RedisOwnership(server)
+    owner = await ownership.take("s", "0", "me", 36, 0)
+    assert owner is not None
+    move_slot(redis_cluster, server.key("home"))
+    with pytest.raises(Unavailable, match="no stream is taken"):
+        await ownership.take("other", "0", "me", 36, 0)
+    assert (await ownership.renew("s", "0", owner.epoch, ("x",))).epoch == owner.epoch
+    clock.advance(40)
+    await server.call("HSET", server.key("home"), "quiet", 0)
+    assert await ownership.take("other", "0", "me", 36, 0) is not None
+    await server.close()
+
+
+@pytest.mark.long
+async def test_a_node_of_a_cluster_says_what_to_set(redis_cluster: list) -> None:
+    server = StateServer(RedisStateOptions(url=redis_cluster[0].address, prefix="a"))
+    with pytest.raises(ConfigError, match="cluster: true"):
+        await server.look()
+    await server.close()
