@@ -130,8 +130,7 @@ class RedisOwnership:
 
     async def _run(self, script: Any, source: str, partition: str, *asked: Any) -> tuple[float, builtins.list[Any]]:
         """Runs a script over HOME; returns for how many seconds nothing is taken, and its own answer."""
-        await self._server.look()
-        keys, arguments = self._server.home
+        keys, arguments = await self._server.home()
         keys.append(self._names)
         about = f"source {source!r}"
         answer = await self._server.run(script, keys, *arguments, packed(source, partition), *asked, about=about)

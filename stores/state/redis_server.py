@@ -83,9 +83,12 @@ class StateServer:
         """A key's name. At most the last part may be a name that somebody else chose."""
         return self._prefix + ":".join(names)
 
-    @property
-    def home(self) -> tuple[list[str], list[Any]]:
+    async def home(self) -> tuple[list[str], list[Any]]:
         """The keys and arguments with which scripts over HOME begin."""
+        await self._ready()
+        return self._home()
+
+    def _home(self) -> tuple[list[str], list[Any]]:
         keys = [self.key(*name.split(":")) for name in KEYS]
         silent = self._clock.monotonic() - self._heard + SLACK
         known = (self._run, round(silent if silent < SILENCE else -1.0, 3))
@@ -98,6 +101,13 @@ class StateServer:
             async with self._looking:
                 if not self.profile:
                     await self._look()
+
+    async def _ready(self) -> None:
+        """The same while we run, where a server that cannot be trusted is one to wait for until it can."""
+        try:
+            await self.look()
+        except ConfigError as error:
+            raise NotConnected(str(error)) from None
 
     async def _look(self) -> None:
         info = facts(await self._server.call("INFO", "everything"))
@@ -113,7 +123,7 @@ class StateServer:
             if not any(words in str(error) for words in _NOT_TOLD):
                 raise
         profile = trusted(self.name, info, config, self._durability)
-        keys, arguments = self.home
+        keys, arguments = self._home()
         wait, moved, run = await self._server.run(_LOOK, keys, *arguments)
         if profile != self._told:
             self._told = profile
@@ -144,17 +154,17 @@ class StateServer:
 
     async def call(self, *command: Any, about: str = "") -> Any:
         """One command. `about` names what it is about, for messages."""
-        await self.look()
+        await self._ready()
         return await self._watched(self._server.call(*command, about=about))
 
     async def wait(self, *command: Any, about: str = "") -> Any:
         """One command that may be held by the server, for at most HELD seconds."""
-        await self.look()
+        await self._ready()
         return await self._watched(self._server.wait(*command, about=about))
 
     async def run(self, script: Script, keys: Sequence[str], *arguments: Any, about: str = "") -> Any:
         """A script."""
-        await self.look()
+        await self._ready()
         return await self._watched(self._server.run(script, keys, *arguments, about=about))
 
     async def _watched(self, answer: Awaitable[Any]) -> Any:
