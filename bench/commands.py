@@ -21,8 +21,7 @@ def bench(
             "--scenario",
             metavar="NAME",
             help="stream, queue, latency, memory, idle; all of these; submit, bulk, store_down, outage, poison, "
-            "order, frontier, kafka, "
-            "rivals, redis_stream, delay, objects; faults, restarts, kafka_faults.",
+            "order, frontier, kafka, rivals, redis_stream, delay, objects, outbox; faults, restarts, kafka_faults.",
         ),
     ] = "all",
     items: Annotated[
@@ -62,7 +61,8 @@ def bench(
             "--engine",
             metavar="NAME",
             help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk: sqlite, "
-            "postgres, redis; store_down: postgres, redis. stream: where the state rests, sqlite or postgres.",
+            "postgres, redis; outbox: sqlite, postgres; store_down: postgres, redis. stream: where the state rests, "
+            "sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[

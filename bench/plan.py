@@ -77,6 +77,7 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("list_growth_mb", 50, "MB", False, "objects: memory that listing 1,000,000 keys adds"),
     ),
     "redis_stream": (Asked("items_per_s", 25_000, "items/s", True, "redis_stream: entries → no-op, settled"),),
+    "outbox": (),
     "delay": (
         Asked("parks_per_s", 20_000, "items/s", True, "delay: parked, durably"),
         Asked("due_per_s", 20_000, "items/s", True, "delay: made due"),

@@ -26,7 +26,7 @@ ENGINES = ("sqlite", *SERVERS)
 
 
 @contextlib.contextmanager
-def _configured(folder: Path, engine: str, store: str = "queue") -> Iterator[Path | None]:
+def configured(folder: Path, engine: str, store: str = "queue") -> Iterator[Path | None]:
     """A configuration whose queue, or state, is on this engine; None: the embedded one."""
     if engine not in ENGINES:
         raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join(ENGINES)}")
@@ -42,19 +42,19 @@ def _configured(folder: Path, engine: str, store: str = "queue") -> Iterator[Pat
 
 async def queue_on(folder: Path, count: int, progress: Progress, engine: str) -> Figures:
     """What `queue` measures, with the queue on this engine."""
-    with _configured(folder, engine) as config:
+    with configured(folder, engine) as config:
         return await queue(folder, count, progress, config)
 
 
 async def submit_on(folder: Path, count: int, progress: Progress, engine: str) -> Figures:
     """What `submit` measures, with the queue on this engine."""
-    with _configured(folder, engine) as config:
+    with configured(folder, engine) as config:
         return await submit(folder, count, progress, config)
 
 
 async def bulk_on(folder: Path, seconds: float, progress: Progress, engine: str) -> Figures:
     """What `bulk` measures, with the queue on this engine."""
-    with _configured(folder, engine) as config:
+    with configured(folder, engine) as config:
         return await bulk(folder, seconds, progress, config)
 
 
@@ -76,11 +76,11 @@ async def store_down_on(
 
 async def latency_on(folder: Path, seconds: float, progress: Progress, engine: str) -> Figures:
     """What `latency` measures of the queue, with the queue on this engine."""
-    with _configured(folder, engine) as config:
+    with configured(folder, engine) as config:
         return await latency(folder, seconds, progress, config)
 
 
 async def stream_on(folder: Path, count: int, progress: Progress, engine: str) -> Figures:
     """What `stream` measures, with the state on this engine: each checkpoint is a write there."""
-    with _configured(folder, engine, "state") as config:
+    with configured(folder, engine, "state") as config:
         return await stream(folder, count, progress, config)

@@ -71,6 +71,12 @@ async def _store_down(
     return await store_down_on(folder, count, progress, engine)
 
 
+async def _outbox(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
+    from .outbox import outbox  # its engines need their extras
+
+    return await outbox(folder, count, engine, progress)
+
+
 async def _redis_stream(folder: Path, count: int, progress: scenarios.Progress) -> scenarios.Figures:
     from .redis_stream import redis_stream  # needs the extra redis
 
@@ -85,7 +91,7 @@ async def _objects(folder: Path, count: int, progress: scenarios.Progress) -> sc
 
 #: The scenarios that may have another engine, by what their size is.
 _OVER_TIME = {"latency": _latency, "bulk": _bulk}
-_COUNTED = {"queue": _queue, "stream": _stream, "submit": _submit, "store_down": _store_down}
+_COUNTED = {"queue": _queue, "stream": _stream, "submit": _submit, "store_down": _store_down, "outbox": _outbox}
 
 #: Each scenario and its usual size: items, or seconds for those that measure over a time.
 SCENARIOS: dict[str, tuple[Scenario, float]] = {
@@ -103,6 +109,7 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "delay": (lambda folder, size, progress: _delay(folder, int(size), progress), 200_000),
     "objects": (lambda folder, size, progress: _objects(folder, int(size), progress), 400_000),
     "redis_stream": (lambda folder, size, progress: _redis_stream(folder, int(size), progress), 300_000),
+    "outbox": (lambda folder, size, progress: _outbox(folder, int(size), progress), 200_000),
     "frontier": (lambda folder, size, progress: failures.frontier(folder, int(size), progress), 1_000_000),
 }
 
@@ -123,6 +130,7 @@ APART = (
     "redis_stream",
     "delay",
     "objects",
+    "outbox",
 )
 
 
@@ -130,7 +138,7 @@ APART = (
 class Options:
     """What to run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the address
     of a broker (empty: one is started), `client` the library that reads it; `engine` is where
-    the items rest, for `delay`, `queue` and `latency`, or the state, for `stream`;
+    the items rest, for `delay`, `queue`, `latency`, `outbox` and the like, or the state, for `stream`;
     `against` names the rivals, empty: all of them."""
 
     scenario: str

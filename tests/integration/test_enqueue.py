@@ -344,6 +344,22 @@ async def test_a_row_that_cannot_be_moved_is_set_aside_and_holds_up_no_other(on_
     assert reason == "its payload has 100009 bytes, at most 65536 are taken"
 
 
+async def test_a_row_in_the_queue_s_own_file_that_is_no_workload_is_set_aside(on_sqlite: Place) -> None:
+    # Given rows that somebody wrote by hand, wrongly, and one larger than this queue takes, among others
+    connection = sqlite3.connect(on_sqlite.address)
+    for to in ("one", "wrong", "large" * 20_000, "two"):
+        tailrace.enqueue(connection, MAIL, arguments={"to": to})
+    connection.execute("UPDATE tailrace_outbox SET headers = '{}' WHERE place = 2")
+    connection.commit()
+    # When they are moved
+    found = await on_sqlite.arrived()
+    # Then the others are there, and these say why they are not
+    assert [item["payload"] for item in found] == [b'{"to":"one"}', b'{"to":"two"}']
+    reasons = [reason for (reason,) in connection.execute("SELECT reason FROM tailrace_outbox ORDER BY place")]
+    assert reasons[0].startswith("headers: ") and "100009 bytes, at most 65536" in reasons[1]
+    connection.close()
+
+
 async def test_a_plain_role_may_enqueue_and_nothing_else(on_postgres: Place) -> None:
     # Given a role that may use the schema
     schema = on_postgres.schema
