@@ -74,7 +74,8 @@ class Epoch:
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         self._fence = 0
         self._held_until = 0.0
-        self._schedulers: dict[str, float] = {}  # until when what was granted to it may be running; 0: it is in use
+        self._schedulers: dict[str, float] = {}  # until when what was granted there in sessions that are gone may run
+        self._in_use: set[str] = set()  # those of them with which there is a session
         self._listed: tuple[str, ...] = ()
         self._quiet_at = 0.0  # nothing that anybody handed out before can be running after this
 
@@ -110,10 +111,10 @@ class Epoch:
 
     async def _pause(self, seconds: float) -> None:
         """Waits; less long when a session opens, since its scheduler may adopt."""
-        joined = dict(self._schedulers)
+        joined = set(self._in_use)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while joined == self._schedulers:
+                while joined == self._in_use:
                     self._wake.clear()
                     await self._wake.wait()
         if self._schedulers:
@@ -147,7 +148,9 @@ class Epoch:
         """Renews the row, with the schedulers that may run something. Raises StaleFence when another owner took it,
         and TailraceError when the lease was over before the renewal was sent: such an epoch is not resumed (L10)."""
         now = self._clock.monotonic()
-        self._schedulers = {name: until for name, until in self._schedulers.items() if not until or until > now}
+        self._schedulers = {
+            name: until for name, until in self._schedulers.items() if name in self._in_use or until > now
+        }
         names = tuple(sorted(self._schedulers))
         sent = 0.0
 
@@ -176,20 +179,22 @@ class Epoch:
 
     def joined(self, scheduler: str) -> None:
         """A session with this scheduler opened, perhaps again: it is about to be listed."""
-        self._schedulers[scheduler] = 0.0
+        self._schedulers.setdefault(scheduler, 0.0)
+        self._in_use.add(scheduler)
         self._wake.set()
 
     def left(self, scheduler: str, until: float) -> None:
         """The session with this scheduler is gone for good; what it was granted may be running until then."""
-        if scheduler in self._schedulers:
-            self._schedulers[scheduler] = max(until, self._clock.monotonic() + 1e-3)
+        if scheduler in self._in_use:
+            self._in_use.discard(scheduler)
+            self.remains(scheduler, self._clock.monotonic() + 1e-3)
+            self.remains(scheduler, until)
         self.quiet_after(until)
 
     def remains(self, scheduler: str, until: float) -> None:
-        """What a former owner was granted there may be running until then: the row names it, so that the next owner
-        asks it too."""
-        if self._schedulers.get(scheduler, until):  # else it is in use
-            self._schedulers[scheduler] = max(until, self._schedulers.get(scheduler, until))
+        """What was granted there, by this owner or one before it, may be running until then: the row names it, so that
+        the next owner asks it too, whatever sessions there are meanwhile."""
+        self._schedulers[scheduler] = max(until, self._schedulers.get(scheduler, 0.0))
         self.quiet_after(until)
 
     def may_push_to(self, scheduler: str) -> bool:

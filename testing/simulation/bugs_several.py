@@ -74,6 +74,17 @@ def _a_scheduler_that_was_left_is_not_listed_any_more() -> Bug:
 
 
 @bug
+def _a_scheduler_that_is_left_again_is_forgotten() -> Bug:
+    real = Epoch.joined
+
+    def joined(self: Epoch, scheduler: str) -> None:
+        self._schedulers.pop(scheduler, None)
+        real(self, scheduler)
+
+    return instead(Epoch, "joined", joined)
+
+
+@bug
 def _a_row_names_the_first_of_its_schedulers_alone() -> Bug:
     real = Epoch.joined
 

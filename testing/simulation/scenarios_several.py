@@ -58,6 +58,17 @@ LEFT_AND_REPLACED = _fronted(
     ],
 )
 
+#: A tailer that came back to the first scheduler for a moment, in a new session, and left it again.
+LEFT_AGAIN = _fronted(
+    [ordered()],
+    [
+        *_moves(5.0, "tailer1", "scheduler1", "scheduler2"),
+        *_moves(7.0, "tailer1", "scheduler2", "scheduler1"),
+        *_moves(8.0, "tailer1", "scheduler1", "scheduler2"),
+        Fault(14.0, "kill", "tailer1", seconds=60.0),
+    ],
+)
+
 #: The heir, which took the stream at once, dies as well, and the first tailer is back.
 LEFT_TWICE = _fronted(
     [ordered()],
@@ -129,6 +140,7 @@ SCENARIOS: dict[str, list[Plan]] = {
     "the next row does not name who was asked": [LEFT_TWICE],
     "a scheduler confirms for the one before it": [LEFT_AND_REPLACED],
     "a scheduler that was left is not listed any more": [LEFT_AND_DIED],
+    "a scheduler that is left again is forgotten": [LEFT_AGAIN],
     "a row names the first of its schedulers alone": [WENT_AND_DIED],
     "a taker compares the row as it is by then": [ASKED_TOO_EARLY],
     "a tailer that changed schedulers forgets what it granted": [THERE_AND_BACK],
