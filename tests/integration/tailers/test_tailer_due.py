@@ -100,7 +100,7 @@ async def test_what_is_due_of_many_functions_goes_as_one_flight(stores, schedule
         parked = [Parked("first", f"first/{name}/{n}", Kind(name), b"", 0.0, 0.0, 2) for n in range(3)]
         due[f"due.{name}"] = [Record(b"", headers=parked_headers(item)) for item in parked]
     await stores.delay_log.append_together(due)
-    await eventually(lambda: overview(tailers, "due").settled == 8)
+    await eventually(lambda: (overview(tailers, "due").settled, overview(tailers, "due").dead) == (8, 1))
     # Then they went together, or apart, and each settled as one of its own function
     first = [sorted({kind.function for kind in flight.kinds}) for flight in scheduler.flights if len(flight) == 3 * 3]
     assert first == ([names] if reads_parts else [])
