@@ -93,13 +93,20 @@ async def poison(folder: Path, count: int, progress: Progress) -> Figures:
         Form("none", partial(_records, count, 0), TAILER, count, count),
         Form("poison", partial(_records, count, ONE_IN), TAILER, count, count - bad),
     ]
-    rates = await compare(folder, STREAM, MODULE, forms, progress)
+    taken = await compare(folder, STREAM, MODULE, forms, progress)
+    none, poisoned = taken["none"], taken["poison"]
+    cpu = {
+        **{f"{name}_cpu_us_per_item": used for name, used in none.cpu.items()},
+        **{f"{name}_cpu_us_per_item_with_poison": used for name, used in poisoned.cpu.items()},
+    }
     return {
         "items": float(count),
         "failing": float(bad),
-        "healthy_per_s": rates["none"],
-        "healthy_per_s_with_poison": rates["poison"],
-        "ratio": rates["poison"] / rates["none"],
+        "healthy_per_s": none.rate,
+        "healthy_per_s_with_poison": poisoned.rate,
+        "ratio": poisoned.rate / none.rate,
+        "cpu_ratio": sum(none.cpu.values()) / max(1e-9, sum(poisoned.cpu.values())),
+        **cpu,
     }
 
 
@@ -116,7 +123,7 @@ async def order(folder: Path, count: int, progress: Progress) -> Figures:
         Form(name, partial(filled, items), TAILER + "key: {record: true}\n" + f"order: {name}\n", items, items)
         for name, items in sizes.items()
     ]
-    rates = await compare(folder, STREAM, MODULE, forms, progress)
+    rates = {name: taken.rate for name, taken in (await compare(folder, STREAM, MODULE, forms, progress)).items()}
     figures = {f"{name}_per_s": rate for name, rate in rates.items()}
     return {"items": float(count)} | figures | {f"{name}_ratio": rates[name] / rates["none"] for name in rates}
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..assembly.embedded import EmbeddedStores
 from ..assembly.platform import Platform
@@ -17,6 +18,7 @@ from ..sdk.model.overview import Overview, TailerOverview
 from ..sdk.wire.gateway import GatewayClient
 from ..stores.log.log import Record
 from .percentiles import median
+from .process import cpu_of_tree
 from .workload import write_tailer
 
 #: How often each form runs.
@@ -27,6 +29,14 @@ PATIENCE = 30.0
 #: Seconds between looks at a run. A look is work of the process that is measured, and costs more the more its tailers
 #: have to tell, so there are few; a rate is taken between two looks, so it is as exact with few as with many.
 LOOK_EVERY = 0.25
+
+
+class Taken(NamedTuple):
+    """Of one form: healthy items a second, and the CPU of each process for one of them, microseconds, with all that
+    the others took until they were dead."""
+
+    rate: float
+    cpu: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +52,10 @@ class Form:
 
 async def compare(
     folder: Path, stream: str, module: str, forms: Sequence[Form], progress: Callable[[str, float], None]
-) -> dict[str, float]:
-    """Healthy items a second of each form: the median of ROUNDS runs, every one with data of its own. Raises
-    TailraceError when one does not end in a bounded time."""
-    rates: dict[str, list[float]] = {form.name: [] for form in forms}
+) -> dict[str, Taken]:
+    """What each form takes: medians of ROUNDS runs, every one with data of its own. Raises TailraceError when one does
+    not end in a bounded time."""
+    runs: dict[str, list[Taken]] = {form.name: [] for form in forms}
     for number in range(ROUNDS):
         for place, form in enumerate(forms):
             progress(form.name, (number * len(forms) + place) / (ROUNDS * len(forms)))
@@ -54,30 +64,43 @@ async def compare(
                 for batch in form.records():
                     await stores.log.append(stream, 0, batch)
             platform = Platform(data, [module], tailers=[write_tailer(folder, form.tailer)])
-            rates[form.name].append(await _rate(platform, form))
+            runs[form.name].append(await _run(platform, form))
             shutil.rmtree(data)
-    return {name: median(found) for name, found in rates.items()}
+    return {name: _median(found) for name, found in runs.items()}
 
 
-async def _rate(platform: Platform, form: Form) -> float:
-    """Healthy items a second, from the first look that shows a settled one to the last look before all are. It ends
-    when all that failed is dead, too."""
+def _median(runs: Sequence[Taken]) -> Taken:
+    processes = runs[0].cpu
+    return Taken(
+        median([run.rate for run in runs]), {name: median([run.cpu[name] for run in runs]) for name in processes}
+    )
+
+
+def _cpu(platform: Platform) -> dict[str, float]:
+    return {name: sum(cpu_of_tree(pid).values()) for name, pid in platform.pids().items()}
+
+
+async def _run(platform: Platform, form: Form) -> Taken:
+    """From the first look that shows a settled item to the last look before all are. It ends when all that failed is
+    dead, too."""
     await platform.start()
     try:
         async with GatewayClient(platform.gateway_address) as gateway:
             until = time.monotonic() + PATIENCE + form.items / SLOWEST
             began, first, rate, over = 0.0, 0, 0.0, False
+            before: dict[str, float] = {}
             while True:
                 await asyncio.sleep(LOOK_EVERY)
                 overview = await gateway.overview()
                 tailer, now = named(overview, "bench"), time.perf_counter()
                 if tailer.settled and not began:
-                    began, first = now, tailer.settled
+                    began, first, before = now, tailer.settled, _cpu(platform)
                 over = over or tailer.settled >= form.healthy
                 if tailer.settled > first and not (over and rate):  # of a run that is over within a look, all of it
                     rate = (tailer.settled - first) / (now - began)
                 if over and overview.dead_letters >= form.items - form.healthy:
-                    return rate
+                    used, items = _cpu(platform), max(1, form.healthy - first)
+                    return Taken(rate, {name: round(1e6 * (used[name] - before[name]) / items, 2) for name in before})
                 if time.monotonic() > until:
                     raise TailraceError(
                         f"{form.name}: {tailer.settled} of {form.healthy} settled, {overview.dead_letters} of "

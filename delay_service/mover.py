@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.errors import StaleFence, Unavailable
@@ -69,15 +70,23 @@ class Rung:
         found = ahead[1] if ahead is not None and ahead[0] == self.position else await self._read(self.position)
         if not found.positions:
             return self.position, None
-        inside = [unpacked(Record(*each)) for each in zip(found.payloads, found.keys, found.headers, strict=True)]
-        tickets = [[ticket_of(item.headers) for item in items] for items in inside]
-        releases = list(map(self._released, found.times, tickets))
+        inside: list[list[Record]] = []
+        tickets: list[list[Ticket | None]] = []
+
+        def releases() -> Iterator[float]:
+            """As far as somebody wants to know: of what waits in a rung half or more need not be looked at yet."""
+            records = map(Record, found.payloads, found.keys, found.headers)
+            for entered, record in zip(found.times, records, strict=True):
+                inside.append(unpacked(record))
+                tickets.append([ticket_of(item.headers) for item in inside[-1]])
+                yield self._released(entered, tickets[-1])
+
         wall = self._clock.wall()
-        count, sleep = self._head.ready(found.positions, found.times, releases, wall, self._clock.monotonic())
+        count, sleep = self._head.ready(found.positions, found.times, releases(), wall, self._clock.monotonic())
         if not count:
             return self.position, sleep
         grouped: dict[str, list[Record]] = {}
-        for items, their in zip(inside[:count], tickets, strict=False):
+        for items, their in zip(inside[:count], tickets[:count], strict=True):
             for item, ticket in zip(items, their, strict=True):
                 grouped.setdefault(self._next(ticket, wall), []).append(item)
         self.moved_into = len(grouped)

@@ -16,6 +16,9 @@ from .partition import Partition
 
 #: Checkpoint writes begin at least this far apart, seconds.
 COMMIT_EVERY = 0.02
+#: … and so far behind one that moved nothing: an item on its way into a store holds the frontier for that long, and
+#: what settles above it meanwhile would be written again and again.
+HELD_UP_EVERY = 0.1
 #: Those of what is due: a restart skips by their rows the copies that it reads again, so they may wait for each other.
 DUE_COMMIT_EVERY = 1.0
 #: … and longer after one of many functions: so many seconds for each, 4 s for 200 of them.
@@ -62,6 +65,7 @@ class Checkpoint:
         self._wake = wake
         self._moved = moved
         self._trimmed_at = 0.0
+        self._passed = False  # whether the last commit passed anything
         self._told: dict[str, int] = {}  # what the source has heard of each partition
         self._opened = False  # again, so that it may have forgotten all that
 
@@ -73,7 +77,8 @@ class Checkpoint:
                     await self._wake.wait()
             self._wake.clear()
             began = self._clock.monotonic()
-            apart = max(self.every, self.of_each * await self.commit())
+            many = await self.commit()
+            apart = max(self.every, self.of_each * many, 0.0 if self._passed or not many else HELD_UP_EVERY)
             await self._trim()
             await asyncio.sleep(max(0.0, apart - (self._clock.monotonic() - began)))
 
@@ -95,8 +100,10 @@ class Checkpoint:
         if not marks:
             return 0
         await self._epoch.commit(marks)
+        before = {name: self._partitions[name].checkpoint for name in marks}
         for name, mark in marks.items():
             self._partitions[name].committed(mark)
+        self._passed = any(self._partitions[name].checkpoint > position for name, position in before.items())
         self._moved()
         return len(marks)
 

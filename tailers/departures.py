@@ -112,21 +112,28 @@ class Departures:
         due = self._clock.wall() + settlement.delay
         facts = (settlement, due, item.fence, first_seen, item.tries(settlement.reason, self._clock.wall()))
         wanted = None if home is None else parking(before, home.position, *facts)
-        parked = self._to_park(item, settlement, due, first_seen, wanted)
+        parked = self._to_park(item, home, settlement, due, first_seen, wanted)
         self._parks.add(Leaving(parked, home, before, wanted), len(parked.payload), item.tag(Fate.DELAYED))
 
     def append_again(self, item: Departing, row: Entry) -> None:
         """To the delay service, as its row says, which somebody wrote who may have died before that (L15, L18)."""
         settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
-        parked = self._to_park(item, settlement, row.due, row.first_seen, row)
-        leaving = Leaving(parked, self._home(item), None, row, written=True)
+        home = self._home(item)
+        parked = self._to_park(item, home, settlement, row.due, row.first_seen, row)
+        leaving = Leaving(parked, home, None, row, written=True)
         self._parks.add(leaving, len(parked.payload), item.tag(Fate.DELAYED))
 
     def _to_park(
-        self, item: Departing, settlement: Settlement, due: float, first_seen: float, row: Entry | None
+        self,
+        item: Departing,
+        home: Home | None,
+        settlement: Settlement,
+        due: float,
+        first_seen: float,
+        row: Entry | None,
     ) -> Parked:
         _, batch, mapped, index, _, fence, ended = item
-        former, home = mapped.parked.get(index), self._home(item)
+        former = mapped.parked.get(index)
         extra = mapped.extras.get(index, _NOTHING)
         return Parked(
             tailer=self._tailer if former is None else former.tailer,

@@ -215,13 +215,13 @@ class DuePump(StreamPump):
     async def _ask(self, together: list[Starting]) -> list[Step]:
         """Reads the rows of copies, and writes those that may run under a new fence: one read and one write for each
         source that they came from, however many functions they are of."""
-        copies = list(self._copies(together))
+        copies, without = self._copies(together)
         rows = await self._rows.read(copy.home for copy in copies) if copies else {}
         fences = [item.fence for each in together for item in each.mapped.parked.values()]
         fence = self._epoch.next_fence(max([*fences, *(row.fence for row in rows.values())], default=0))
         steps = [Step(fence) for _ in together]
-        for starting, step in zip(together, steps, strict=True):
-            step.going = [index for index, item in starting.mapped.parked.items() if home_of(item) is None]
+        for step, going in zip(steps, without, strict=True):
+            step.going = going
         starting_rows: list[tuple[Step, int, RowChange]] = []
         for (source, partition), group in _grouped(copies).items():
             known = {home.position: row for home, row in rows.items() if home[:2] == (source, partition)}
@@ -250,15 +250,22 @@ class DuePump(StreamPump):
             step.going.sort()
         return steps
 
-    def _copies(self, together: list[Starting]) -> Iterator[Copy]:
-        """Those that have a row."""
+    def _copies(self, together: list[Starting]) -> tuple[list[Copy], list[list[int]]]:
+        """Those that have a row; and, of each batch, the indexes of those that have none."""
+        copies: list[Copy] = []
+        without: list[list[int]] = []
         for number, (parts, batch, mapped, *_) in enumerate(together):
+            bare: list[int] = []
             for index, item in mapped.parked.items():
                 home = home_of(item)
-                if home is not None:
-                    part, position = parts[index], batch.positions[index]
-                    due = Due(home.position, item.n, part.rows.get(position), part.troubles.get(position))
-                    yield Copy(number, index, home, due)
+                if home is None:
+                    bare.append(index)
+                    continue
+                part, position = parts[index], batch.positions[index]
+                due = Due(home.position, item.n, part.rows.get(position), part.troubles.get(position))
+                copies.append(Copy(number, index, home, due))
+            without.append(bare)
+        return copies, without
 
     def _apply(self, starting: Starting, step: Step) -> None:
         if step.over or step.append:
