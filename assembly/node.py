@@ -9,6 +9,7 @@ from ..delay_service.config import DelayConfig
 from ..delay_service.service import DelayServer, DelayService
 from ..gateway.config import GatewayConfig
 from ..gateway.quotas import QuotasConfig
+from ..gateway.replay_orders import ReplayOrders
 from ..gateway.schedules import SchedulesConfig
 from ..gateway.server import GatewayServer
 from ..sdk.clock import SYSTEM_CLOCK
@@ -21,6 +22,7 @@ from ..stores.engines import EMBEDDED
 from ..stores.server import StoreServer
 from ..tailers.config import TailerConfig
 from ..tailers.registry import Environment
+from ..tailers.replay_progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from .delaying import movers
 from .embedded import EmbeddedStores
@@ -90,10 +92,12 @@ class Node:
             directory.lease_sizes(heartbeat),
             on_health=self._tell_health,
             replays=stores.replays,
-            replays_at_once=gateway_config.replays,
         )
         apart = stores_config.queue["engine"] != EMBEDDED
         self._spool = SpoolFile(data, gateway_config, own=False) if wanted(data, gateway_config, apart=apart) else None
+        running = self._tailers.replays
+        progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership, running.detail)
+        self._replays = ReplayOrders(stores.replays, progress, gateway_config.replays, running.wake)
         self._gateway = GatewayServer(
             gateway_config,
             stores.queue,
@@ -105,7 +109,7 @@ class Node:
             audits=self._tailers.audits,
             drops=stores.drops,
             tailers=self._tailers,
-            replays=self._tailers.replays,
+            replays=self._replays,
             schedules=stores.schedules,
             scheduled=scheduled,
             spool=None if self._spool is None else self._spool.spool,
@@ -127,7 +131,11 @@ class Node:
     async def _overview(self) -> Overview:
         """What the gateway cannot count by itself."""
         depths = await self._delay.depth()
-        return Overview(tailers=self._tailers.overviews(), delay={depth.stream: depth.items for depth in depths})
+        return Overview(
+            tailers=self._tailers.overviews(),
+            delay={depth.stream: depth.items for depth in depths},
+            replays=await self._replays.overviews(),
+        )
 
     async def _tell_health(self, tailer: str, well: bool) -> None:
         """The tailers have no server of their own: the gateway's answers for them."""

@@ -13,11 +13,13 @@ from ..delay_service.config import DelayConfig
 from ..delay_service.service import DelayServer, DelayService
 from ..gateway.config import GatewayConfig
 from ..gateway.quotas import QuotasConfig
+from ..gateway.replay_orders import ReplayOrders
 from ..gateway.schedules import SchedulesConfig
 from ..gateway.server import GatewayServer
 from ..sdk.config import load
 from ..sdk.lifecycle import Group
 from ..sdk.model.metrics import Sample, of_tailers
+from ..sdk.model.overview import Overview
 from ..sdk.wire.channel import serve
 from ..sdk.wire.delay import DelayClient
 from ..sdk.wire.health import TAILERS, Health
@@ -41,6 +43,7 @@ from ..stores.remote import (
 from ..stores.server import StoreServer
 from ..tailers.config import TailerConfig
 from ..tailers.registry import Environment
+from ..tailers.replay_progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from .delaying import movers
 from .embedded import EmbeddedStores
@@ -110,12 +113,16 @@ class SeparateGateway(Group):
         spool = SpoolFile(data, config, own=True) if data is not None and wanted(data, config, apart=True) else None
         file, schedule_file = directory.quotas(), directory.schedules()
         stores = RemoteStores(store)
+        progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership)
+        self._replays = ReplayOrders(stores.replays, progress, config.replays)
         self._server = GatewayServer(
             config,
             stores.queue,
             stores.results,
             stores.dead_letters,
             stores.control,
+            self._overview,
+            replays=self._replays,
             quotas=[] if file is None else load(file, QuotasConfig).quotas(),
             drops=stores.drops,
             schedules=stores.schedules,
@@ -123,6 +130,10 @@ class SeparateGateway(Group):
             spool=None if spool is None else spool.spool,
         )
         super().__init__([stores, *([] if spool is None else [spool]), self._server])
+
+    async def _overview(self) -> Overview:
+        """What rests in the stores; tailers and delay streams are other processes'."""
+        return Overview(replays=await self._replays.overviews())
 
     @property
     def address(self) -> str:
@@ -192,7 +203,13 @@ class SeparateTailers:
             delay_log=stores.delay_log,
         )
         tailers = self._tailers = Tailers(
-            self._configs, environment, self._scheduler, self._delay, self._sizes, on_health=self._tell_health
+            self._configs,
+            environment,
+            self._scheduler,
+            self._delay,
+            self._sizes,
+            on_health=self._tell_health,
+            replays=stores.replays,
         )
         self._parts = Group([stores, tailers])
         await self._parts.start()

@@ -16,7 +16,7 @@ MOST = 200
 
 
 class ReplayControl(Protocol):
-    """The replays beside a gateway. All raise InvalidRequest for what is not there or means nothing."""
+    """What can be done with replays. All raise InvalidRequest for what is not there or means nothing."""
 
     async def order(self, order: ReplayOrder) -> Progress: ...
 
@@ -28,14 +28,14 @@ class ReplayControl(Protocol):
 
 
 class ReplayDesk:
-    """Answers StartReplay, ListReplays and ChangeReplay; without tailers beside this gateway it refuses."""
+    """Answers StartReplay, ListReplays and ChangeReplay; without a store of replays it refuses."""
 
     def __init__(self, replays: ReplayControl | None) -> None:
         self._replays = replays
 
     def _known(self) -> ReplayControl:
         if self._replays is None:
-            raise InvalidRequest("this gateway has no tailers beside it, so it has no replays")
+            raise InvalidRequest("this gateway has no store of replays, so it can neither begin nor show any")
         return self._replays
 
     async def start(self, request: pb.StartReplayRequest) -> pb.Replay:

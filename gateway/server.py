@@ -94,7 +94,7 @@ class GatewayServer:
     audits    what became of everything that a tailer's source had
     drops     what was passed without being run; None: this gateway cannot tell
     tailers   those beside it, to be paused and moved; None: there are none
-    replays   likewise
+    replays   what operators do with replays; None: this gateway has no store of them
     quotas    limits to set at start (`quotas.yaml`)
     schedules what is scheduled; None: this gateway keeps none
     scheduled what `schedules.yaml` says, applied at start; None: there is no such file

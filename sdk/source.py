@@ -211,6 +211,7 @@ class SourceKind:
     retention whether it forgets items after a time, done or not
     shared    whether `build` gives a SharedSource
     reader    (options, environment) → what a replay reads by; None: what `build` gives, where it `replays`
+    not_again where a source of the kind cannot replay: why, and what to do instead
     """
 
     name: str
@@ -223,6 +224,7 @@ class SourceKind:
     retention: bool = False
     shared: bool = False
     reader: Callable[[Any, Any], Rereader] | None = None
+    not_again: str = ""
 
 
 __all__ = [

@@ -160,6 +160,7 @@ class RemoteReplays(StoreClient):
     add = remote(Replays.add)
     get = remote(Replays.get)
     list = remote(Replays.list)
+    answer = remote(Replays.answer)
     move = remote(Replays.move)
 
 

@@ -43,9 +43,8 @@ def reader_of(kind: SourceKind, config: TailerConfig, environment: Environment) 
     reader: Rereader | None = None if build is None else build(config.options_for(kind), environment)
     if reader is None or not (reader.capabilities.replays and reader.capabilities.rereads):
         raise InvalidRequest(
-            f"the source of the tailer {name!r} (kind {kind.name}) cannot read again what is settled, so there is "
-            "nothing to replay it from"
-            + (" (in the order of keys it keeps no places)" if kind.name == "objects" else "")
+            f"the source of the tailer {name!r} (kind {kind.name}) cannot read again what is settled"
+            + (kind.not_again and f": {kind.not_again}")
         )
     return reader
 

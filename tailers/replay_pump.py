@@ -53,6 +53,11 @@ class ReplayPump(StreamPump):
         self._noted += 1
 
     @property
+    def owns(self) -> bool:
+        """Whether it has the replay's row: another process may be the one that reads, and this one stands by."""
+        return bool(self._epoch.number)
+
+    @property
     def settled(self) -> bool:
         """Whether all of it was read, and has ended or is durably in the delay service."""
         parts = self._partitions.values()

@@ -40,6 +40,7 @@ class ReplayTailer(Tailer):
         self._live = config
         self._live_environment = replace(environment, tailer=config.name)
         super().__init__(replay_config(config, replay), environment, scheduler, parking, sizes, origin)
+        self._stopped_at: float | None = None
 
     def _build(self) -> Pump:
         self._failure = ""
@@ -48,6 +49,28 @@ class ReplayTailer(Tailer):
         pump = ReplayPump(self._setup, self._counts, source, self._replay)
         pump.paused = self._paused
         return pump
+
+    def hold(self, paused: bool) -> None:
+        """Pauses or resumes it; harmless when it is so already."""
+        if paused is not self._paused:
+            self._set_paused(paused)
+
+    def try_again(self, after: float) -> None:
+        """To be called now and then: starts again, after so many seconds, what had to stop."""
+        if self._task is not None and not self._task.done():
+            self._stopped_at = None
+            return
+        now = self._setup.clock.monotonic()
+        if self._stopped_at is None:
+            self._stopped_at = now
+        elif now >= self._stopped_at + after and not self._paused:
+            self._stopped_at = None
+            self.resume()
+
+    @property
+    def owns(self) -> bool:
+        """Whether it is this process that reads; else another one does, or nobody yet."""
+        return isinstance(self._pump, ReplayPump) and self._pump.owns
 
     @property
     def settled(self) -> bool:

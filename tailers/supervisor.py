@@ -21,7 +21,7 @@ from ..stores.replays.replays import Replays
 from .config import TailerConfig
 from .parking import Parking
 from .registry import Environment
-from .replaying import AT_ONCE, Replaying
+from .replaying import Replaying
 from .rules.stock import tell_apart
 from .rules.witnesses import Facts, after_delay, confront
 from .tailer import Tailer
@@ -67,7 +67,6 @@ class Tailers:
         due: bool = True,
         on_health: OnHealth | None = None,
         replays: Replays | None = None,
-        replays_at_once: int = AT_ONCE,
     ) -> None:
         names = [config.name for config in configs]
         if len(set(names)) != len(names):
@@ -90,7 +89,7 @@ class Tailers:
         self._replaying: Replaying | None = None
         if replays is not None:
             made_of = (environment, scheduler, self, sizes, self._origin)
-            self._replaying = Replaying(replays, self._configs, *made_of, at_once=replays_at_once)
+            self._replaying = Replaying(replays, self._configs, *made_of)
         self._on_health = on_health
         self._health: dict[str, bool] = {}
         self._watch: asyncio.Task[None] | None = None
@@ -151,9 +150,10 @@ class Tailers:
 
     @property
     def replays(self) -> Replaying:
-        """Runs over what was settled. Raises InvalidRequest where this process has none."""
+        """Runs over what was settled, as far as this process has a part in them. Raises InvalidRequest where it was
+        given no store of replays."""
         if self._replaying is None:
-            raise InvalidRequest("the tailers here keep no replays: only those beside a gateway do (tailrace up)")
+            raise InvalidRequest("the tailers here run no replays: they have no store of them")
         return self._replaying
 
     def _named(self, name: str) -> Tailer:
@@ -228,8 +228,10 @@ class Tailers:
         }
 
     def overviews(self) -> list[TailerOverview]:
-        """How each of them is, sorted by name."""
-        return [self._tailers[name].overview() for name in sorted(self._tailers)]
+        """How each of them is, sorted by name; those of replays too."""
+        replays = [] if self._replaying is None else self._replaying.overviews()
+        found = [*(tailer.overview() for tailer in self._tailers.values()), *replays]
+        return sorted(found, key=lambda overview: overview.name)
 
     async def _add(self, config: TailerConfig) -> None:
         tailer = Tailer(config, self._environment, self._scheduler, self, self._sizes, origin=self._origin)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from .overview import Overview, SpoolOverview, TailerOverview
+from .overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
 
 
 class Metric(NamedTuple):
@@ -62,6 +62,9 @@ POSITIONS = _gauge(
 )
 HEALTHY = _gauge("tailer.healthy", "1 while it gets on or has nothing to do, else 0.", "1")
 IDLE = _gauge("tailer.idle", "How long nothing was done although there was work.", "s")
+REPLAY_STATE = _gauge("replay.state", "1 for the state in which a replay is that is not over.", "1")
+REPLAY_ITEMS = _gauge("replay.items", "Items that a replay has to run, where they could be counted.")
+REPLAY_PROGRESS = _gauge("replay.progress", "Items of a replay, by how they ended, or that they wait for a retry.")
 QUEUE = _gauge("queue.items", "Workloads in the queue, by state.")
 DELAY = _gauge("delay.items", "Items in the delay service, by stream.")
 SPOOLED = _gauge("spool.items", "Workloads that the gateway took while its store was away and still has.")
@@ -105,6 +108,9 @@ NODE = (
     POSITIONS,
     HEALTHY,
     IDLE,
+    REPLAY_STATE,
+    REPLAY_ITEMS,
+    REPLAY_PROGRESS,
     QUEUE,
     DELAY,
     SPOOLED,
@@ -127,6 +133,7 @@ def samples(overview: Overview) -> list[Sample]:
     found = [Sample(LETTERS, (), overview.dead_letters)]
     found += [Sample(QUEUE, (("state", state),), count) for state, count in overview.queue.items()]
     found += [Sample(DELAY, (("stream", stream),), count) for stream, count in overview.delay.items()]
+    found += [sample for replay in overview.replays for sample in _of_replay(replay)]
     return sorted_samples([*found, *_of_spool(overview.spool), *of_tailers(overview.tailers)])
 
 
@@ -177,6 +184,15 @@ def _of_tailer(tailer: TailerOverview) -> Iterator[Sample]:
         yield Sample(metric, labels, value)
     for name, count in tailer.classes.items():
         yield Sample(POSITIONS, (*labels, ("class", name)), count)
+
+
+def _of_replay(replay: ReplayOverview) -> Iterator[Sample]:
+    labels = (("replay", replay.name), ("tailer", replay.tailer))
+    yield Sample(REPLAY_STATE, (*labels, ("state", replay.state)), 1)
+    if replay.items >= 0:
+        yield Sample(REPLAY_ITEMS, labels, replay.items)
+    for name, count in replay.counts.items():
+        yield Sample(REPLAY_PROGRESS, (*labels, ("class", name)), count)
 
 
 def prometheus_text(found: Sequence[Sample]) -> str:

@@ -56,6 +56,18 @@ class SpoolOverview:
 
 
 @dataclass(slots=True)
+class ReplayOverview:
+    """One replay that is not over: of whose `tailer`, how many `items` there are to run (-1: nobody counted), and how
+    many of them ended in which way, or wait for a retry."""
+
+    name: str
+    tailer: str
+    state: str
+    items: int = -1
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Overview:
     """`queue` counts by state, and is empty while the store does not answer a gateway with a spool; `delay` counts by
     delay stream."""
@@ -65,3 +77,4 @@ class Overview:
     delay: dict[str, int] = field(default_factory=dict)
     dead_letters: int = 0
     spool: SpoolOverview = field(default_factory=SpoolOverview)
+    replays: list[ReplayOverview] = field(default_factory=list)

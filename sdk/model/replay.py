@@ -6,12 +6,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import isfinite
 from typing import NamedTuple
 
 from .audit import AFTER_DELAY, Fate
+from .errors import InvalidRequest
+from .priority import Priority
 
 #: The priority of a replay unless somebody says otherwise: what is live goes before it.
 PRIORITY = "reporting"
+HIGHEST_RATE = 1e9
 _MARK = "@replay-"
 
 
@@ -58,6 +62,15 @@ class ReplayOrder(NamedTuple):
     why: str = ""
     dry_run: bool = False
 
+    def check(self) -> None:
+        """Raises InvalidRequest for what no tailer can do."""
+        if self.only not in list(Only):
+            raise InvalidRequest(f"--only is {self.only!r}: expected one of {', '.join(Only)}")
+        if self.priority:
+            Priority.parse(self.priority)
+        if not (isfinite(self.rate) and 0 <= self.rate <= HIGHEST_RATE):
+            raise InvalidRequest(f"--rate is {self.rate}: expected 0 (no limit) to {HIGHEST_RATE:g} items per second")
+
 
 class Stretch(NamedTuple):
     """What a replay runs of one partition, fixed when it begins: positions from `first` to before `end`.
@@ -76,27 +89,33 @@ class Stretch(NamedTuple):
 
 
 class State(StrEnum):
-    """Of a replay. `retrying`: its source is done, and what failed waits for its retries. `cancelling`: what was out
-    when it was cancelled comes to its end."""
+    """Of a replay. `asked`: somebody wants it, and no process that runs its tailer has said yet which positions that
+    is; that one answers with `running`, `looked` (it was a dry run) or `refused`. `retrying`: its source is done, and
+    what failed waits for its retries. `cancelling`: what was out when it was cancelled comes to its end."""
 
+    ASKED = "asked"
     RUNNING = "running"
     PAUSED = "paused"
     RETRYING = "retrying"
     CANCELLING = "cancelling"
     DONE = "done"
     CANCELLED = "cancelled"
+    LOOKED = "looked"
+    REFUSED = "refused"
 
 
-OVER = frozenset((State.DONE, State.CANCELLED))
+#: Those that never began, and are over.
+ANSWERED = frozenset((State.LOOKED, State.REFUSED))
+OVER = frozenset((State.DONE, State.CANCELLED)) | ANSWERED
 #: Those that read their source: so many of them at once are bounded.
 READING = frozenset((State.RUNNING, State.PAUSED))
 _MOVES: dict[State, frozenset[State]] = {
+    State.ASKED: frozenset((State.CANCELLED,)),
     State.RUNNING: frozenset((State.PAUSED, State.RETRYING, State.CANCELLING)),
     State.PAUSED: frozenset((State.RUNNING, State.CANCELLING)),
     State.RETRYING: frozenset((State.DONE, State.CANCELLING)),
     State.CANCELLING: frozenset((State.CANCELLED,)),
-    State.DONE: frozenset(),
-    State.CANCELLED: frozenset(),
+    **{state: frozenset[State]() for state in OVER},
 }
 
 
@@ -108,7 +127,7 @@ def may_move(before: State, after: State) -> bool:
 @dataclass(frozen=True, slots=True)
 class Replay:
     """One run. `number` is the store's and never given twice; `sparse`: its positions are far apart; `counts` is how
-    its items ended, once it is over."""
+    its items ended, once it is over; `order` is what was asked for, and `detail` why that was refused."""
 
     number: int
     tailer: str
@@ -123,6 +142,8 @@ class Replay:
     state: State = State.RUNNING
     ended_at: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)
+    order: ReplayOrder | None = None
+    detail: str = ""
 
     @property
     def name(self) -> str:
@@ -135,6 +156,18 @@ class Replay:
         """How many there are to run; -1: nobody counted."""
         counted = [stretch.items for stretch in self.stretches]
         return -1 if -1 in counted else sum(counted)
+
+
+def tailer_of(name: str) -> str:
+    """Whose replay it is, by its name; empty: it is no replay's."""
+    tailer, mark, number = name.rpartition(_MARK)
+    return tailer if mark and number.isdecimal() else ""
+
+
+def asked_for(order: ReplayOrder, at: float) -> Replay:
+    """What an order is before anybody answered it."""
+    said = (order.only, order.rate, order.priority, order.who, order.why)
+    return Replay(0, order.tailer, (), *said, created_at=at, state=State.ASKED, order=order)
 
 
 class Progress(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..model.limits import Gate, Quota, Snapshot
-from ..model.overview import Overview, SpoolOverview, TailerOverview
+from ..model.overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
 from ..model.status import WorkloadStatus
 from ..model.tries import Try
 from ..model.workload import Headers, Kind
@@ -179,6 +179,16 @@ def overview_to_wire(overview: Overview) -> pb.OverviewReply:
         delay=_counts_to_wire(overview.delay),
         dead_letters=overview.dead_letters,
         spool=_spool_to_wire(overview.spool),
+        replays=[
+            pb.ReplayOverview(
+                name=each.name,
+                tailer=each.tailer,
+                state=each.state,
+                items=each.items,
+                counts=_counts_to_wire(each.counts),
+            )
+            for each in overview.replays
+        ],
     )
 
 
@@ -195,6 +205,10 @@ def overview_from_wire(message: pb.OverviewReply) -> Overview:
         delay=_counts_from_wire(message.delay),
         dead_letters=message.dead_letters,
         spool=SpoolOverview(**{name: getattr(message.spool, name) for name in SpoolOverview.__slots__}),
+        replays=[
+            ReplayOverview(each.name, each.tailer, each.state, each.items, _counts_from_wire(each.counts))
+            for each in message.replays
+        ],
     )
 
 

@@ -50,11 +50,24 @@ class PostgresReplays:
         )
         return [replace(_decode(text), number=number) for number, text in rows]
 
+    async def answer(self, answer: Replay) -> Replay:
+        answer = replace(answer, detail=shown(answer.detail))
+        for _ in range(TRIES):
+            found = await self._read(answer.number)
+            if found is None:
+                raise _unknown(answer.number)
+            text, before = found
+            if before.state is not State.ASKED:
+                return before
+            if await self._put(text, answer):
+                return answer
+        raise _busy(answer.number)
+
     async def move(self, number: int, state: State, at: float, counts: Mapping[str, int]) -> Replay:
         for _ in range(TRIES):
             found = await self._read(number)
             if found is None:
-                raise InvalidRequest(f"there is no replay {number}; `tailrace replay list` shows those there are")
+                raise _unknown(number)
             text, before = found
             if not may_move(before.state, state):
                 raise InvalidRequest(f"the replay {number} is {before.state}: it cannot become {state}")
@@ -64,11 +77,23 @@ class PostgresReplays:
             if state in OVER:
                 stretches = tuple(stretch._replace(spans=()) for stretch in before.stretches)
                 after = replace(after, ended_at=at, counts=dict(counts), stretches=stretches)
-            rows = await self._schema.read(
-                "UPDATE S.replays SET is_over = %s, replay = %s WHERE number = %s AND replay = %s RETURNING number",
-                (state in OVER, _encode(after).decode(), number, text),
-                "a replay",
-            )
-            if rows:
+            if await self._put(text, after):
                 return after
-        raise NotConnected(f"the replay {number} is moved by others all the time; try again")
+        raise _busy(number)
+
+    async def _put(self, text: str, after: Replay) -> bool:
+        """In place of the row that was read as `text`; whether that was still there."""
+        rows = await self._schema.read(
+            "UPDATE S.replays SET is_over = %s, replay = %s WHERE number = %s AND replay = %s RETURNING number",
+            (after.state in OVER, _encode(after).decode(), after.number, text),
+            "a replay",
+        )
+        return bool(rows)
+
+
+def _unknown(number: int) -> InvalidRequest:
+    return InvalidRequest(f"there is no replay {number}; `tailrace replay list` shows those there are")
+
+
+def _busy(number: int) -> NotConnected:
+    return NotConnected(f"the replay {number} is moved by others all the time; try again")

@@ -75,11 +75,17 @@ class RedisReplays:
         pairs = zip(found[::2], found[1::2], strict=True)
         return [replace(_decode(text), number=int(number)) for number, text in pairs]
 
+    async def answer(self, answer: Replay) -> Replay:
+        while True:
+            before = await self._known(answer.number)
+            if before.state is not State.ASKED:
+                return before
+            if await self._put(before, answer):
+                return answer
+
     async def move(self, number: int, state: State, at: float, counts: Mapping[str, int]) -> Replay:
         while True:
-            before = await self.get(number)
-            if before is None:
-                raise InvalidRequest(f"there is no replay {number}; `tailrace replay list` shows those there are")
+            before = await self._known(number)
             if not may_move(before.state, state):
                 raise InvalidRequest(f"the replay {number} is {before.state}: it cannot become {state}")
             if before.state is state:
@@ -88,6 +94,16 @@ class RedisReplays:
             if state in OVER:
                 stretches = tuple(stretch._replace(spans=()) for stretch in before.stretches)
                 after = replace(after, ended_at=at, counts=dict(counts), stretches=stretches)
-            texts = [_encode(replace(each, number=0)) for each in (before, after)]
-            if await self._server.run(_MOVE, self._keys, number, *texts, int(state in OVER), about="replays"):
+            if await self._put(before, after):
                 return after
+
+    async def _known(self, number: int) -> Replay:
+        if (replay := await self.get(number)) is None:
+            raise InvalidRequest(f"there is no replay {number}; `tailrace replay list` shows those there are")
+        return replay
+
+    async def _put(self, before: Replay, after: Replay) -> bool:
+        """In place of one as it was read; whether it was still so."""
+        texts = [_encode(replace(each, number=0)) for each in (before, after)]
+        over = int(after.state in OVER)
+        return bool(await self._server.run(_MOVE, self._keys, after.number, *texts, over, about="replays"))

@@ -23,6 +23,11 @@ class Replays(Protocol):
     async def list(self, limit: int, going: bool = False) -> list[Replay]:
         """The newest first; with `going` only those that are not over."""
 
+    async def answer(self, answer: Replay) -> Replay:
+        """Puts `answer` under its number in place of one that is asked for; returns what is there then. That is
+        something else, and nothing was changed, when it was answered or cancelled before. Raises InvalidRequest for an
+        unknown one."""
+
     async def move(self, number: int, state: State, at: float, counts: Mapping[str, int]) -> Replay:
         """Puts it into another state (see `may_move`), and returns it as it is then; harmless when it is there. One
         that is over keeps `at` and `counts`, and its spans go. Raises InvalidRequest for an unknown one and for a move

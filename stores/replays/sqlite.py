@@ -60,11 +60,19 @@ class SqliteReplays:
 
         return await self._file.read(load)
 
+    async def answer(self, answer: Replay) -> Replay:
+        def put(connection: sqlite3.Connection) -> Replay:
+            before = _known(connection, answer.number)
+            if before.state is not State.ASKED:
+                return before
+            _write(connection, answer)
+            return answer
+
+        return await self._file.write(put)
+
     async def move(self, number: int, state: State, at: float, counts: Mapping[str, int]) -> Replay:
         def put(connection: sqlite3.Connection) -> Replay:
-            before = _read(connection, number)
-            if before is None:
-                raise InvalidRequest(f"there is no replay {number}; `tailrace replay list` shows those there are")
+            before = _known(connection, number)
             if not may_move(before.state, state):
                 raise InvalidRequest(f"the replay {number} is {before.state}: it cannot become {state}")
             if before.state is state:
@@ -82,6 +90,12 @@ class SqliteReplays:
 def _read(connection: sqlite3.Connection, number: int) -> Replay | None:
     row = connection.execute("SELECT replay FROM replays WHERE number = ?", (number,)).fetchone()
     return None if row is None else _decode(row[0])
+
+
+def _known(connection: sqlite3.Connection, number: int) -> Replay:
+    if (replay := _read(connection, number)) is None:
+        raise InvalidRequest(f"there is no replay {number}; `tailrace replay list` shows those there are")
+    return replay
 
 
 def _write(connection: sqlite3.Connection, replay: Replay) -> None:

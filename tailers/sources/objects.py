@@ -301,6 +301,8 @@ KIND = SourceKind(
     ObjectsSource.capabilities,
     extra="objects",
     description="objects of S3, GCS, Azure or a folder, whole or line by line",
+    not_again="with `mode: lexicographic` it forgets where settled items were. To run the past again, point a tailer "
+    "of another name at the same url with `mode: inventory`: it runs every object there once, and can be replayed",
 )
 
 __all__ = ["KIND", "Loaded", "ObjectsOptions", "ObjectsSource"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.replay import Replay, State, Stretch, may_move
+from ...sdk.model.replay import Bound, Replay, ReplayOrder, State, Stretch, asked_for, may_move
 from ...stores.replays.replays import KEPT, Replays
 from .bench import StoreBench, StoreLaws
 
@@ -41,6 +43,25 @@ class ReplayLaws(StoreLaws[Replays]):
         await store.engine.move(two.number, State.CANCELLED, 1.0, {})
         assert [each.number for each in await store.engine.list(2)] == [three.number, two.number]
         assert [each.number for each in await store.engine.list(9, going=True)] == [three.number, one.number]
+
+    async def test_what_is_asked_for_is_answered_once(self, store: StoreBench[Replays]) -> None:
+        order = ReplayOrder("t/é", Bound(0), Bound(time=12.5), "failed", "p-0", dry_run=True)
+        asked = await store.engine.add(asked_for(order, 7.0))
+        assert (asked.state, asked.order) == (State.ASKED, order)
+        assert await store.engine.list(9, going=True) == [asked]
+        refused = await store.engine.add(asked_for(order, 7.0))
+        begun = replace(asked, state=State.RUNNING, stretches=WHOLE.stretches, sparse=True)
+        no = replace(refused, state=State.REFUSED, detail="no: é", ended_at=8.0)
+        for answer in (begun, no):
+            assert await store.engine.answer(answer) == answer
+        await store.reopen()
+        for late in (replace(begun, state=State.REFUSED, detail="late"), replace(no, state=State.RUNNING)):
+            assert await store.engine.answer(late) == (begun if late.number == begun.number else no)
+        assert await store.engine.get(begun.number) == begun
+        assert await store.engine.list(9) == [no, begun]
+        assert await store.engine.list(9, going=True) == [begun]
+        with pytest.raises(InvalidRequest, match="no replay"):
+            await store.engine.answer(replace(begun, number=1 << 40))
 
     async def test_what_is_over_keeps_its_counts_and_no_spans(self, store: StoreBench[Replays]) -> None:
         number = (await store.engine.add(WHOLE)).number

@@ -24,7 +24,7 @@ from tailrace.sdk.model.drop import Cause, Drop
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.ledger import Entry, Place
 from tailrace.sdk.model.limits import Gate, Quota
-from tailrace.sdk.model.replay import Replay, Stretch
+from tailrace.sdk.model.replay import Bound, ReplayOrder, Stretch, asked_for
 from tailrace.sdk.model.replay import State as Going
 from tailrace.sdk.model.schedule import Firing, Schedule, ScheduleRow
 from tailrace.sdk.model.segment import Segment
@@ -389,20 +389,26 @@ class StreamRowsStory(RowsStory):
 class ReplaysStory(RowsStory):
     """A replay from its beginning to its end. One that was asked for without an answer stays beside it, and is seen."""
 
-    points = 3
+    points = 4
 
     def __init__(self) -> None:
         super().__init__([])
 
     def steps(self, stores: EmbeddedStores) -> list[Step]:
-        asked = Replay(0, "orders", (Stretch("0", 3, 9, ((3, 8),), 6),))
+        asked = asked_for(ReplayOrder("orders", Bound(3), Bound(9)), 1.0)
+
+        async def answer() -> None:
+            (newest,) = await stores.replays.list(1)
+            stretches = (Stretch("0", 3, 9, ((3, 8),), 6),)
+            await stores.replays.answer(dataclasses.replace(newest, state=Going.RUNNING, stretches=stretches))
 
         async def move(state: Going, **counts: int) -> None:
             (newest,) = await stores.replays.list(1)
             await stores.replays.move(newest.number, state, self.clock.wall(), counts)
 
         return [
-            (lambda: stores.replays.add(asked), ["running", {}]),
+            (lambda: stores.replays.add(asked), ["asked", {}]),
+            (answer, ["running", {}]),
             (lambda: move(Going.RETRYING), ["retrying", {}]),
             (lambda: move(Going.DONE, succeeded=6), ["done", {"succeeded": 6}]),
         ]

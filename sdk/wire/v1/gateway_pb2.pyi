@@ -857,19 +857,35 @@ class CountByName(_message.Message):
     count: int
     def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
+class ReplayOverview(_message.Message):
+    __slots__ = ("name", "tailer", "state", "items", "counts")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TAILER_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    tailer: str
+    state: str
+    items: int
+    counts: _containers.RepeatedCompositeFieldContainer[CountByName]
+    def __init__(self, name: _Optional[str] = ..., tailer: _Optional[str] = ..., state: _Optional[str] = ..., items: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ...) -> None: ...
+
 class OverviewReply(_message.Message):
-    __slots__ = ("queue", "tailers", "delay", "dead_letters", "spool")
+    __slots__ = ("queue", "tailers", "delay", "dead_letters", "spool", "replays")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     TAILERS_FIELD_NUMBER: _ClassVar[int]
     DELAY_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
     SPOOL_FIELD_NUMBER: _ClassVar[int]
+    REPLAYS_FIELD_NUMBER: _ClassVar[int]
     queue: _containers.RepeatedCompositeFieldContainer[CountByName]
     tailers: _containers.RepeatedCompositeFieldContainer[TailerOverview]
     delay: _containers.RepeatedCompositeFieldContainer[CountByName]
     dead_letters: int
     spool: SpoolOverview
-    def __init__(self, queue: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerOverview, _Mapping]]] = ..., delay: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., dead_letters: _Optional[int] = ..., spool: _Optional[_Union[SpoolOverview, _Mapping]] = ...) -> None: ...
+    replays: _containers.RepeatedCompositeFieldContainer[ReplayOverview]
+    def __init__(self, queue: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerOverview, _Mapping]]] = ..., delay: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., dead_letters: _Optional[int] = ..., spool: _Optional[_Union[SpoolOverview, _Mapping]] = ..., replays: _Optional[_Iterable[_Union[ReplayOverview, _Mapping]]] = ...) -> None: ...
 
 class SpoolOverview(_message.Message):
     __slots__ = ("state", "items", "size", "age", "taken", "brought", "refused")

@@ -79,12 +79,12 @@ async def test_what_is_asked_arrives_as_it_was_meant_and_the_answer_is_whole(sto
         await gateway.stop()
 
 
-async def test_a_gateway_without_tailers_says_so(stores: Any) -> None:
+async def test_a_gateway_without_a_store_of_replays_says_so(stores: Any) -> None:
     gateway = server(stores, None)
     await gateway.start()
     try:
         async with GatewayClient(gateway.address) as operator:
-            with pytest.raises(InvalidRequest, match="no tailers beside it"):
+            with pytest.raises(InvalidRequest, match="no store of replays"):
                 await operator.replays()
     finally:
         await gateway.stop()

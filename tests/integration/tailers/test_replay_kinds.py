@@ -9,6 +9,7 @@ import uuid
 import pytest
 import redis
 
+from tailrace.gateway.replay_orders import ReplayOrders
 from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.replay import Bound, Only, ReplayOrder, State
@@ -19,6 +20,7 @@ from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.registry import kind_of
 from tailrace.tailers.replay_plan import reader_of
+from tailrace.tailers.replay_progress import ReplayProgress
 from tailrace.tailers.supervisor import Tailers
 
 COUNT = 12
@@ -27,7 +29,7 @@ EVERYTHING = ReplayOrder("t", Bound(edge=START), Bound(edge=END))
 
 @pytest.fixture
 async def run(environment, scheduler, parking, stores):
-    """Starts a tailer over a source, and waits until it has settled everything."""
+    """Starts a tailer over a source, and waits until it has settled everything; returns what replays it."""
     started = []
 
     async def one(**source):
@@ -41,7 +43,8 @@ async def run(environment, scheduler, parking, stores):
         async with asyncio.timeout(60):
             while tailers.overviews()[0].settled < COUNT:
                 await asyncio.sleep(0.05)
-        return tailers
+        progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership)
+        return ReplayOrders(stores.replays, progress, 4, tailers.replays.wake)
 
     yield one
     for tailers in started:
@@ -49,17 +52,17 @@ async def run(environment, scheduler, parking, stores):
         await tailers.stop()
 
 
-async def replayed(tailers, scheduler, order=EVERYTHING, ready=lambda plan: plan.items == COUNT):
+async def replayed(replays, scheduler, order=EVERYTHING, ready=lambda plan: plan.items == COUNT):
     """A replay at its end, and the payloads that ran. The live checkpoint is written behind what was settled."""
-    plan = await looked(tailers, order)
+    plan = await looked(replays, order)
     async with asyncio.timeout(30):
         while not ready(plan.replay):
             await asyncio.sleep(0.05)
-            plan = await looked(tailers, order)
+            plan = await looked(replays, order)
     assert plan.replay.number == 0
-    begun = await tailers.replays.order(order)
+    begun = await replays.order(order)
     async with asyncio.timeout(30):
-        while (found := await tailers.replays.get(begun.replay.number)).replay.state is not State.DONE:
+        while (found := await replays.get(begun.replay.number)).replay.state is not State.DONE:
             await asyncio.sleep(0.05)
     prefix = f"{found.replay.name}/"
     ran = [
@@ -72,8 +75,8 @@ async def replayed(tailers, scheduler, order=EVERYTHING, ready=lambda plan: plan
     return found, ran
 
 
-async def looked(tailers, order):
-    return await tailers.replays.order(order._replace(dry_run=True))
+async def looked(replays, order):
+    return await replays.order(order._replace(dry_run=True))
 
 
 def live_payloads(scheduler):
@@ -85,11 +88,11 @@ async def test_a_folder(run, scheduler, tmp_path):
     folder.mkdir()
     for number in range(COUNT):
         (folder / f"{number}.txt").write_bytes(b"%d" % number)
-    tailers = await run(kind="directory", path=str(folder), payload="content")
+    replays = await run(kind="directory", path=str(folder), payload="content")
     with pytest.raises(InvalidRequest, match="no times that rise"):
-        await looked(tailers, EVERYTHING._replace(begin=Bound(time=1.0)))
+        await looked(replays, EVERYTHING._replace(begin=Bound(time=1.0)))
     live = live_payloads(scheduler)
-    _, ran = await replayed(tailers, scheduler)
+    _, ran = await replayed(replays, scheduler)
     assert sorted(ran) == live
 
 
@@ -99,12 +102,12 @@ async def test_objects_line_by_line_but_not_in_the_order_of_keys(run, scheduler,
     for name in ("a", "b"):
         (folder / name).write_bytes(b"".join(b"%s%d\n" % (name.encode(), number) for number in range(COUNT // 2)))
     source = {"kind": "objects", "url": f"file://{folder}", "format": "jsonl", "poll": 0.05}
-    tailers = await run(**source)
+    replays = await run(**source)
     live = live_payloads(scheduler)
-    _, ran = await replayed(tailers, scheduler)
+    _, ran = await replayed(replays, scheduler)
     assert sorted(ran) == live
     keys = TailerConfig.model_validate({"name": "k", "source": source | {"mode": "lexicographic"}, "function": "f"})
-    with pytest.raises(InvalidRequest, match="in the order of keys"):
+    with pytest.raises(InvalidRequest, match="another name at the same url with `mode: inventory`"):
         reader_of(kind_of("objects"), keys, environment)
 
 
@@ -114,18 +117,18 @@ async def test_a_redis_stream_by_time_and_with_an_unknown_number(run, scheduler,
         try:
             for number in range(COUNT):
                 client.xadd(key, {"body": b"%d" % number}, id=f"{1000 * number + 1}-0")
-            tailers = await run(kind="redis_stream", url=redis_server, streams=[key], payload={"field": "body"})
+            replays = await run(kind="redis_stream", url=redis_server, streams=[key], payload={"field": "body"})
             end = (1000 * (COUNT - 1) + 1 << 20) + 1
             found, ran = await replayed(
-                tailers, scheduler, ready=lambda plan: [one.end for one in plan.stretches] == [end]
+                replays, scheduler, ready=lambda plan: [one.end for one in plan.stretches] == [end]
             )
             assert found.replay.items == -1
             assert ran == [b"%d" % number for number in range(COUNT)]
             order = EVERYTHING._replace(begin=Bound(time=3.0), end=Bound(time=6.0))
-            _, ran = await replayed(tailers, scheduler, order, ready=lambda plan: plan.items == -1)
+            _, ran = await replayed(replays, scheduler, order, ready=lambda plan: plan.items == -1)
             assert ran == [b"3", b"4", b"5"]
             with pytest.raises(InvalidRequest, match="far apart"):
-                await looked(tailers, EVERYTHING._replace(only=Only.UNSEEN))
+                await looked(replays, EVERYTHING._replace(only=Only.UNSEEN))
         finally:
             client.delete(key)
 
@@ -138,16 +141,16 @@ async def test_a_topic_outside_of_its_group(run, scheduler, kafka, client):
         await log.create(topic, 2)
         for number in range(COUNT):
             await log.append(topic, number % 2, [Record(b"%d" % number)])
-        tailers = await run(
+        replays = await run(
             kind="kafka", bootstrap_servers=kafka, topic=topic, group=topic, session_timeout="6s", client=client
         )
         live = live_payloads(scheduler)
-        found, ran = await replayed(tailers, scheduler)
+        found, ran = await replayed(replays, scheduler)
         assert sorted(ran) == live
         assert [stretch.partition for stretch in found.replay.stretches] == [f"{topic}-0", f"{topic}-1"]
         with pytest.raises(InvalidRequest, match="2 partitions"):
-            await looked(tailers, EVERYTHING._replace(begin=Bound(0)))
-        plan = await looked(tailers, EVERYTHING._replace(begin=Bound(time=4e9), end=Bound(edge=END)))
+            await looked(replays, EVERYTHING._replace(begin=Bound(0)))
+        plan = await looked(replays, EVERYTHING._replace(begin=Bound(time=4e9), end=Bound(edge=END)))
         assert plan.replay.items == 0
     finally:
         await log.close()

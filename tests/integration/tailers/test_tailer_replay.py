@@ -7,22 +7,32 @@ from dataclasses import replace
 
 import pytest
 
+from tailrace.gateway.replay_orders import ReplayOrders
 from tailrace.sdk.model.drop import Cause
 from tailrace.sdk.model.errors import InvalidRequest, Overloaded, Unavailable
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.ledger import Place
 from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.replay import Bound, Only, Replay, ReplayOrder, State
+from tailrace.sdk.model.replay import Bound, Only, Replay, ReplayOrder, State, asked_for
 from tailrace.sdk.model.seek import END, START, Seek
 from tailrace.sdk.model.workload import Ended
 from tailrace.stores.log.log import Record
+from tailrace.tailers import replaying
 from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.replay_progress import ReplayProgress
 from tailrace.tailers.replay_tailer import replay_config
 from tailrace.tailers.supervisor import Tailers
 
 LIVE = {"name": "t", "source": {"kind": "log", "stream": "s"}, "function": "f", "retry": {"max_attempts": 3}}
 REPORTING = 3
 EVERYTHING = ReplayOrder("t", Bound(edge=START), Bound(edge=END))
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch):
+    """Nobody in these tests says that a row was written: so rows are looked at often."""
+    monkeypatch.setattr(replaying, "ROWS_EVERY", 0.05)
+    monkeypatch.setattr(replaying, "LOOK_EVERY", 0.02)
 
 
 @pytest.fixture
@@ -61,9 +71,15 @@ async def live_is_done(stores, scheduler, count, eventually, decide=None):
     return mark
 
 
-async def over(tailers, number, state=State.DONE):
+def orders(stores, at_once=4, answer_within=10.0):
+    """What a gateway does for operators, over the same stores."""
+    progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership)
+    return ReplayOrders(stores.replays, progress, at_once, answer_within=answer_within)
+
+
+async def over(stores, number, state=State.DONE):
     async with asyncio.timeout(20):
-        while (found := await tailers.replays.get(number)).replay.state is not state:
+        while (found := await orders(stores).get(number)).replay.state is not state:
             await asyncio.sleep(0.02)
     return found
 
@@ -85,12 +101,12 @@ async def test_a_range_runs_again_beside_the_live_tailer_whose_checkpoint_is_not
     row = await stores.ownership.read("t", "")
     # When somebody looks first, then nothing is begun
     order = EVERYTHING._replace(begin=Bound(100), end=Bound(250), who="ann@host", why="a bug")
-    looked = await tailers.replays.order(order._replace(dry_run=True))
+    looked = await orders(stores).order(order._replace(dry_run=True))
     assert (looked.replay.number, looked.replay.items) == (0, 150)
-    assert await stores.replays.list(9) == []
+    assert await orders(stores).list(9) == []
     # When it is begun
-    begun = await tailers.replays.order(order)
-    found = await over(tailers, begun.replay.number)
+    begun = await orders(stores).order(order)
+    found = await over(stores, begun.replay.number)
     # Then exactly those run, under a name and fences of their own, at the lowest priority, and who wanted it is known
     replay = found.replay
     assert (replay.name, replay.who, replay.why, replay.priority) == (
@@ -147,11 +163,11 @@ async def test_what_waits_for_a_retry_and_what_is_not_settled_stays_the_live_tai
             await asyncio.sleep(0.01)
     # When everything is asked for, it is everything below 40 but those two
     with pytest.raises(InvalidRequest, match="its checkpoint is at 40"):
-        await tailers.replays.order(EVERYTHING._replace(end=Bound(41)))
-    begun = await tailers.replays.order(EVERYTHING)
+        await orders(stores).order(EVERYTHING._replace(end=Bound(41)))
+    begun = await orders(stores).order(EVERYTHING)
     [stretch] = begun.replay.stretches
     assert (stretch.items, stretch.waiting, stretch.end) == (38, 2, 40)
-    found = await over(tailers, begun.replay.number)
+    found = await over(stores, begun.replay.number)
     assert sorted(payloads_of(scheduler, found.replay.name)) == [n for n in range(40) if n not in (7, 9)]
     assert found.counts == {"succeeded": 38}
 
@@ -163,9 +179,9 @@ async def test_what_fails_again_is_parked_under_the_name_of_the_replay_and_a_can
     await live_is_done(stores, scheduler, 20, eventually)
     ends = {b"3": Ended(Outcome.RETRY), b"4": Ended(Outcome.RETRY), b"5": Ended(Outcome.FATAL, "no")}
     scheduler.decide = lambda flight, index: ends.get(flight.payloads[index], Ended(Outcome.SUCCESS))
-    begun = await tailers.replays.order(EVERYTHING)
+    begun = await orders(stores).order(EVERYTHING)
     name, number = begun.replay.name, begun.replay.number
-    found = await over(tailers, number, State.RETRYING)
+    found = await over(stores, number, State.RETRYING)
     assert found.counts == {"succeeded": 17, "delayed": 2, "dead": 1}
     assert [(item.tailer, item.position) for item in parking.items] == [(name, 3), (name, 4)]
     [letter] = await stores.dead_letters.list(dead_of(name), 9)
@@ -173,18 +189,18 @@ async def test_what_fails_again_is_parked_under_the_name_of_the_replay_and_a_can
     assert await stores.ledger.delayed("t") == {}
     # When it is asked for again, what still waits keeps others out
     with pytest.raises(InvalidRequest, match=f"the replay {number} is retrying"):
-        await tailers.replays.order(EVERYTHING)
+        await orders(stores).order(EVERYTHING)
     with pytest.raises(InvalidRequest, match="cannot become paused"):
-        await tailers.replays.change(number, "pause")
+        await orders(stores).change(number, "pause")
     # When it is cancelled, the retries are over by their rows
-    await tailers.replays.change(number, "cancel")
-    found = await over(tailers, number, State.CANCELLED)
+    await orders(stores).change(number, "cancel")
+    found = await over(stores, number, State.CANCELLED)
     assert found.counts == {"succeeded": 17, "done after a delay": 2, "dead": 1}
     rows = [row.entry for row in await stores.ledger.list(name, 9)]
     assert [row for row in rows if row.place not in (Place.DONE, Place.DEAD)] == []
     # Then only what failed can be run again: here, in the live tailer nothing did
     with pytest.raises(InvalidRequest, match="nothing to run"):
-        await tailers.replays.order(EVERYTHING._replace(only=Only.FAILED))
+        await orders(stores).order(EVERYTHING._replace(only=Only.FAILED))
 
 
 def dead_of(name):
@@ -209,13 +225,13 @@ async def test_only_failed_dropped_or_unseen_by_what_the_audit_knows(stores, sch
     scheduler.decide = lambda flight, index: Ended(Outcome.SUCCESS)
     # Then each class is run by itself
     for only, wanted in ((Only.FAILED, [3, 11]), (Only.DROPPED, list(range(10)))):
-        begun = await tailers.replays.order(EVERYTHING._replace(only=only))
+        begun = await orders(stores).order(EVERYTHING._replace(only=only))
         assert begun.replay.items == len(wanted)
-        found = await over(tailers, begun.replay.number)
+        found = await over(stores, begun.replay.number)
         assert sorted(payloads_of(scheduler, found.replay.name)) == wanted
         assert found.counts == {"succeeded": len(wanted)}
     with pytest.raises(InvalidRequest, match="nothing to run"):
-        await tailers.replays.order(EVERYTHING._replace(only=Only.UNSEEN))
+        await orders(stores).order(EVERYTHING._replace(only=Only.UNSEEN))
 
 
 async def test_a_replay_that_is_paused_stays_so_and_goes_on_after_a_restart_where_it_was(
@@ -225,10 +241,10 @@ async def test_a_replay_that_is_paused_stays_so_and_goes_on_after_a_restart_wher
     tailers = make()
     await tailers.start()
     await live_is_done(stores, scheduler, 30, eventually)
-    begun = await tailers.replays.order(EVERYTHING._replace(rate=50.0))
+    begun = await orders(stores).order(EVERYTHING._replace(rate=50.0))
     name, number = begun.replay.name, begun.replay.number
     await eventually(lambda: len(payloads_of(scheduler, name)) >= 5)
-    assert (await tailers.replays.change(number, "pause")).replay.state is State.PAUSED
+    assert (await orders(stores).change(number, "pause")).replay.state is State.PAUSED
     await eventually(lambda: not tailers.replays.tailer(name).busy)
     ran = len(payloads_of(scheduler, name))
     assert ran < 30
@@ -241,13 +257,13 @@ async def test_a_replay_that_is_paused_stays_so_and_goes_on_after_a_restart_wher
         await eventually(lambda: again.replays.tailer(name) is not None)
         with pytest.raises(InvalidRequest, match="is a replay"):
             again.set_paused(name, True)
-        assert (await again.replays.get(number)).replay.state is State.PAUSED
-        await again.replays.change(number, "resume")
-        found = await over(again, number)
+        assert (await orders(stores).get(number)).replay.state is State.PAUSED
+        await orders(stores).change(number, "resume")
+        found = await over(stores, number)
         # Then each of its items ran once
         assert sorted(payloads_of(scheduler, name)) == list(range(30))
         assert found.counts == {"succeeded": 30}
-        assert [each.replay.number for each in await again.replays.list(9)] == [number]
+        assert [each.replay.number for each in await orders(stores).list(9)] == [number]
     finally:
         await again.stop()
 
@@ -264,8 +280,8 @@ async def test_a_replay_whose_process_died_as_it_ended_leaves_no_checkpoint(
     await live_is_done(stores, scheduler, 10, eventually)
     with monkeypatch.context() as patch:
         patch.setattr(stores.checkpoints, "forget", die)
-        begun = await tailers.replays.order(EVERYTHING)
-        await over(tailers, begun.replay.number)
+        begun = await orders(stores).order(EVERYTHING)
+        await over(stores, begun.replay.number)
         await tailers.stop()
     assert await stores.checkpoints.load(begun.replay.name)
     # When it starts again, it is forgotten
@@ -275,9 +291,74 @@ async def test_a_replay_whose_process_died_as_it_ended_leaves_no_checkpoint(
         async with asyncio.timeout(5):
             while await stores.checkpoints.load(begun.replay.name):
                 await asyncio.sleep(0.01)
-        assert (await again.replays.get(begun.replay.number)).counts == {"succeeded": 10}
+        assert (await orders(stores).get(begun.replay.number)).counts == {"succeeded": 10}
     finally:
         await again.stop()
+
+
+async def test_of_two_processes_one_reads_a_replay_and_the_other_goes_on_when_it_dies(
+    stores, scheduler, make, eventually
+):
+    # Given two processes that run the tailer
+    one, other = make(), make()
+    await one.start()
+    await live_is_done(stores, scheduler, 60, eventually)
+    await other.start()
+    try:
+        # When somebody wants a replay, one of them reads it and the other stands by
+        begun = await orders(stores).order(EVERYTHING._replace(rate=100.0))
+        name = begun.replay.name
+        await eventually(lambda: all(each.replays.tailer(name) is not None for each in (one, other)))
+        await eventually(lambda: len(payloads_of(scheduler, name)) >= 5)
+        reading, waiting = (one, other) if one.replays.tailer(name).owns else (other, one)
+        assert not waiting.replays.tailer(name).owns
+        assert not waiting.replays.detail(begun.replay)
+        assert "read by the process" in (await orders(stores).get(begun.replay.number)).detail
+        assert name in [each.name for each in reading.overviews()]
+        [told] = await orders(stores).overviews()
+        assert (told.name, told.tailer, told.state, told.items) == (name, "t", "running", 60)
+        # And when the first one dies, the other goes on
+        await reading.stop()
+        found = await over(stores, begun.replay.number)
+        assert set(payloads_of(scheduler, name)) == set(range(60))
+        assert found.counts == {"succeeded": 60}
+        await eventually(lambda: waiting.replays.tailer(name) is None)
+        assert await stores.checkpoints.load(name) == {}
+    finally:
+        await one.stop()
+        await other.stop()
+
+
+async def test_a_replay_that_nobody_reads_says_so_and_can_be_cancelled_by_any_process(
+    stores, scheduler, make, eventually
+):
+    # Given a replay at ten a second whose process is gone
+    tailers = make()
+    await tailers.start()
+    await live_is_done(stores, scheduler, 30, eventually)
+    begun = await orders(stores).order(EVERYTHING._replace(rate=10.0))
+    name, number = begun.replay.name, begun.replay.number
+    await eventually(lambda: len(payloads_of(scheduler, name)) >= 2)
+    await tailers.drain(5)
+    await tailers.stop()
+    assert "none runs a tailer 't' now" in (await orders(stores).get(number)).detail
+    # When it is cancelled, a process that has no such tailer ends it
+    await orders(stores).change(number, "cancel")
+    stranger = make(name="u")
+    await stranger.start()
+    try:
+        found = await over(stores, number, State.CANCELLED)
+        assert set(found.counts) == {"succeeded"} and found.counts["succeeded"] < 30
+        # And an order that nobody took up in its time is not begun later
+        late = asked_for(EVERYTHING._replace(tailer="u"), 0.0)
+        number = (await stores.replays.add(late)).number
+        found = await over(stores, number, State.REFUSED)
+        assert "ask again" in found.detail
+        number = (await stores.replays.add(asked_for(EVERYTHING, 0.0))).number
+        assert (await orders(stores).get(number)).replay.state is State.ASKED
+        assert (await orders(stores).change(number, "cancel")).replay.state is State.CANCELLED
+    finally:
+        await stranger.stop()
 
 
 async def test_times_are_positions_where_the_source_has_them(stores, scheduler, tailers, eventually):
@@ -289,9 +370,9 @@ async def test_times_are_positions_where_the_source_has_them(stores, scheduler, 
         while (await stores.checkpoints.load("t"))["0"].position < 20:
             await asyncio.sleep(0.01)
     order = EVERYTHING._replace(begin=Bound(time=1.0), end=Bound(time=later), dry_run=True)
-    [stretch] = (await tailers.replays.order(order)).replay.stretches
+    [stretch] = (await orders(stores).order(order)).replay.stretches
     assert (stretch.first, stretch.end) == (0, 10)
-    [stretch] = (await tailers.replays.order(order._replace(end=Bound(time=later + 3600)))).replay.stretches
+    [stretch] = (await orders(stores).order(order._replace(end=Bound(time=later + 3600)))).replay.stretches
     assert (stretch.first, stretch.end) == (0, 20)
 
 
@@ -303,7 +384,7 @@ async def test_what_cannot_be_is_refused_with_what_to_do(stores, scheduler, park
     live = TailerConfig.model_validate(LIVE)
     tailers = Tailers(
         [live, queue, folder], environment, scheduler.address, parking, LeaseSizes.of_heartbeat(0.1),
-        due=False, replays=stores.replays, replays_at_once=1,
+        due=False, replays=stores.replays,
     )  # fmt: skip
     await tailers.start()
     try:
@@ -311,7 +392,7 @@ async def test_what_cannot_be_is_refused_with_what_to_do(stores, scheduler, park
         await stores.log.trim("s", 0, 10)
         start = (await stores.log.bounds("s"))[0].start
         wrong = [
-            (EVERYTHING._replace(tailer="u"), "no tailer 'u'"),
+            (EVERYTHING._replace(tailer="u"), "no tailer 'u' runs anywhere"),
             (EVERYTHING._replace(tailer="queue"), "redrive dead letters instead"),
             (EVERYTHING._replace(only="lost"), "--only is 'lost'"),
             (EVERYTHING._replace(rate=-1.0), "--rate is -1"),
@@ -323,17 +404,17 @@ async def test_what_cannot_be_is_refused_with_what_to_do(stores, scheduler, park
             wrong.append((EVERYTHING._replace(begin=Bound(0)), "nothing below"))
         for order, why in wrong:
             with pytest.raises(InvalidRequest, match=why):
-                await tailers.replays.order(order)
+                await orders(stores, answer_within=0.2 if order.tailer == "u" else 10.0).order(order)
         # A bound on how many read at once, and none of two runs an item of the other
         scheduler.allow("f", 0, priority=REPORTING)
-        first = await tailers.replays.order(EVERYTHING._replace(begin=Bound(20), end=Bound(30)))
+        first = await orders(stores).order(EVERYTHING._replace(begin=Bound(20), end=Bound(30)))
         with pytest.raises(Overloaded, match="1 replays read"):
-            await tailers.replays.order(EVERYTHING._replace(begin=Bound(30)))
+            await orders(stores, at_once=1).order(EVERYTHING._replace(begin=Bound(30)))
         with pytest.raises(InvalidRequest, match="runs some of these positions"):
-            await tailers.replays.order(EVERYTHING._replace(begin=Bound(29)))
+            await orders(stores).order(EVERYTHING._replace(begin=Bound(29)))
         with pytest.raises(InvalidRequest, match="nothing to do with a replay"):
-            await tailers.replays.change(first.replay.number, "stop")
-        await tailers.replays.change(first.replay.number, "cancel")
-        assert (await over(tailers, first.replay.number, State.CANCELLED)).counts == {}
+            await orders(stores).change(first.replay.number, "stop")
+        await orders(stores).change(first.replay.number, "cancel")
+        assert (await over(stores, first.replay.number, State.CANCELLED)).counts == {}
     finally:
         await tailers.stop()

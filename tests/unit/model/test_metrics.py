@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tailrace.sdk.model.metrics import CATALOGUE, NODE, READ, prometheus_text, samples
-from tailrace.sdk.model.overview import Overview, SpoolOverview, TailerOverview
+from tailrace.sdk.model.overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
 
 ROOT = Path(__file__).parents[3]
 LINE = re.compile(r'tailrace_[a-z_]+(\{[a-z]+="(?:[^"\\]|\\.)*"(,[a-z]+="(?:[^"\\]|\\.)*")*\})? -?[0-9.e+]+')
@@ -20,6 +20,10 @@ def overview() -> Overview:
         tailers=[tailer, TailerOverview("b", "queue", "running", lag=0)],
         delay={"delay.5s": 4},
         spool=SpoolOverview("filling", items=2, size=9, age=3.5, taken=5, brought=3),
+        replays=[
+            ReplayOverview("t@replay-3", "t", "running", 9, {"succeeded": 4}),
+            ReplayOverview("t@replay-4", "t", "paused"),
+        ],
     )
 
 
@@ -32,6 +36,12 @@ def test_an_overview_says_everything_that_is_known_of_each_tailer() -> None:
     assert found["tailrace.tailer.positions", (*own, ("class", "in flight"))] == 2
     assert found["tailrace.queue.items", (("state", "new"),)] == 3
     assert (found["tailrace.spool.items", ()], found["tailrace.spool.age", ()]) == (2, 3.5)
+    replay = (("replay", "t@replay-3"), ("tailer", "t"))
+    assert found["tailrace.replay.state", (*replay, ("state", "running"))] == 1
+    assert found["tailrace.replay.items", replay] == 9
+    assert found["tailrace.replay.progress", (*replay, ("class", "succeeded"))] == 4
+    # And what nobody counted is no number
+    assert [labels for name, labels in found if name == "tailrace.replay.items"] == [replay]
     # And a lag that is not known is no number
     assert {labels[0][1] for name, labels in found if name == "tailrace.tailer.lag"} == {"b"}
 

@@ -1,0 +1,128 @@
+"""What operators want of replays, as rows: a process that runs the tailer, here or elsewhere, finds them there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+import structlog
+
+from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.model.errors import InvalidRequest, Overloaded
+from ..sdk.model.overview import ReplayOverview
+from ..sdk.model.replay import ANSWERED, READING, Progress, Replay, ReplayOrder, State, asked_for
+from ..stores.replays.replays import Replays
+
+#: Seconds that an order waits for a process that runs its tailer: those look about once a second, and then ask the
+#: source where its positions are.
+ANSWER_WITHIN = 20.0
+#: Seconds between looks for the answer: the first, and the longest.
+FIRST_LOOK, LONGEST_LOOK = 0.01, 0.25
+#: All of them: those that are not over are bounded, and of the others the store keeps a few.
+ALL = 1 << 20
+PAUSE, RESUME, CANCEL = "pause", "resume", "cancel"
+
+log = structlog.get_logger("tailrace.replays")
+
+
+class ProgressOf(Protocol):
+    """Tells how far a replay is."""
+
+    async def of(self, replay: Replay) -> Progress: ...
+
+
+class ReplayOrders:
+    """Begins replays, lists and changes them. At most `at_once` read their sources at once. `changed` is called after
+    each write, so that a process which runs tailers itself need not wait for its next look."""
+
+    def __init__(
+        self,
+        store: Replays,
+        progress: ProgressOf,
+        at_once: int,
+        changed: Callable[[], None] = lambda: None,
+        clock: Clock = SYSTEM_CLOCK,
+        answer_within: float = ANSWER_WITHIN,
+    ) -> None:
+        self._store = store
+        self._progress = progress
+        self._at_once = at_once
+        self._changed = changed
+        self._clock = clock
+        self._answer_within = answer_within
+        self._ordering = asyncio.Lock()  # so that the bound holds
+
+    async def order(self, order: ReplayOrder) -> Progress:
+        """Begins a replay, or only says what it would run. Raises InvalidRequest and Overloaded, with nothing begun."""
+        order.check()
+        async with self._ordering:
+            going = await self._store.list(ALL, going=True)
+            if not order.dry_run and sum(_reads(each) for each in going) >= self._at_once:
+                raise Overloaded(
+                    f"{self._at_once} replays read their sources already: wait for one, cancel one, or raise `replays` "
+                    "in gateway.yaml"
+                )
+            asked = await self._store.add(asked_for(order, self._clock.wall()))
+        self._changed()
+        answer = await self._answered(asked)
+        if answer.state is State.REFUSED:
+            raise InvalidRequest(answer.detail)
+        if answer.state is State.LOOKED:
+            return Progress(replace(answer, number=0), {}, "nothing was begun")
+        return await self._progress.of(answer)
+
+    async def _answered(self, asked: Replay) -> Replay:
+        """What a process that runs the tailer made of an order; when none does, it is withdrawn."""
+        until, pause = self._clock.monotonic() + self._answer_within, FIRST_LOOK
+        while self._clock.monotonic() < until:
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_LOOK, pause * 1.5)
+            there = await self._store.get(asked.number)
+            if there is not None and there.state is not State.ASKED:
+                return there
+        nobody = (
+            f"no tailer {asked.tailer!r} runs anywhere that took this up within {self._answer_within:g} s; nothing was "
+            "begun. `tailrace tailer list` shows those beside this gateway; those apart must have the same stores"
+        )
+        return await self._store.answer(replace(asked, state=State.REFUSED, detail=nobody, ended_at=self._clock.wall()))
+
+    async def get(self, number: int) -> Progress:
+        """One of them. Raises InvalidRequest for an unknown one."""
+        replay = await self._store.get(number)
+        if replay is None:
+            raise InvalidRequest(f"there is no replay {number}; `tailrace replay list` shows those there are")
+        return await self._progress.of(replay)
+
+    async def change(self, number: int, what: str) -> Progress:
+        """Pauses, resumes or cancels one. Raises InvalidRequest where that means nothing, with nothing changed."""
+        states = {PAUSE: State.PAUSED, RESUME: State.RUNNING, CANCEL: State.CANCELLING}
+        if what not in states:
+            raise InvalidRequest(f"{what!r} is nothing to do with a replay: expected {', '.join(states)}")
+        before = await self._store.get(number)
+        unread = before is not None and before.state is State.ASKED and what == CANCEL
+        wanted = State.CANCELLED if unread else states[what]
+        replay = await self._store.move(number, wanted, self._clock.wall(), {})
+        self._changed()
+        log.warning("replay changed", replay=replay.name, what=what)
+        return await self._progress.of(replay)
+
+    async def overviews(self) -> list[ReplayOverview]:
+        """Those that are not over, for live views and metrics."""
+        found = [await self._progress.of(each) for each in await self._store.list(ALL, going=True)]
+        return [
+            ReplayOverview(each.replay.name, each.replay.tailer, each.replay.state, each.replay.items, each.counts)
+            for each in sorted(found, key=lambda each: each.replay.number)
+        ]
+
+    async def list(self, limit: int) -> list[Progress]:
+        """The newest first; those that never began are not told of."""
+        found = [each for each in await self._store.list(ALL) if each.state not in ANSWERED]
+        return [await self._progress.of(each) for each in found[:limit]]
+
+
+def _reads(replay: Replay) -> bool:
+    """Whether it reads its source, or will."""
+    looks = replay.order is not None and replay.order.dry_run
+    return replay.state in READING or (replay.state is State.ASKED and not looks)

@@ -1,0 +1,75 @@
+"""How a cancelled replay comes to its end: nobody reads it any more, and what waits for a retry is given up."""
+
+from __future__ import annotations
+
+import contextlib
+
+from ..sdk.clock import Clock
+from ..sdk.model.errors import StaleFence
+from ..sdk.model.ledger import Entry, Place
+from ..sdk.model.replay import Replay
+from ..stores.ledger.ledger import Change, Ledger
+from ..stores.ownership.ownership import Ownership
+from .epoch import WHOLE
+from .replay_plan import ROWS
+from .rules.takeover import Seen, free_at, observe
+
+
+class Cancelling:
+    """By the rows alone, so any process may end one: also where no process has the tailer's file any more."""
+
+    def __init__(self, ownership: Ownership, ledger: Ledger, clock: Clock, drift: float) -> None:
+        self._ownership = ownership
+        self._ledger = ledger
+        self._clock = clock
+        self._drift = drift
+        self._seen: dict[int, Seen] = {}
+
+    async def done(self, replay: Replay) -> bool:
+        """Does the next step of it; whether it was the last one."""
+        if not await self._left(replay) or await self._give_up_waiting(replay):
+            return False
+        await self._forget_rows(replay)
+        return True
+
+    def over(self, number: int) -> None:
+        """Forgets what was seen of one."""
+        self._seen.pop(number, None)
+
+    async def _left(self, replay: Replay) -> bool:
+        """Whether nobody reads it: its row is empty, or stood unchanged for its lease. Whoever reads it ends that by
+        itself, and leaves the row empty."""
+        row, now = await self._ownership.read(replay.name, WHOLE), self._clock.monotonic()
+        facts = (0, "", 0.0) if row is None else (row.version, row.holder, row.lease)
+        seen = self._seen[replay.number] = observe(self._seen.get(replay.number), *facts, now)
+        return now >= free_at(seen, self._drift)
+
+    async def _give_up_waiting(self, replay: Replay) -> int:
+        """What waits for a retry is over, by its rows: a copy that comes due finds that. Returns how many are not over:
+        they run."""
+        ledger, left = self._ledger, 0
+        after = ("", -1)
+        while rows := await ledger.list(replay.name, ROWS, after):
+            after = (rows[-1].partition, rows[-1].entry.position)
+            changes: dict[str, list[Change]] = {}
+            for partition, entry in rows:
+                if entry.place in (Place.PARKING, Place.PARKED):
+                    changes.setdefault(partition, []).append((entry, entry._replace(place=Place.DONE)))
+                left += entry.place is Place.RUNNING
+            for partition, wanted in changes.items():
+                answers = await ledger.write(replay.name, partition, wanted, None)
+                left += sum(_is_waiting(answer) for answer in answers)
+        return left
+
+    async def _forget_rows(self, replay: Replay) -> None:
+        """A cancelled replay's checkpoint passes no further, so its rows would stay: all of them are over (L20)."""
+        owner = await self._ownership.read(replay.name, WHOLE)
+        if owner is None:
+            return
+        for stretch in replay.stretches:
+            with contextlib.suppress(StaleFence):
+                await self._ledger.passed(replay.name, stretch.partition, owner.epoch, stretch.end)
+
+
+def _is_waiting(row: Entry | None) -> bool:
+    return row is not None and row.place in (Place.PARKING, Place.PARKED, Place.RUNNING)
