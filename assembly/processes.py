@@ -114,10 +114,13 @@ async def wait(child: Child) -> int:
     return await asyncio.to_thread(child.process.wait)
 
 
-async def stop(child: Child, grace: float) -> int:
-    """Asks the child to drain, and kills it after `grace` seconds. Returns its exit status."""
+async def stop(child: Child, grace: float, *, hurry: bool = False) -> int:
+    """Asks the child to drain, or in a `hurry` to stop without that, and kills it after `grace` seconds. Returns its
+    exit status."""
     if child.process.poll() is None and grace > 0:
         child.process.send_signal(signal.SIGTERM)
+        if hurry:  # two of one kind may become one on their way
+            child.process.send_signal(signal.SIGINT)
         try:
             async with asyncio.timeout(grace):
                 await _reaped(child)
@@ -207,11 +210,11 @@ class Kept:
         if self.child is not None:
             await stop(self.child, timeout)
 
-    async def stop(self) -> None:
-        """Ends the part now."""
+    async def stop(self, within: float = 0.0) -> None:
+        """Ends the part now, without a drain; in order where that takes no longer than `within` seconds."""
         await self._forget()
         if self.child is not None:
-            await stop(self.child, 0)
+            await stop(self.child, within, hurry=True)
             self.child = None
 
     async def _forget(self) -> None:
