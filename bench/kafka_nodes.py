@@ -32,7 +32,8 @@ rootLogger.appenderRef.out.ref=OUT
 
 class KafkaNode:
     """One broker and controller. `plain` is its address, `proxied` where a fault proxy's target is, and `advertised`
-    where that proxy must listen: clients that bootstrap there are led there for everything.
+    where that proxy must listen: clients that bootstrap there are led there for everything. `spare` is for a listener
+    that a cluster's settings add.
 
     fault_proxy = FaultProxy(node.proxied, node.advertised)
     """
@@ -41,8 +42,8 @@ class KafkaNode:
         self.number = number
         self.folder = folder
         self._libraries = libraries
-        ports = free_ports(4)
-        self.plain, self.controller, self.proxied, self.advertised = (f"127.0.0.1:{port}" for port in ports)
+        addresses = [f"127.0.0.1:{port}" for port in free_ports(5)]
+        self.plain, self.controller, self.proxied, self.advertised, self.spare = addresses
         self._process: subprocess.Popen[bytes] | None = None
 
     def format(self, cluster: str, nodes: list[KafkaNode], settings: dict[str, str]) -> None:

@@ -31,6 +31,7 @@ admin: Any = _admin
 
 def settings_of(options: KafkaOptions) -> dict[str, Any]:
     """What consumers, producers and admin clients are given alike."""
+    options.check_files()
     settings: dict[str, Any] = {
         "bootstrap.servers": ",".join(options.bootstrap_servers),
         "client.id": "tailrace",
@@ -253,12 +254,15 @@ class ConfluentLooker:
 
     def __init__(self, options: KafkaOptions) -> None:
         self._timeout = options.request_timeout
+        self._options = options
         self._why: Any = None
         self._admin = admin.AdminClient(settings_of(options) | {"error_cb": self._heard})
 
     def _heard(self, error: Any) -> None:
-        """Why it cannot connect; that all brokers are away is a consequence."""
-        if error.code() != Code._ALL_BROKERS_DOWN or self._why is None:
+        """Why it cannot connect. That all brokers are away is a consequence, and of several addresses of one host the
+        one that refuses TLS or the user says more than one at which nobody listens."""
+        known = None if self._why is None else self._why.code()
+        if known is None or (error.code() != Code._ALL_BROKERS_DOWN and known not in (Code._SSL, Code._AUTHENTICATION)):
             self._why = error
 
     def _asked(self, call: Callable[[], T]) -> T:
@@ -269,6 +273,8 @@ class ConfluentLooker:
         except KafkaException as error:
             self._admin.poll(0)
             if self._why is not None and error.args[0].code() in (Code._TIMED_OUT, Code._TRANSPORT):
+                if self._why.code() == Code._ALL_BROKERS_DOWN and self._options.somebody_listens():
+                    raise ConnectionError("somebody listens there, and hangs up") from error
                 raise KafkaException(self._why) from error
             raise
 

@@ -9,6 +9,10 @@ import re
 
 from ...sdk.model.errors import NotConnected, TailraceError
 
+HANGS_UP = (
+    'whoever listens there hangs up: it may be starting or ending; else look at "security" (does the port want TLS, or '
+    'a user?), "username", "password" and "mechanism"'
+)
 #: A part of an error's name or text, and what to do. The first that fits counts.
 HINTS: tuple[tuple[str, str], ...] = (
     ("topicauthorization", "the user may not do this with the topic: grant the ACLs Read and Describe on it"),
@@ -18,6 +22,9 @@ HINTS: tuple[tuple[str, str], ...] = (
     ("unsupportedsaslmechanism", 'the broker does not offer this mechanism: look at "mechanism"'),
     ("authenticationfailed", 'the broker refuses the credentials: look at "username", "password" and "mechanism"'),
     ("authentication", 'the broker refuses the credentials: look at "username", "password" and "mechanism"'),
+    ("plaintextbrokerlistener", 'the port does not speak TLS: look at "security"'),
+    ("unexpectedeof", 'the port does not speak TLS: look at "security"'),
+    ("wrongversionnumber", 'the port does not speak TLS: look at "security"'),
     ("sslerror", 'TLS failed: look at "ca", "certificate", "key" and "check_hostname"'),
     ("certificate", 'TLS failed: look at "ca", "certificate", "key" and "check_hostname"'),
     ("unknowntopic", "the topic does not exist there (yet): create it, or mend its name"),
@@ -37,6 +44,8 @@ HINTS: tuple[tuple[str, str], ...] = (
     ("recordtoolarge", "a record is larger than the topic allows: raise its max.message.bytes"),
     ("notenoughreplicas", "fewer replicas are in sync than the topic demands: bring brokers back"),
     ("invalidsessiontimeout", "the broker does not allow this session_timeout: see group.min.session.timeout.ms there"),
+    ("hangsup", HANGS_UP),
+    ("socketdisconnected", HANGS_UP),
     ("unabletobootstrap", "no broker answers: look at bootstrap_servers, and whether they run"),
     ("nobrokersavailable", "no broker answers: look at bootstrap_servers, and whether they run"),
     ("bootstrap", "no broker answers: look at bootstrap_servers, and whether they run"),

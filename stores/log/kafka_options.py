@@ -5,11 +5,14 @@ Secrets come from the environment (`password: "${KAFKA_PASSWORD}"`), are kept as
 
 from __future__ import annotations
 
+import socket
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from ...sdk.config import Seconds
+from ...sdk.model.errors import NotConnected
 
 Security = Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"]
 
@@ -69,6 +72,25 @@ class KafkaOptions(BaseModel):
         if self.api_version and self.client != "kafka-python":
             raise ValueError("api_version is for kafka-python; librdkafka asks the broker")
         return self
+
+    def check_files(self) -> None:
+        """Raises NotConnected for a file of TLS that cannot be read (now): a client would only say that it fails."""
+        for name, path in (("ca", self.ca), ("certificate", self.certificate), ("key", self.key)):
+            try:
+                if path:
+                    Path(path).read_bytes()
+            except OSError as error:
+                words = f'"{name}" {path} cannot be read ({error.strerror}): put the file there, or mend its path'
+                raise NotConnected(f"{self.where}: {words}") from None
+
+    def somebody_listens(self) -> bool:
+        """Whether the first broker's port takes a connection. Blocks for a second at most."""
+        host, _, port = self.bootstrap_servers[0].rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=1):
+                return True
+        except OSError:
+            return False
 
     @property
     def where(self) -> str:

@@ -35,14 +35,16 @@ UNKNOWN_TOPIC = 3
 def made(make: Callable[..., Any], **settings: Any) -> Any:
     """A consumer, a producer or an admin client; an error says why it cannot connect."""
     listen()
+    began = time.monotonic()
     try:
         return make(**settings)
     except Exception as error:
-        raise telling(error) from error
+        raise telling(error, began) from error
 
 
 def settings_of(options: KafkaOptions) -> dict[str, Any]:
     """What consumers, producers and admin clients are given alike."""
+    options.check_files()
     milliseconds = int(options.request_timeout * 1000)
     settings: dict[str, Any] = {
         "bootstrap_servers": list(options.bootstrap_servers),

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from tailrace.bench.kafka_server import IMAGE, kafka_container
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from servers import none_to_be_had
+from servers.kafka_guarded import GuardedKafka, guarded_settings
 
 ADDRESS = "TAILRACE_TEST_KAFKA"
 
@@ -46,7 +48,7 @@ def kafka() -> Iterator[str]:
             yield address
     else:
         try:
-            address = _shared()
+            address = _shared()["plain"]
         except NoKafka as error:
             none_to_be_had("a real Kafka", f"{error}: {HOW}; or set {ADDRESS}=host:port")
         print(f"\nKafka: {address}, a broker {VERSION} of our own")
@@ -64,32 +66,23 @@ def own_kafka(tmp_path: Path) -> Iterator[KafkaCluster]:
         yield cluster
 
 
-#: A second listener that asks who is there, and an authorizer: `reader` may read nothing, `owner` everything. Whoever
-#: comes to the plain listener is nobody, and may do all.
-GUARDED = {
-    "listener.security.protocol.map": "PLAIN:PLAINTEXT,PROXIED:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "advertised.listeners": "PLAIN://{node.plain},PROXIED://{node.proxied}",
-    "sasl.enabled.mechanisms": "PLAIN",
-    "listener.name.proxied.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
-    'user_owner="secret-of-owner" user_reader="secret-of-reader";',
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS;User:owner",
-}
-
-
-@pytest.fixture(scope="module")
-def guarded_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    """A broker for one file of tests, with users and ACLs; see GUARDED."""
+@pytest.fixture(scope="session")
+def guarded_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
+    """A broker with users, certificates and ACLs; see kafka_guarded.py. The shared one is such a broker when it is of
+    our own; else there is one for this process of pytest."""
     try:
-        jars()
+        if os.environ.get(ADDRESS) or docker_answers():
+            folder = tmp_path_factory.mktemp("kafka")
+            with KafkaCluster(folder / "nodes", settings=guarded_settings(folder / "certificates")) as cluster:
+                yield GuardedKafka.of(cluster.nodes[0], folder / "certificates")
+        else:
+            yield GuardedKafka(**_shared())
     except NoKafka as error:
-        none_to_be_had("a Kafka broker with users", f"{error}: {HOW}; or set {ADDRESS}=host:port")
-    with KafkaCluster(tmp_path_factory.mktemp("kafka") / "nodes", settings=GUARDED) as cluster:
-        yield cluster
+        none_to_be_had("a Kafka broker with users", f"{error}: {HOW}")
 
 
-def _shared() -> str:
-    """The broker of this test session, started by whichever worker comes first; it ends with the session."""
+def _shared() -> dict[str, str]:
+    """The addresses of the broker of this test session, started by whichever worker comes first; it ends with it."""
     jars()
     session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
     note = Path(tempfile.gettempdir()) / f"tailrace-kafka-{os.getuid()}-{session}"
@@ -106,19 +99,21 @@ def _shared() -> str:
                     raise OSError(f"the shared broker did not start: {note.with_suffix('.log').read_text()[-2000:]}")
                 time.sleep(0.05)
             keeper.returncode = 0  # it outlives this process, and is not ours to wait for
-        return str(json.loads(note.read_text())["bootstrap"])
+        addresses: dict[str, str] = json.loads(note.read_text())
+        return addresses
 
 
 def _keep(session: int, note: Path | None) -> None:
     """Keeps a broker until the process `session` has ended (0: until interrupted)."""
     folder = Path(tempfile.mkdtemp(prefix="tailrace-kafka-"))
     try:
-        with KafkaCluster(folder / "nodes") as cluster:
+        with KafkaCluster(folder / "nodes", settings=guarded_settings(folder / "certificates")) as cluster:
+            guarded = GuardedKafka.of(cluster.nodes[0], folder / "certificates")
             if note is None:
-                print(f"Kafka {VERSION}: {cluster.bootstrap}", flush=True)
+                print(f"Kafka {VERSION}: {guarded}", flush=True)
             else:
                 fresh = note.with_suffix(".new")
-                fresh.write_text(json.dumps({"bootstrap": cluster.bootstrap}))
+                fresh.write_text(json.dumps(asdict(guarded)))
                 fresh.rename(note)
             with contextlib.suppress(KeyboardInterrupt):
                 while not session or _lives(session):

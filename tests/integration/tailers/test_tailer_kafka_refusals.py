@@ -43,36 +43,6 @@ async def test_a_broker_that_does_not_answer(start, scheduler, eventually, name,
 
 
 @CLIENTS
-async def test_credentials_that_are_refused(guarded_kafka, start, scheduler, eventually, name, client):
-    (node,) = guarded_kafka.nodes
-    keys = {"security": "sasl_plaintext", "username": "owner", "password": "a-wrong-one", "client": client}
-    scheduler.allow("f")
-    tailer = await start(0.5, source=source(node.proxied, name, **keys), function="f")
-    await eventually(lambda: '"password"' in tailer.overview().detail, 60)
-    assert tailer.overview().state == "disconnected" and "a-wrong-one" not in tailer.overview().detail
-
-
-@CLIENTS
-async def test_a_topic_that_may_not_be_read(guarded_kafka, start, scheduler, eventually, name, client):
-    (node,) = guarded_kafka.nodes
-    await fill(node.plain, name)
-    keys = {"security": "sasl_plaintext", "username": "reader", "password": "secret-of-reader", "client": client}
-    scheduler.allow("f")
-    tailer = await start(0.5, source=source(node.proxied, name, **keys), function="f")
-    await eventually(lambda: "grant the ACLs Read" in tailer.overview().detail, 60)
-    assert tailer.overview().state == "disconnected"
-
-
-async def test_a_user_that_may_reads(guarded_kafka, start, scheduler, eventually, name):
-    (node,) = guarded_kafka.nodes
-    await fill(node.plain, name)
-    keys = {"security": "sasl_plaintext", "username": "owner", "password": "secret-of-owner"}
-    scheduler.allow("f")
-    tailer = await start(0.5, source=source(node.proxied, name, **keys), function="f")
-    await eventually(lambda: tailer.overview().settled == 3, 60)
-
-
-@CLIENTS
 async def test_a_group_of_another_application(kafka, start, scheduler, eventually, name, client):
     # Given a group whose members hand out partitions in another way
     await fill(kafka, name)
