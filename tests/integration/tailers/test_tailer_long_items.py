@@ -15,8 +15,9 @@ from tailrace.tailers.rules.frontier import decode
 
 SOURCE = {"kind": "log", "stream": "s"}
 LONG, SHORT, PAYLOAD = 1000, 20_000, 200
-#: Bytes that three quarters of the short ones may add: four for each, where their payloads alone are two hundred.
-GROWTH = 4 * SHORT * 3 // 4
+#: Of them, those before the first look at the memory (which fill what the log keeps of its last records), and the bytes
+#: that each of the others may add to it: a position above the frontier is two, where its payload alone is two hundred.
+EARLY, GROWTH = 12_000, 10
 
 
 async def test_a_thousand_long_items_hold_up_nobody_and_memory_stays_flat(stores, scheduler, start, eventually):
@@ -27,18 +28,23 @@ async def test_a_thousand_long_items_hold_up_nobody_and_memory_stays_flat(stores
     scheduler.allow("f", 4000)
     window = {"items": 2000, "bytes": "1MiB", "positions": 100_000}
     await stores.log.append("s", 0, [Record(b"l%d" % n) for n in range(LONG)])
-    for first in range(0, SHORT, 1000):
-        await stores.log.append("s", 0, [Record((b"s%d" % n).ljust(PAYLOAD)) for n in range(first, first + 1000)])
+
+    async def fill(count):
+        for first in range(0, count, 1000):
+            await stores.log.append("s", 0, [Record((b"s%d" % n).ljust(PAYLOAD)) for n in range(first, first + 1000)])
+
     tracemalloc.start()
     try:
+        await fill(EARLY)
         tailer = await start(source=SOURCE, function="f", window=window)
-        await eventually(lambda: tailer.overview().settled >= SHORT // 4, 60)
+        await eventually(lambda: tailer.overview().settled == EARLY, 60)
         gc.collect()
         early = tracemalloc.get_traced_memory()[0]
         # Then all others are done while these are out
+        await fill(SHORT - EARLY)
         await eventually(lambda: tailer.overview().settled == SHORT, 60)
         gc.collect()
-        assert tracemalloc.get_traced_memory()[0] - early < GROWTH
+        assert tracemalloc.get_traced_memory()[0] - early < GROWTH * (SHORT - EARLY)
     finally:
         tracemalloc.stop()
     assert tailer.overview().in_flight == LONG
