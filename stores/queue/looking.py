@@ -15,7 +15,7 @@ from ...sdk.model.search import MOST_FOUND, Search
 from ...sdk.model.workload import Kind
 from .ids import first_id, id_number
 
-#: Rows that one look reads at most: some 10 ms.
+#: Rows that one look reads at most, so that it ends soon.
 LOOK = 20_000
 LAST_ID = (1 << 63) - 1
 

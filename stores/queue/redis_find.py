@@ -1,5 +1,5 @@
-"""Searches of a queue in Redis. There is no index by id: a search without a key reads all tasks, a step at a time, each
-of which holds the server for about a millisecond, and keeps the newest that fit."""
+"""Searches of a queue in Redis. There is no index by id: a search without a key reads all tasks, a step at a time, so
+that the server is held for no longer than a step, and keeps the newest that fit."""
 
 from __future__ import annotations
 

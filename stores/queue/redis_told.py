@@ -21,7 +21,7 @@ from .redis_script import queue_script
 
 #: A task as it is stored: state, flags, lane, kind, size, attempts, crashes, throttles, fence, at.
 TASK = struct.Struct(">BBIIIIHHQQ")
-#: Tasks that one step of a tally counts; it holds the server for about a millisecond.
+#: Tasks that one step of a tally counts; the server is held for so long.
 STEP = 1000
 #: Tallies that are made when the rows do not add up: a hash that shrank meanwhile shows some rows twice.
 TALLIES = 3
