@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..sdk import terminal
 from ..sdk.model.errors import ConfigError
 from ..stores.config import StoresConfig
+from ..stores.engines import Engines
+from ..stores.queue.engines import ENGINES as QUEUES
+from ..stores.state.engines import ENGINES as STATES
 from .settings import ConfigDirectory
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 def migrate(config: Path | None, plan: bool, as_json: bool) -> None:
     """Takes the steps that are lacking, or says which. Raises ConfigError where nothing is on a server."""
-    places = _places(ConfigDirectory(config).read("stores.yaml", StoresConfig))
+    places = schemas_of(ConfigDirectory(config).read("stores.yaml", StoresConfig))
     from ..stores.migrations.postgres import bring_up
 
     rows: list[dict[str, object]] = []
@@ -33,20 +36,15 @@ def migrate(config: Path | None, plan: bool, as_json: bool) -> None:
         terminal.show_json(rows)
 
 
-def _places(config: StoresConfig) -> list[PostgresOptions]:
+def schemas_of(config: StoresConfig) -> list[PostgresOptions]:
     """The schemas that stores of this configuration are in, each once."""
     chosen = {"queue": config.queue, "state": config.state}
-    there = [choice for choice in chosen.values() if choice["engine"] == "postgres"]
+    engines_of: dict[str, Engines[Any]] = {"queue": QUEUES, "state": STATES}
+    there = [engines_of[name].options_of(choice) for name, choice in chosen.items() if choice["engine"] == "postgres"]
     if not there:
         engines = " and ".join(f'`{name}` has the engine "{choice["engine"]}"' for name, choice in chosen.items())
         raise ConfigError(
             f"no store is on a server whose schema we keep: in stores.yaml {engines}, expected postgres in one of them "
             "(name the configuration with --config DIR)"
         )
-    from ..stores.postgres import PostgresOptions
-
-    options = [
-        PostgresOptions.model_validate({key: value for key, value in choice.items() if key != "engine"})
-        for choice in there
-    ]
-    return list({(each.server, each.db_schema): each for each in options}.values())
+    return list({(each.server, each.db_schema): each for each in there}.values())

@@ -56,10 +56,9 @@ async def _fill_postgres(folder: Path, calls: list[tuple[str, str]]) -> float:
     from ..assembly.settings import ConfigDirectory
     from ..stores.config import StoresConfig
     from ..stores.migrations.postgres import migrate
-    from ..stores.postgres import PostgresOptions
+    from ..stores.queue.engines import ENGINES
 
-    choice = ConfigDirectory(folder / "config").read("stores.yaml", StoresConfig).queue
-    options = PostgresOptions.model_validate({key: value for key, value in choice.items() if key != "engine"})
+    options = ENGINES.options_of(ConfigDirectory(folder / "config").read("stores.yaml", StoresConfig).queue)
     connection = await options.connect()
     try:
         await migrate(connection, options.db_schema)

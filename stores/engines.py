@@ -72,8 +72,11 @@ class Engines(Generic[S]):
         """The store of a choice that has no mistakes; None: the embedded one."""
         if choice["engine"] == EMBEDDED:
             return None
-        engine = self.named(choice["engine"])
-        return engine.build(engine.options.model_validate(_options(choice)), *given, **named)
+        return self.named(choice["engine"]).build(self.options_of(choice), *given, **named)
+
+    def options_of(self, choice: Mapping[str, Any]) -> Any:
+        """What a choice without mistakes, of another engine than the embedded one, says beside the engine's name."""
+        return self.named(choice["engine"]).options.model_validate(_options(choice))
 
 
 def _told(each: Any, engine: Engine[Any]) -> str:

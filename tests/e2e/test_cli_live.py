@@ -277,7 +277,7 @@ def test_a_schedule_runs_by_itself_and_by_hand(up: Up) -> None:
     for arguments, why in (
         (("add", "x", "greet", "--cron", "0 3 * FOO *"), 'column 7: bad month "FOO"'),
         (("add", "x", "greet", "--at", "noon"), "--at is 'noon': expected a time"),
-        (("add", "hello", "greet", "--every", "1h"), "--replace"),
+        (("add", "hello", "greet", "name=Clock", "--every", "1h"), "--replace"),
     ):
         done = up.run("schedule", *arguments)
         assert done.returncode == 2, arguments

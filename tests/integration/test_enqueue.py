@@ -24,9 +24,8 @@ import tailrace
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.errors import ConfigError, InvalidPayload, InvalidRequest
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.postgres import PostgresOptions
 from tailrace.stores.queue import sqlite as sqlite_queue
-from tailrace.stores.queue.postgres import PostgresQueue
+from tailrace.stores.queue.postgres import PostgresQueue, PostgresQueueOptions
 from tailrace.stores.sqlite import SqliteFile
 
 MAIL = "send_confirmation"
@@ -67,7 +66,7 @@ class Place:
 
 @pytest.fixture
 async def on_postgres(postgres_server: str, postgres_schema: str) -> AsyncIterator[Place]:
-    options = PostgresOptions(url=postgres_server, schema=postgres_schema, connections=2, notify=False)
+    options = PostgresQueueOptions(url=postgres_server, schema=postgres_schema, connections=2, notify=False)
     queue = PostgresQueue(options, StoresConfig(durability="relaxed", max_payload="64KiB"))
     await queue.open()
     place = Place(queue, postgres_server, postgres_schema)
@@ -245,7 +244,8 @@ async def test_killed_anywhere_in_a_sign_up_there_is_a_mail_for_each_user_and_no
         connection.execute(f"CREATE DATABASE {postgres_schema}".encode())
     database = psycopg.conninfo.make_conninfo(postgres_server, dbname=postgres_schema)
     url = f"{postgres_server.rpartition('/')[0]}/{postgres_schema}"
-    queue = PostgresQueue(PostgresOptions(url=url, connections=1, notify=False), StoresConfig(durability="relaxed"))
+    options = PostgresQueueOptions(url=url, connections=1, notify=False)
+    queue = PostgresQueue(options, StoresConfig(durability="relaxed"))
     try:
         await queue.open()
         with psycopg.connect(database) as connection:

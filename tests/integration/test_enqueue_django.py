@@ -21,8 +21,7 @@ from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.errors import ConfigError, InvalidRequest
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.outbox import sqlite_table
-from tailrace.stores.postgres import PostgresOptions
-from tailrace.stores.queue.postgres import PostgresQueue
+from tailrace.stores.queue.postgres import PostgresQueue, PostgresQueueOptions
 
 MAIL = Demand({Cell("mail", 2): 10}, frozenset(), 10)
 
@@ -70,7 +69,7 @@ async def test_on_postgres_it_is_there_with_the_commit_and_not_without(
     postgres_server: str, postgres_schema: str
 ) -> None:
     queue = PostgresQueue(
-        PostgresOptions(url=postgres_server, schema=postgres_schema, connections=1, notify=False),
+        PostgresQueueOptions(url=postgres_server, schema=postgres_schema, connections=1, notify=False),
         StoresConfig(durability="relaxed"),
     )
     await queue.open()

@@ -193,7 +193,7 @@ async def test_bounds(bench: Bench) -> None:
     assert await queue.sweep() == 0
     assert [each is None for each in await queue.status(found.ids)] == [True] * 7 + [False] * 3
     assert not (await queue.submit([NewItem(MAIL, b"", dedupe_key="d1")]))[0].duplicate
-    bench.clock.advance(86_401)
+    bench.clock.advance(7 * 86_400 + 1)
     assert await queue.sweep() == 3
     tally = await queue.tally()
     assert (tally.taken, tally.forgotten, tally.states["new"]) == (11, 10, 1)

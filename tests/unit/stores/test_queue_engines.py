@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.assembly.migrating import migrate
+from tailrace.assembly.migrating import migrate, schemas_of
 from tailrace.sdk.config import loads
 from tailrace.sdk.model.errors import ConfigError
 from tailrace.sdk.model.workload import Kind
@@ -81,3 +81,9 @@ async def test_what_waits_in_the_former_queue_is_not_left_behind(tmp_path: Path)
 def test_nothing_is_migrated_where_nothing_is_on_a_server(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="expected postgres"):
         migrate(None, True, False)
+
+
+def test_a_migration_knows_every_option_of_the_queue_and_names_a_shared_schema_once() -> None:
+    queue = ELSEWHERE | {"poll_interval": "500ms"}
+    places = schemas_of(StoresConfig(queue=queue, state=ELSEWHERE))
+    assert [(each.server, each.db_schema) for each in places] == [("PostgreSQL at 127.0.0.1:1/nowhere", "tailrace")]
