@@ -37,6 +37,7 @@ def test_eight_faults_under_load_lose_nothing_and_run_nothing_twice_at_once(tmp_
     assert figures["completed"] + figures["dead_letters"] == figures["items"] >= 2000
 
 
+@pytest.mark.long(minutes=1)  # tests/e2e/test_rolling_restarts.py restarts each part in `make test`
 @pytest.mark.timeout(200)
 def test_rolling_restarts_charge_nobody(tmp_path: Path) -> None:
     figures = bench(tmp_path, 180, "--scenario", "restarts", "--items", "500", "--faults", "7", "--seed", "1")

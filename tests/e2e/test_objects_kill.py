@@ -80,7 +80,7 @@ async def checkpoint(platform: Platform, partition: str, before: int) -> int:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("mode", ["inventory", "lexicographic"])
+@pytest.mark.parametrize("mode", ["inventory", pytest.param("lexicographic", marks=pytest.mark.long(minutes=0.5))])
 async def test_kills_in_the_middle_of_objects_and_listings_lose_no_line_and_settle_none_early(
     mode: str, tmp_path: Path
 ) -> None:

@@ -28,7 +28,7 @@ def senders():
     return {thread for thread in threading.enumerate() if type(thread).__name__ == "Sender"}
 
 
-@pytest.mark.parametrize("client", ["kafka-python", "confluent"])
+@pytest.mark.parametrize("client", ["kafka-python", pytest.param("confluent", marks=pytest.mark.long(minutes=0.5))])
 async def test_what_was_acknowledged_outlives_a_killed_broker(own_kafka: KafkaCluster, client: str) -> None:
     # Given a log with ten records
     (node,) = own_kafka.nodes

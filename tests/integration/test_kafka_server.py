@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from tailrace.bench.kafka_nodes import KafkaCluster
 
 
+@pytest.mark.long(minutes=0.5)  # test_kafka_log_outage.py kills one in `make test`
 def test_a_killed_broker_comes_back_with_what_it_had(own_kafka: KafkaCluster) -> None:
     # Given a record that was acknowledged
     (node,) = own_kafka.nodes
