@@ -88,6 +88,9 @@ def root(
 
 @app.command(rich_help_panel=PARTS)
 def up(
+    modules: Annotated[
+        list[str] | None, typer.Argument(metavar="MODULE…", help="Modules or files with functions, as of --functions.")
+    ] = None,
     functions: Functions = None,
     config: Config = None,
     data: Data = DEFAULT_DATA,
@@ -96,7 +99,7 @@ def up(
     """The whole platform here: stores, gateway, tailers, delay service, scheduler, worker."""
     from .assembly.foreground import run_up
 
-    raise typer.Exit(run_up(functions or [], config, data, json))
+    raise typer.Exit(run_up([*(modules or []), *(functions or [])], config, data, json))
 
 
 @app.command(rich_help_panel=PARTS)
