@@ -57,6 +57,8 @@ from .waiting import Waiting
 #: Part of this process's own interval between looks after which it looks also at what others may have changed: new
 #: lanes, leases that end, items due earlier.
 OFTEN = 0.8
+#: Seconds after a look that found nothing due in which what this process submits is claimed without another one.
+BLIND = 0.05
 #: Tries of a submission whose new ids were taken already.
 NEW_IDS = 3
 
@@ -100,6 +102,8 @@ class PostgresQueue:
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._room = Room(self._config.max_waiting, self.counts, clock)
         self._hints = Hints(options, self._read, self._hinted, "queue")
+        self._fresh: set[int] = set()  # lanes into which something due was put since a look
+        self._emptied = -math.inf  # monotonic, when a look found nothing due and nothing was claimed or returned since
         self._soonest = 0  # µs, when a lease may end that this process knows of
         self._server_clock = ServerClock(options.server, wait, clock)
         self._outbox = Collecting(self._rows, self._time, self._config)
@@ -146,6 +150,7 @@ class PostgresQueue:
         """Something may be due."""
         if anything:
             self._bounds.forget()
+            self._emptied = -math.inf
         self._hints.tell()
         self._poller.wake()
 
@@ -182,6 +187,7 @@ class PostgresQueue:
         self._room.taken(len(items) - len(first))
         lane_of, number_of = self._kinds.lane_of, self._kinds.numbers
         self._bounds.sooner((lane_of[number_of[item.kind]], int(item.due * 1e6) or moment) for item in items)
+        self._fresh.update(lane_of[number_of[item.kind]] for item in items if not item.due)
         self._wake()
         return [Submitted(id_text(first.get(number, number)), number in first) for number in ids]
 
@@ -211,19 +217,25 @@ class PostgresQueue:
         lanes, shut = open_lanes(self._kinds, demand, gates)
         if not lanes or demand.total <= 0:
             return math.inf
-        found = await self._rows(
-            call.LOOK,
-            (self._time(), numbers(lanes), numbers(map(self._bounds.of, lanes)), numbers(shut)),
-            "a look at what is due",
-        )
-        moment: int = found[0][2]
-        ready = [lane for lane, earliest, _ in found if earliest is not None and earliest <= moment]
-        if not shut:
-            for lane, earliest, _ in found:
-                self._bounds.found(lane, moment if earliest is None else min(earliest, moment))
+        now = self._clock.monotonic()
+        ready = [lane for lane in lanes if lane in self._fresh] if 0 <= now - self._emptied < BLIND else []
+        self._fresh.clear()
+        self._emptied = -math.inf
         if not ready:
-            next_due = min((each for _, each, _ in found if each is not None), default=BLOCKED)
-            return float(min(next_due, self._soonest) - moment) / 1e6
+            found = await self._rows(
+                call.LOOK,
+                (self._time(), numbers(lanes), numbers(map(self._bounds.of, lanes)), numbers(shut)),
+                "a look at what is due",
+            )
+            moment: int = found[0][2]
+            ready = [lane for lane, earliest, _ in found if earliest is not None and earliest <= moment]
+            if not shut:
+                for lane, earliest, _ in found:
+                    self._bounds.found(lane, moment if earliest is None else min(earliest, moment))
+            if not ready:
+                self._emptied = now
+                next_due = min((each for _, each, _ in found if each is not None), default=BLOCKED)
+                return float(min(next_due, self._soonest) - moment) / 1e6
         plan = planned(self._kinds, demand, ready, shut, self._bounds, self._config.low_share, self._turn)
         rows = await self._rows(
             call.CLAIM,
