@@ -36,13 +36,13 @@ URGENT = plan_of_faults(
     slots=1,
 )
 
-#: Items that expire while an operator pauses the function, and while they wait to be tried again.
+#: Items that expire while an operator pauses the function: some before they ran, others when they are due again.
 EXPIRING = plan_of_faults(
     [
         *(replace(ordered(n, 1.0 + n / 5, (Deed("ok", 0.1),)), expires=4.0) for n in range(10)),
-        *(replace(ordered(n, 14.0, (Deed("raise", 0.1), Deed("ok", 0.1))), expires=1.5) for n in range(10, 13)),
+        *(replace(ordered(n, 14.0, (Deed("later", 0.1, 2.0), Deed("ok", 0.1))), expires=4.0) for n in range(10, 13)),
     ],
-    [Fault(2.0, "pause", seconds=10.0)],
+    [Fault(2.0, "pause", seconds=10.0), Fault(15.0, "pause", seconds=10.0)],
     urgent=True,
     patience=60.0,
 )
