@@ -40,7 +40,7 @@ class Entry(NamedTuple):
     due         when it may start
     attempts    attempts that failed; `crashes` and `throttles` are counted apart from them
     fence       of its last hand-out, below which no later one may go (L19)
-    epoch       of the due partition that runs it, while RUNNING (L17)
+    epoch       of the due partition that runs it, while RUNNING (L17); before that, the one that its next must be above
     first_seen  when it was first handed out
     tries       how its attempts went, the last ones
     """

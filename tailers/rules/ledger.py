@@ -48,6 +48,9 @@ def found(row: Entry | None) -> Find:
     return Find.APPEND if row.place is Place.PARKING else Find.SKIP
 
 
+_OF_COPIES = frozenset((Place.PARKING, Place.PARKED, Place.RUNNING))
+
+
 class Verdict(Enum):
     """What a copy that came due does. STALE: a newer owner of the due stream runs it, so this one is over."""
 
@@ -66,13 +69,19 @@ def copy_finds(row: Entry | None, n: int, epoch: int, known: Entry | None = None
     """
     if row is None or row.place in TERMINAL or row.place is Place.SUSPECT:
         return Verdict.OVER  # gone, or the item runs from its source (a restored ledger)
-    if row.place is Place.RUNNING and row.epoch > epoch:
+    if is_newer(row, epoch):
         return Verdict.STALE
     if n < row.n:
         return Verdict.APPEND if row.place is Place.PARKING else Verdict.OVER  # L18
     if row.place is Place.RUNNING and row.epoch == epoch and row != known:
         return Verdict.OVER  # another copy of the same, started here, and not yet over (L17)
     return Verdict.START
+
+
+def is_newer(row: Entry, epoch: int) -> bool:
+    """Whether a copy's row is of an owner of the due stream after the one in `epoch`: it runs the copy, or is yet to
+    come, since the ledger was put back from a backup (`stores/sqlite_restored.py`)."""
+    return row.place in _OF_COPIES and row.epoch > epoch
 
 
 class Due(NamedTuple):
@@ -100,7 +109,7 @@ class Starts(NamedTuple):
 def starts(rows: Mapping[int, Entry], copies: Sequence[Due], epoch: int, fence: int, now: float) -> Starts:
     """Decides a batch of copies of one ⟨source, partition⟩ at `now`, wall clock. `fence` is above those of all rows
     (L19). The second copy of an item in one batch is over, as one that came later would be."""
-    plan = Starts({}, {}, {}, [], any(row.place is Place.RUNNING and row.epoch > epoch for row in rows.values()))
+    plan = Starts({}, {}, {}, [], any(is_newer(row, epoch) for row in rows.values()))
     taken: set[int] = set()
     for index, copy in enumerate(copies):
         row = rows.get(copy.position)

@@ -10,6 +10,7 @@ from ...assembly import embedded as embedded_
 from ...gateway import submission as submission_
 from ...scheduler.server import SchedulerServer
 from ...sdk.wire.session import Dialer
+from ...stores import sqlite_restored as restored_
 from ...tailers import succession as succession_
 from ...tailers.asking import Asking
 from ...tailers.epoch import Epoch
@@ -125,6 +126,11 @@ def _a_tailer_that_changed_schedulers_forgets_what_it_granted() -> Bug:
 @bug
 def _owners_go_on_in_a_store_that_was_put_back() -> Bug:
     return instead(embedded_, "supersede", lambda connection, wall: None)
+
+
+@bug
+def _a_copy_from_before_starts_in_a_store_that_was_put_back() -> Bug:
+    return instead(restored_, "_bar", lambda connection, epoch, version: None)
 
 
 # ---- gateways

@@ -133,6 +133,25 @@ PUT_BACK = plan_of_faults(
     slots=16,
 )
 
+#: The copy was made while what failed could not reach the delay service, whose copy knows nothing of it. What came due
+#: of it later waits while an operator pauses the function, until just after the stores are back.
+PARKED_SINCE = [
+    plan_of_faults(
+        [ordered(n, 1.5 + n / 20, (Deed("later", 0.1, 4.0), Deed("raise", 6.0), Deed("ok", 0.1))) for n in range(8)],
+        [
+            both(1.0, "tailer1", "delay", 2.0),
+            Fault(2.5, "copy", "store", what="queue state delay"),
+            Fault(5.0, "pause", seconds=paused),
+            Fault(9.0, "restore", "store", what="queue state delay", seconds=0.5),
+        ],
+        apart=True,
+        tailers=1,
+        workers=1,
+        slots=16,
+    )
+    for paused in (4.53, 4.6, 5.0)
+]
+
 SCENARIOS: dict[str, list[Plan]] = {
     "a session goes on wherever it is known": [THERE_AND_BACK],
     "one of several schedulers adopts for all": [LEFT_AND_CUT_OFF],
@@ -145,6 +164,7 @@ SCENARIOS: dict[str, list[Plan]] = {
     "a taker compares the row as it is by then": [ASKED_TOO_EARLY],
     "a tailer that changed schedulers forgets what it granted": [THERE_AND_BACK],
     "owners go on in a store that was put back": [PUT_BACK],
+    "a copy from before starts in a store that was put back": PARKED_SINCE,
     "a submission that comes again is another item": [UNANSWERED],
     "a gateway knows again only what it took itself": [UNANSWERED],
 }

@@ -15,9 +15,11 @@ from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.errors import StaleFence, Unavailable
 from tailrace.sdk.model.lease import LeaseSizes, wait_for_source
 from tailrace.sdk.model.ledger import Entry, Place
+from tailrace.sdk.model.tries import Try
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.queue.queue import NewItem
+from tailrace.tailers.rules.ledger import Due, Verdict, copy_finds, running
 from tailrace.testing.clock import ManualClock
 
 ANY = Demand({Cell("f", 2): 10}, frozenset(), 10)
@@ -105,3 +107,39 @@ async def test_an_owner_that_lives_through_a_restore_is_refused_and_the_next_one
         assert taken.epoch > row.epoch > epoch
         assert await one.checkpoints.open("s/0", taken.epoch) == {}
         assert await one.ledger.open("s", "0", taken.epoch) == []
+
+
+async def test_what_waits_in_a_ledger_that_was_put_back_is_started_by_no_owner_from_before(tmp_path: Path) -> None:
+    clock = ManualClock()
+
+    def stores() -> EmbeddedStores:
+        return EmbeddedStores(tmp_path / "data", clock=clock, sizes=SIZES)
+
+    # Given an item that was on its way to the delay service when the backup was made, before anything was due
+    parked = Entry(0, Place.PARKING, 1, due=clock.wall(), fence=1, first_seen=0.5, tries=(Try(1.0, "retry", "why"),))
+    async with stores() as one:
+        owner = await one.ownership.take("s", "", "me", SIZES.source, 0)
+        assert owner is not None
+        await one.ledger.open("s", "0", owner.epoch)
+        await one.ledger.write("s", "0", [(None, parked)], owner.epoch)
+    shutil.copytree(tmp_path / "data", tmp_path / "backup")
+    async with stores() as one:
+        due = await one.ownership.take("due", "", "me", SIZES.source, 0)
+        assert due is not None
+    # When the backup is put back
+    shutil.rmtree(tmp_path / "data")
+    shutil.copytree(tmp_path / "backup", tmp_path / "data")
+    async with stores() as again:
+        row = (await again.ledger.get("s", "0", [0]))[0]
+        # Then who owned what is due learns from the row that it is over, and the next owner starts from it
+        assert copy_finds(row, 1, due.epoch) is Verdict.STALE
+        clock.advance(wait_for_source(SIZES))
+        free = await again.ownership.read("due", "")
+        assert free is not None
+        heir = await again.ownership.take("due", "", "you", SIZES.source, free.version)
+        assert heir is not None
+        assert copy_finds(row, 1, heir.epoch) is Verdict.START
+        started = running(row, Due(0, 1), heir.epoch, 2)
+        assert await again.ledger.write("s", "0", [(row, started)], None) == [started]
+        # And its other fields are as they were
+        assert row._replace(epoch=0) == parked

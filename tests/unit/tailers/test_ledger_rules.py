@@ -58,6 +58,9 @@ def test_only_items_without_a_row_or_with_a_mark_run_from_their_source():
         (row(Place.RUNNING, 2, EPOCH - 1), 1, Verdict.OVER),
         (row(Place.RUNNING, 2, EPOCH + 1), 2, Verdict.STALE),
         (row(Place.RUNNING, 2, EPOCH + 1), 1, Verdict.STALE),
+        (row(Place.PARKING, 2, EPOCH + 1), 2, Verdict.STALE),  # the ledger was put back from a backup
+        (row(Place.PARKED, 2, EPOCH + 1), 2, Verdict.STALE),
+        (row(Place.PARKING, 2, EPOCH), 2, Verdict.START),
         (row(Place.DONE, 2), 2, Verdict.OVER),
         (row(Place.DEAD, 2), 2, Verdict.OVER),
         (row(Place.SUSPECT, 0), 1, Verdict.OVER),
