@@ -185,6 +185,14 @@ BEGIN
     UPDATE checkpoint_sources AS c SET epoch = highest FROM ownership AS o WHERE c.source = o.source
         || CASE WHEN o.partition = '' THEN '' ELSE '/' || o.partition END;
     UPDATE ledger_heads AS l SET epoch = highest WHERE l.source IN (SELECT source FROM ownership);
+    -- A copy that comes due writes its row under no epoch: so the rows of what waits bear this one, below which nobody
+    -- starts them (stores/sqlite_restored.py), and the owner of what is due that comes next is above it.
+    UPDATE ledger SET owner = NULL, entry = regexp_replace(entry, '^(\[([^,]+, ){8})[^,]+', '\1' || highest)
+        WHERE place IN (2, 3);
+    IF FOUND THEN
+        INSERT INTO ownership VALUES ('due', '', greatest(now_at - 1, 1), greatest(highest - 1, 1), '', 1, '{}')
+            ON CONFLICT DO NOTHING;
+    END IF;
     UPDATE ownership SET epoch = highest, version = greatest(version + 1, now_at);
     UPDATE control_version SET version = greatest(version + 1, now_at / 1000000 - 1577836800);
     UPDATE state_home AS h SET home = here, timeline = this_timeline(), quiet_until = now_at + h.wait;
