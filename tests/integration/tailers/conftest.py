@@ -186,7 +186,7 @@ class FakeParking:
         self.items.extend(items)
 
 
-async def until(condition: Callable[[], bool], timeout: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], timeout: float = 30.0) -> None:
     """Waits for something that no event announces, looking often."""
     async with asyncio.timeout(timeout):
         while not condition():
