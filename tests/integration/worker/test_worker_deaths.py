@@ -140,7 +140,7 @@ async def test_a_death_alone_tells_its_signal_age_memory_and_the_very_last_note(
     assert told, end.reason
     assert float(told[1]) < 30
     # (what it is at most may be the memory of this process, from which it was started)
-    assert 128 <= int(told[3]) and (told[2] or int(told[3]) < 512)
+    assert int(told[3]) >= 128 and (told[2] or int(told[3]) < 512)
 
 
 async def test_a_killed_executor_is_replaced_and_its_items_are_suspects(start: Any, journal: Any) -> None:
