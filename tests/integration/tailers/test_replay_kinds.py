@@ -133,7 +133,7 @@ async def test_a_redis_stream_by_time_and_with_an_unknown_number(run, scheduler,
             client.delete(key)
 
 
-@pytest.mark.parametrize("client", ["kafka-python", "confluent"])
+@pytest.mark.parametrize("client", ["kafka-python", pytest.param("confluent", marks=pytest.mark.long(minutes=0.3))])
 async def test_a_topic_outside_of_its_group(run, scheduler, kafka, client):
     topic = f"orders-{uuid.uuid4().hex[:8]}"
     log = KafkaLog(KafkaOptions(bootstrap_servers=kafka), prefix="")
