@@ -1,15 +1,20 @@
-"""Which servers may be trusted with what must not be lost: by the facts that they tell, ConfigError or a profile."""
+"""Which servers may be trusted with what must not be lost, the queue and the state alike: by the facts that they tell,
+ConfigError or a profile. THE rule.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ..sdk.model.errors import ConfigError
+from ..sdk.model.errors import ConfigError, NotConnected
+from .redis import RedisServer
 
 #: The oldest server: scripts that run when it is full are from Redis 7 on.
 OLDEST = 7
 #: What CONFIG GET is asked.
 ASKED = ("appendfsync", "no-appendfsync-on-rewrite")
+#: What a server answers to a user who may not ask that.
+_NOT_TOLD = ("may not do that", "unknown command")
 
 
 def facts(info: bytes) -> dict[str, str]:
@@ -18,12 +23,33 @@ def facts(info: bytes) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+async def profile(server: RedisServer, info: Mapping[str, str], durability: str, *, cluster: bool, about: str) -> str:
+    """The profile of a server that said `info` of itself; `cluster`: it may be a node of one; `about`: for what it is.
+    Raises what `trusted` does, and NotConnected for a replica."""
+    if info.get("role") == "slave":
+        raise NotConnected(f"{server.name} is a replica, which takes no writes: give the address of its master")
+    if info.get("cluster_enabled") == "1" and not cluster:
+        raise ConfigError(f"{server.name} is a node of a Redis Cluster: set `cluster: true` for the {about}")
+    config: dict[str, str] = {}
+    try:
+        answer = await server.call("CONFIG", "GET", *ASKED, about="its settings")
+        config = dict(zip(_texts(answer[::2]), _texts(answer[1::2]), strict=True))
+    except NotConnected as error:
+        if not any(words in str(error) for words in _NOT_TOLD):
+            raise
+    return trusted(server.name, info, config, durability)
+
+
+def _texts(parts: Sequence[bytes]) -> list[str]:
+    return [part.decode() for part in parts]
+
+
 def trusted(server: str, info: Mapping[str, str], config: Mapping[str, str], durability: str) -> str:
     """The profile of a server, for people. `config` has what it says of ASKED, or nothing where nobody may ask;
     `durability` is durable or relaxed. Raises ConfigError for a server that could lose more than that."""
     version = info.get("redis_version", "0")
     if int(version.partition(".")[0]) < OLDEST:
-        raise ConfigError(f"{server} is Redis {version}: expected {OLDEST} or newer")
+        raise ConfigError(f"{server} is of version {version}: expected Redis {OLDEST} or newer")
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         raise ConfigError(
@@ -46,7 +72,10 @@ def trusted(server: str, info: Mapping[str, str], config: Mapping[str, str], dur
     if fsync == "always":
         return "appendfsync always: what was answered is on its disk"
     said = "" if fsync else " (it does not say: appendfsync everysec is assumed)"
-    return f"relaxed: a power cut or a crash of the server may lose its last second of accepted work{said}"
+    return (
+        "relaxed (appendfsync everysec): about a second of accepted work may be lost, the last second before a power "
+        f"cut or a crash of the server{said}"
+    )
 
 
 def _durable(server: str, fsync: str, config: Mapping[str, str]) -> str:
@@ -57,8 +86,8 @@ def _durable(server: str, fsync: str, config: Mapping[str, str]) -> str:
         )
     if fsync != "always":
         raise ConfigError(
-            f"{server} may lose its last second (appendfsync {fsync}), and durability is durable: run CONFIG SET "
-            "appendfsync always, and write it into redis.conf; or write durability: relaxed into stores.yaml"
+            f"{server} has appendfsync {fsync}, so it may lose its last second, and durability is durable: run CONFIG "
+            "SET appendfsync always, and write it into redis.conf; or write durability: relaxed into stores.yaml"
         )
     if config.get("no-appendfsync-on-rewrite") == "yes":
         raise ConfigError(

@@ -54,5 +54,7 @@ class DeadLetters(Protocol):
 
 #: Seconds for which the past of a redriven workload is remembered: longer than any retry policy goes on.
 KEPT_PAST = 90 * 86_400.0
+#: Positions of a partition that are remembered one by one after their letters went; half of them stay when it is more.
+GONE = 10_000
 
-__all__ = ["EVERY", "KEPT_PAST", "DeadLetter", "DeadLetters", "LetterFilter", "Moved"]
+__all__ = ["EVERY", "GONE", "KEPT_PAST", "DeadLetter", "DeadLetters", "LetterFilter", "Moved"]

@@ -15,7 +15,7 @@ from ...sdk.model.workload import Kind
 from ..postgres_arrays import blobs, floats, shown, texts
 from ..postgres_arrays import numbers as whole
 from ..postgres_schema import PostgresSchema
-from .dead_letters import KEPT_PAST
+from .dead_letters import GONE, KEPT_PAST
 
 _ADD = (
     "SELECT 1 FROM S.dead_letters_add(%s::text[], %s::text[], %s::text[], %s::int[], %s::text[], %s::text[],"
@@ -32,9 +32,6 @@ _COLUMNS = (
     " died_at, key, headers, progress, partition, position, tries, past"
 )
 _FROM = " FROM S.dead_letters AS d LEFT JOIN S.redriven AS r ON r.id = d.id"
-
-#: Positions of a partition that are remembered one by one after their letters went; half of them stay when it is more.
-GONE = 10_000
 
 _encode = msgspec.json.Encoder().encode
 _decode_past = msgspec.json.Decoder(Past).decode

@@ -15,14 +15,12 @@ from ...sdk.model.tries import Try
 from ...sdk.model.workload import Kind
 from ..redis_order import DIGITS, digits, packed, unpacked
 from ..state.redis_server import StateServer
-from .dead_letters import KEPT_PAST
+from .dead_letters import GONE, KEPT_PAST
 from .redis_scripts import ADD, FIND, KEYS, MARK, PAYLOADS, PLACES, REMOVE
 
 #: Letters of one script, and about how many bytes of payloads: a bound on how long it holds the server.
 STEP = 500
 STEP_BYTES = 4 << 20
-#: Positions of a partition that are remembered one by one after their letters went; half of them stay when it is more.
-GONE = 10_000
 
 _ABOUT = "dead letters"
 _encode = msgspec.json.Encoder().encode

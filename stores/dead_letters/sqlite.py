@@ -19,7 +19,7 @@ from ...sdk.model.tries import Try
 from ...sdk.model.workload import Kind
 from ..sqlite import SqliteFile
 from ..sqlite_insert import insert
-from .dead_letters import KEPT_PAST
+from .dead_letters import GONE, KEPT_PAST
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS dead_letters (
@@ -87,9 +87,6 @@ _FROM = (
     " LEFT JOIN dead_letter_tries AS t ON t.id = l.id"
 )
 _NUMBERS = "(SELECT value FROM json_each(?))"
-
-#: Positions of a partition that are remembered one by one after their letters went; half of them stay when it is more.
-GONE = 10_000
 
 _encode = msgspec.json.Encoder().encode
 _decode_past = msgspec.json.Decoder(Past).decode

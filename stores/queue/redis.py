@@ -135,12 +135,12 @@ class RedisQueue:
     async def _ready(self) -> None:
         if self.profile:
             return
-        durable = self._config.durability == "durable"
-        promised = await profile(self._server, self.base, durable=durable, cluster=self._options.cluster)
+        durability = self._config.durability
+        promised = await profile(self._server, self.base, durability=durability, cluster=self._options.cluster)
         await self._home.look(self._time)
         await self._kinds.relearn()
         self.profile = promised
-        (_LOG.info if durable else _LOG.warning)("%s: %s", self._server.name, promised)
+        (_LOG.info if durability == "durable" else _LOG.warning)("%s: %s", self._server.name, promised)
 
     async def _run(self, script: Script, *arguments: Any, about: str) -> Any:
         if not self.profile:

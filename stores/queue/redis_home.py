@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from ...sdk.clock import Clock
 from ..redis import RedisServer
@@ -96,9 +95,3 @@ class Home:
                 self._server.name,
                 self._wait,
             )
-
-
-def facts_of(text: bytes) -> dict[str, Any]:
-    """What INFO says."""
-    pairs = (line.partition(":") for line in text.decode(errors="replace").splitlines())
-    return {name: value for name, _, value in pairs}

@@ -15,7 +15,7 @@ from ...sdk.model.errors import ConfigError, NotConnected, Unavailable
 from ..queue.redis_cluster import cluster_client
 from ..redis import RedisOptions, RedisServer, Script
 from ..redis_full import settles
-from ..redis_trust import ASKED, facts, trusted
+from ..redis_trust import facts, profile
 from .redis_home import HOME, KEYS
 
 #: Seconds that the server holds one wait.
@@ -26,7 +26,6 @@ SLACK = 2.0
 SILENCE = 60.0
 
 #: Words of the errors of a server that does not tell its configuration to everybody.
-_NOT_TOLD = ("may not do that", "unknown command")
 
 _LOOK = settles(HOME + "return {whole(wait), moved, run}")
 _LOG = logging.getLogger("tailrace.stores")
@@ -111,25 +110,14 @@ class StateServer:
 
     async def _look(self) -> None:
         info = facts(await self._server.call("INFO", "everything"))
-        if info.get("role") == "slave":
-            raise NotConnected(f"{self.name} is a replica, which takes no writes: give the address of its master")
-        if info.get("cluster_enabled") == "1" and not self._cluster:
-            raise ConfigError(f"{self.name} is a node of a Redis Cluster: set `cluster: true` for the state")
-        config: dict[str, str] = {}
-        try:
-            answer = await self._server.call("CONFIG", "GET", *ASKED)
-            config = dict(zip(_texts(answer[::2]), _texts(answer[1::2]), strict=True))
-        except NotConnected as error:
-            if not any(words in str(error) for words in _NOT_TOLD):
-                raise
-        profile = trusted(self.name, info, config, self._durability)
+        promised = await profile(self._server, info, self._durability, cluster=self._cluster, about="state")
         keys, arguments = self._home()
         wait, moved, run = await self._server.run(_LOOK, keys, *arguments)
-        if profile != self._told:
-            self._told = profile
-            (_LOG.warning if profile.startswith("relaxed") else _LOG.info)("%s: %s", self.name, profile)
+        if promised != self._told:
+            self._told = promised
+            (_LOG.warning if promised.startswith("relaxed") else _LOG.info)("%s: %s", self.name, promised)
         self.note_home(int(wait), moved, run)
-        self.profile = profile
+        self.profile = promised
 
     def note_home(self, wait: int, moved: bytes, run: bytes) -> None:
         """What a script over HOME found. `wait` in microseconds."""
@@ -187,7 +175,3 @@ def unavailable(quiet: float) -> Unavailable:
     return Unavailable(
         f"what was owned before the store moved may still run: no stream is taken for {quiet:.0f} s more"
     )
-
-
-def _texts(answer: Sequence[bytes]) -> list[str]:
-    return [each.decode() for each in answer]

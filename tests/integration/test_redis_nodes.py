@@ -319,6 +319,7 @@ async def test_a_full_server_refuses_submissions_and_takes_ends(on) -> None:
     [
         (("--maxmemory-policy", "allkeys-lru"), {}, "maxmemory-policy allkeys-lru"),
         (("--appendfsync", "everysec"), {}, "has appendfsync everysec.*CONFIG SET appendfsync always"),
+        (("--no-appendfsync-on-rewrite", "yes"), {}, "CONFIG SET no-appendfsync-on-rewrite no"),
         (("--appendonly", "no"), {"durability": "relaxed"}, "no append-only file.*CONFIG SET appendonly yes"),
     ],
 )
