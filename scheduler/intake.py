@@ -157,12 +157,16 @@ class Intake:
 
     def _meet_outage(self, function: Function, items: list[Item]) -> None:
         """Items of a frozen function: those that pass all the same go into their lanes, the others ask to be the next
-        probe."""
+        probe. Only the newest of each session does: the others it pushed before it heard of the freeze."""
         for item in items:
             if item[SESSION].through_outages:
                 function.put(item)
             else:
                 function.asking.items.append(item)
+        newest = {item[SESSION]: item for item in function.asking.items}
+        if len(newest) < len(function.asking):
+            late = function.asking.remove(lambda item: newest[item[SESSION]] is not item)
+            self._returns.end(late, HELD[Reason.OUTAGE])
         self._returns.end(function.asking.overflow(), HELD[Reason.OUTAGE])
         wake(function)
 

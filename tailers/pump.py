@@ -11,7 +11,7 @@ import random
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -86,6 +86,7 @@ class Out:
     counts: Counter[Cell]
     pushed_at: float  # wall clock
     place: Any  # where the items are in their source; the family knows
+    clogs: Mapping[str, Closed] = field(default_factory=dict)  # the functions that were clogged then
     open: bytearray = field(default_factory=bytearray)
     left: int = 0
 
@@ -104,6 +105,11 @@ class Out:
     def still_open(self) -> list[int]:
         """The indexes of items without an outcome."""
         return [index for index, is_open in enumerate(self.open) if is_open]
+
+    def before(self, clogs: Mapping[str, Closed], cells: Iterable[Cell]) -> list[Cell]:
+        """Those cells whose function is clogged by now and was not when the flight was pushed."""
+        then = self.clogs.get
+        return [cell for cell in cells if cell.function in clogs and then(cell.function) != clogs[cell.function]]
 
     def release(self, indexes: Sequence[int]) -> int:
         """Lets go of payloads; returns their size."""
@@ -271,13 +277,18 @@ class Pump(ABC):
     def outcomes_came(self, outcomes: Outcomes) -> None:
         """Returns credit and settles: ranges for whole flights, lists for parts of them, one by one what failed."""
         returned: list[Cell] = []
+        earlier: list[Cell] = []
+        clogs = self.session.credit.clogs
         for number, indexes in by_flight(outcomes.succeeded):
             out = self.flights.get(number)
             if out is None:
                 continue
             whole = len(indexes) == out.left == len(out.open)
             fresh = out.close(indexes)
-            returned.extend(out.cells if whole else [out.cells[index] for index in fresh])
+            cells = out.cells if whole else [out.cells[index] for index in fresh]
+            returned.extend(cells)
+            if clogs:
+                earlier += out.before(clogs, cells)
             if not out.left:
                 del self.flights[number]
             self.counts.completed += len(fresh)
@@ -289,6 +300,8 @@ class Pump(ABC):
                 continue
             out.close([index])
             returned.append(out.cells[index])
+            if clogs:
+                earlier += out.before(clogs, [out.cells[index]])
             if not out.left:
                 del self.flights[ref >> INDEX_BITS]
             self.counts.completed += ended.outcome == Outcome.SUCCESS
@@ -296,12 +309,12 @@ class Pump(ABC):
                 self.succeeded(out, [index])
             else:
                 self.ended(out, index, ended)
-        self.session.credit.give(Counter(returned))
+        self.session.credit.give(Counter(returned), Counter(earlier))
         self.wake()
 
     def push(self, flight: Flight, cells: list[Cell], counts: Counter[Cell], place: Any) -> Out:
         """Hands a flight out; takes its credit."""
-        out = Out(flight, cells, counts, self.clock.wall(), place)
+        out = Out(flight, cells, counts, self.clock.wall(), place, self.session.credit.clogs)
         self.flights[flight.number] = out
         self.session.credit.take(counts)
         self.session.push(flight)

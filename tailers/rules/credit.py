@@ -18,9 +18,9 @@ _REMEMBERED = 65_536
 
 class Credit:
     """Invariants: `out` is the sum of `_out`, the items pushed and not yet returned, and is never negative; `clogs` and
-    `closed` have no cell in common; `_probing` counts what was pushed of a function since it is clogged; `_rooms` is
-    what limits leave of every cell that is not in `_stale`; `opened` rises whenever a cell that had no room may have
-    some."""
+    `closed` have no cell in common; `_probing` counts what is out of a function and was pushed since it is clogged;
+    `_rooms` is what limits leave of every cell that is not in `_stale`; `opened` rises whenever a cell that had no room
+    may have some."""
 
     def __init__(self) -> None:
         self._limits: dict[Cell, int] = {}
@@ -128,15 +128,17 @@ class Credit:
         self._stale.update(counts)
         self.out += sum(counts.values())
 
-    def give(self, counts: Mapping[Cell, int]) -> None:
-        """Items came back."""
+    def give(self, counts: Mapping[Cell, int], earlier: Mapping[Cell, int] | None = None) -> None:
+        """Items came back. `earlier`: how many of them were pushed before their function was clogged: those were no
+        probes, so their return lets none out."""
         out = self._out
         for cell, count in counts.items():
             left = out[cell] - count
             assert left >= 0, f"more of {cell} came back than was pushed"
             out[cell] = left
             if self.clogs and cell.function in self.clogs:
-                self._probing[cell.function] = max(0, self._probing[cell.function] - count)
+                probes = count - (earlier.get(cell, 0) if earlier else 0)
+                self._probing[cell.function] = max(0, self._probing[cell.function] - probes)
         self._stale.update(counts)
         self.out -= sum(counts.values())
 

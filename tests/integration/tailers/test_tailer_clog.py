@@ -177,10 +177,7 @@ async def test_the_other_functions_of_a_stream_go_on(stores, parking, server, wo
     tailer = await begin(source=LOG, function={"header": "to"})
     await eventually(lambda: tailer.overview().settled == 500)
     assert "f is clogged" in tailer.overview().detail
-    try:
-        await eventually(lambda: (o := tailer.overview()).held + o.parked >= 490)
-    except TimeoutError:
-        pytest.fail(f"held and parked are not 490 of 500: {tailer.overview()}")
+    await eventually(lambda: (o := tailer.overview()).held + o.parked >= 498)  # the others are probes
     worker.decide = lambda flight, index: None
     await eventually(lambda: (o := tailer.overview()).settled + o.parked == 1000)
     assert tailer.overview().detail == ""

@@ -109,6 +109,22 @@ def test_a_session_hears_of_it_with_the_reason_and_may_have_one_item_out() -> No
     assert (state.function, state.state, state.reason, state.since) == ("f", "frozen", closed.reason, WALL)
 
 
+def test_what_was_pushed_before_its_session_heard_goes_back_and_only_the_newest_asks() -> None:
+    # Given a frozen function, and items that a session pushed before it heard of that
+    world = World()
+    tailer = world.freeze()
+    late = world.push(tailer, *[F] * 16)
+    # Then one of them asks to be the probe, and the others are held
+    assert {ref for ref, end in tailer.ended.items() if end.reason == "outage"} == set(late[:-1])
+    [state] = inspect(world.core, "s", 0.0).clogged
+    assert state.asking == 1
+    # When the session, which heard of it now, pushes a probe of its own, then that one asks
+    [probe] = world.push(tailer, F)
+    assert tailer.ended.keys() == set(late)
+    world.now = 1.0
+    assert [world.worker.open[each][1] for each in world.started()] == [probe]
+
+
 def test_one_probe_at_a_time_in_turns_between_sessions() -> None:
     # Given three sessions that each ask with one item
     world = World()

@@ -61,9 +61,15 @@ def test_one_item_of_a_clogged_function_may_be_out() -> None:
     assert credit.is_closed(Kind("a", 9)) and credit.why_closed(Kind("a")) == "a is clogged"
     credit.give({A: 1})
     assert (credit.room(A), credit.batch_room(A)) == (1, 1) and not credit.is_closed(Kind("a"))
+    # And what was pushed before lets none out when it returns, in whatever order
+    credit.take({A: 1})
+    credit.give({A: 3}, {A: 3})
+    assert (credit.room(A), credit.is_closed(Kind("a"))) == (0, True)
+    credit.give({A: 2}, {A: 1})
+    assert credit.room(A) == 1
     # And when it is over, everything is as it was
     credit.close([])
-    assert (credit.room(A), credit.why_closed(Kind("a"))) == (30, "")
+    assert (credit.room(A), credit.why_closed(Kind("a"))) == (34, "")
 
 
 @pytest.mark.parametrize(("held", "reads"), [(0, True), (AT_HAND - 1, True), (AT_HAND, False), (9999, False)])
