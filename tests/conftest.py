@@ -1,5 +1,6 @@
 """Settings of all tests, and the servers that they may ask for."""
 
+import gc
 import sys
 from pathlib import Path
 
@@ -44,3 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before any are left out: long tests stay within their bounds."""
     bound(items)
+
+
+def pytest_collection_finish() -> None:
+    """What every test needs is not looked through again whenever one's garbage is collected: a tenth of their time."""
+    gc.collect()
+    gc.freeze()
