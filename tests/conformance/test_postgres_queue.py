@@ -14,6 +14,7 @@ from tailrace.stores.queue.postgres import PostgresQueue, PostgresQueueOptions
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel
+from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
 
 
@@ -47,7 +48,7 @@ class Engine:
         await self.open()
 
 
-class TestPostgresQueue(QueueLaws, SearchLaws):
+class TestPostgresQueue(QueueLaws, RaceLaws, SearchLaws):
     @pytest.fixture
     async def engine(self, postgres_server: str, postgres_schema: str) -> AsyncIterator[Engine]:
         engine = Engine(postgres_server, postgres_schema)

@@ -20,6 +20,7 @@ from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.redis import RedisQueue, RedisQueueOptions
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
+from tailrace.testing.conformance.queue_races import RaceLaws
 
 pytestmark = pytest.mark.long(minutes=0.05)
 
@@ -55,7 +56,7 @@ class Engine:
         await self.open()
 
 
-class TestRedisClusterQueue(QueueLaws):
+class TestRedisClusterQueue(QueueLaws, RaceLaws):
     @pytest.fixture
     async def engine(self, redis_cluster: list) -> AsyncIterator[Engine]:
         engine = Engine(redis_cluster[0].address, f"t-{uuid.uuid4()}")

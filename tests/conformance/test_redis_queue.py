@@ -13,6 +13,7 @@ from tailrace.stores.queue.redis import RedisQueue, RedisQueueOptions
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel
+from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
 
 
@@ -50,7 +51,7 @@ class Engine:
         await self.open()
 
 
-class TestRedisQueue(QueueLaws, SearchLaws):
+class TestRedisQueue(QueueLaws, RaceLaws, SearchLaws):
     @pytest.fixture
     async def engine(self, redis_server: str) -> AsyncIterator[Engine]:
         engine = Engine(redis_server)

@@ -13,6 +13,7 @@ from tailrace.stores.remote import RemoteQueue
 from tailrace.stores.server import StoreServer
 from tailrace.testing.conformance.embedded import SqliteBench
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
+from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
 
 
@@ -49,7 +50,7 @@ class Engine:
         await self.open()
 
 
-class TestRemoteQueue(QueueLaws, SearchLaws):
+class TestRemoteQueue(QueueLaws, RaceLaws, SearchLaws):
     @pytest.fixture
     async def engine(self, tmp_path: Path) -> AsyncIterator[Engine]:
         engine = Engine(tmp_path)

@@ -15,6 +15,7 @@ from tailrace.stores.sqlite import SqliteFile
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel
+from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
 
 
@@ -50,7 +51,7 @@ class Engine:
         await self.open()
 
 
-class TestSqliteQueue(QueueLaws, SearchLaws):
+class TestSqliteQueue(QueueLaws, RaceLaws, SearchLaws):
     @pytest.fixture
     async def engine(self, tmp_path: Path) -> AsyncIterator[Engine]:
         engine = Engine(tmp_path / "queue.db")
