@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .sdk.model.errors import WorkloadFailed as WorkloadFailed
     from .sdk.model.outcome import Outcome as Outcome
     from .sdk.model.priority import Priority as Priority
+    from .sdk.model.reference import Reference as Reference
     from .sdk.model.retry import Retry as Retry
     from .sdk.model.status import WorkloadStatus as WorkloadStatus
     from .stores.outbox.enqueue import Enqueued as Enqueued
@@ -72,6 +73,7 @@ _HOMES = {
     ),
     "sdk.model.outcome": ("Outcome",),
     "sdk.model.priority": ("Priority",),
+    "sdk.model.reference": ("Reference",),
     "sdk.model.retry": ("Retry",),
     "sdk.model.status": ("WorkloadStatus",),
     "stores.outbox.enqueue": ("Enqueued", "enqueue"),
@@ -98,6 +100,7 @@ __all__ = [
     "Overloaded",
     "PartlySubmitted",
     "Priority",
+    "Reference",
     "Retry",
     "RetryLater",
     "StoreFull",

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from ..sdk.model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
 from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN, FunctionSpec
 from ..sdk.model.priority import Priority
+from ..sdk.model.reference import BY_REFERENCE
 from ..sdk.model.units import duration_text
 from ..sdk.model.workload import Kind
 from ..sdk.wire.convert import headers_from_wire
@@ -60,7 +61,7 @@ class SubmissionRule:
         if len(payload) > self._config.max_payload:
             raise InvalidPayload(
                 f"{workload.function}: the payload has {len(payload)} bytes, at most {self._config.max_payload} are "
-                "taken: store the data elsewhere and submit where it is"
+                f"taken: {BY_REFERENCE}"
             )
         spec = self._functions.get(workload.function)
         if spec is None:

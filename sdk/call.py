@@ -11,10 +11,11 @@ from .model.claim import State
 from .model.errors import InvalidPayload, InvalidRequest
 from .model.function_spec import NAME_LENGTH
 from .model.priority import Priority
+from .model.reference import BY_REFERENCE, REFERENCE, Reference
 from .model.search import Search
 from .model.units import seconds
 from .model.workload import Headers
-from .payload import encode_arguments
+from .payload import Arguments, RawArguments, encode_arguments
 
 if TYPE_CHECKING:
     from .function import Function
@@ -39,6 +40,9 @@ class Call:
     arguments      arguments by name, for those whose names clash with the ones above. Where a declared function has a
                    parameter of such a name, an option of that name needs `arguments` beside it (perhaps empty), since
                    else nobody could know which of the two was meant
+
+    The only argument of a function that takes `bytes` may be a `Reference` to an object: for what is too large to
+    travel. Then the function reads the object with `ctx.open()`.
 
     Raises InvalidPayload naming the argument that does not fit, InvalidRequest naming any other.
     """
@@ -94,13 +98,16 @@ class Call:
                 )
             self.function = _text("function", function)
             self.collection = _text("collection", collection or "")
-            self.payload = encode_arguments(None, given)
+            reference = _reference(function, None, given)
+            self.payload = encode_arguments(None, given) if reference is None else reference.encode()
         elif getattr(function, "spec", None) is not None:
             self.function = function.spec.name
             self.collection = function.collection if collection is None else _text("collection", collection)
             if arguments is None and any(value is not None for value in options.values()):
                 _check_clash(function, options)
-            self.payload = encode_arguments(function, _by_name(function, args, given) if args else given)
+            given = _by_name(function, args, given) if args else given
+            reference = _reference(self.function, function.arguments, given)
+            self.payload = encode_arguments(function, given) if reference is None else reference.encode()
         else:
             raise InvalidRequest(
                 f"cannot submit {function!r:.200}: expected a function declared with @tailrace.function, or its name"
@@ -108,7 +115,7 @@ class Call:
         if len(self.payload) > LARGEST_PAYLOAD:
             raise InvalidPayload(
                 f"{self.function}: the payload has {len(self.payload)} bytes, at most {LARGEST_PAYLOAD} can be taken: "
-                "store the data elsewhere and submit where it is"
+                f"{BY_REFERENCE}"
             )
         if delay is not None and at is not None:
             raise InvalidRequest(f"{self.function}: give delay or at, not both")
@@ -119,6 +126,8 @@ class Call:
         self.key = _text("key", key)
         self.dedupe_key = _text("dedupe_key", dedupe_key)
         self.headers: Headers = () if not headers else _pairs(headers)
+        if reference is not None:
+            self.headers = (*self.headers, REFERENCE)
         self.expires_after = None if expires_after is None else _duration("expires_after", expires_after)
 
     def __repr__(self) -> str:
@@ -151,6 +160,17 @@ def _merged(arguments: Mapping[str, Any], kwargs: dict[str, Any]) -> dict[str, A
     if twice:
         raise InvalidPayload(f"argument {min(twice)!r} is given twice: by its name and in arguments")
     return {**arguments, **kwargs}
+
+
+def _reference(name: str, arguments: Arguments | None, given: Mapping[str, Any]) -> Reference | None:
+    """The reference that stands for the whole payload; None: the arguments travel themselves."""
+    found = next((value for value in given.values() if isinstance(value, Reference)), None)
+    if found is not None and (len(given) > 1 or not (arguments is None or isinstance(arguments, RawArguments))):
+        raise InvalidPayload(
+            f"{name}: a Reference stands for a whole payload: it can only be the one argument of a function that takes "
+            "bytes (and reads them with ctx.open())"
+        )
+    return found
 
 
 def _check_clash(function: Function[..., Any], options: Mapping[str, Any]) -> None:

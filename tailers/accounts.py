@@ -11,8 +11,8 @@ from ..sdk.model.outcome import Outcome
 from .departing import Tag
 from .holding import Holding
 from .inherited import Inherited
+from .out import Out
 from .partition import Partition
-from .pump import Out
 from .rules.stock import take_stock
 
 #: What items end as that are over without having failed.

@@ -27,8 +27,9 @@ from .checkpoint import DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
 from .departing import Departing, Tag
 from .inherited import Record
 from .mapping import Mapped
+from .out import Out
 from .partition import Partition, Place, chosen, joined
-from .pump import Counts, Out, Setup
+from .pump import Counts, Setup
 from .rows import Home, RowChange, home_of
 from .rules.credit import Credit
 from .rules.ledger import Due, is_suspect, starts

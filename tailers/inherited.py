@@ -19,8 +19,8 @@ from typing import NamedTuple, Protocol
 from ..sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes, ref
 from ..sdk.source import StreamBatch
 from .mapping import Mapped
+from .out import Out
 from .partition import Partition, Place, chosen
-from .pump import Out
 from .session import Inheritance
 
 #: A position in a part of the source.

@@ -11,8 +11,8 @@ import random
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..sdk.clock import Clock
@@ -25,6 +25,7 @@ from ..sdk.model.retry import DEFAULT_RETRY, Retry
 from ..sdk.model.workload import INDEX_BITS, INDEX_MASK, Ended, Flight, Outcomes
 from ..sdk.source import SourceKind
 from .config import TailerConfig
+from .out import Out
 from .parking import Parking
 from .registry import Environment
 from .rules.clog import OnOutage, settle_in_outage
@@ -75,51 +76,6 @@ class Counts:
     def refused(self) -> None:
         """A stale write was refused."""
         self.stale_writes += 1
-
-
-@dataclass(slots=True)
-class Out:
-    """A flight that was pushed. Invariants: `open[i]` is 1 while item i has no outcome, `left` is their number."""
-
-    flight: Flight
-    cells: list[Cell]
-    counts: Counter[Cell]
-    pushed_at: float  # wall clock
-    place: Any  # where the items are in their source; the family knows
-    clogs: Mapping[str, Closed] = field(default_factory=dict)  # the functions that were clogged then
-    open: bytearray = field(default_factory=bytearray)
-    left: int = 0
-
-    def __post_init__(self) -> None:
-        self.left = len(self.flight)
-        self.open = bytearray(b"\x01") * self.left
-
-    def close(self, indexes: list[int]) -> list[int]:
-        """Notes that items ended; returns those that had not before."""
-        fresh = indexes if self.left == len(self.open) else [index for index in indexes if self.open[index]]
-        for index in fresh:
-            self.open[index] = 0
-        self.left -= len(fresh)
-        return fresh
-
-    def still_open(self) -> list[int]:
-        """The indexes of items without an outcome."""
-        return [index for index, is_open in enumerate(self.open) if is_open]
-
-    def before(self, clogs: Mapping[str, Closed], cells: Iterable[Cell]) -> list[Cell]:
-        """Those cells whose function is clogged by now and was not when the flight was pushed."""
-        then = self.clogs.get
-        return [cell for cell in cells if cell.function in clogs and then(cell.function) != clogs[cell.function]]
-
-    def release(self, indexes: Sequence[int]) -> int:
-        """Lets go of payloads; returns their size."""
-        payloads = self.flight.payloads
-        if len(indexes) == len(payloads):
-            return sum(map(len, payloads))  # the flight goes as a whole
-        size = sum([len(payloads[index]) for index in indexes])
-        for index in indexes:
-            payloads[index] = b""
-        return size
 
 
 class Pump(ABC):

@@ -21,7 +21,8 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
 from ..sdk.source import QueueSource
 from .durable import unless_refused
-from .pump import Counts, Out, Pump, Setup
+from .out import Out
+from .pump import Counts, Pump, Setup
 from .rules.credit import Credit
 from .rules.settlement import Family, History
 from .session import Renewal

@@ -19,7 +19,8 @@ from ..sdk.model.tries import added
 from ..sdk.model.workload import Ended, Extra, Flight
 from ..sdk.source import QueueSource
 from .durable import until_available
-from .pump import Out, Setup
+from .out import Out
+from .pump import Setup
 from .rules.settlement import FIRST_AGAIN, Action, Settlement
 
 #: Throttle counts remembered, and what was lost, by id; the oldest go first.

@@ -33,8 +33,9 @@ from .inherited import Inherited, Record, out_of
 from .losses import Losses
 from .mapping import Mapped
 from .ordering import Ordering
+from .out import Out
 from .partition import Partition, Place, chosen
-from .pump import Counts, Out, Pump, Setup
+from .pump import Counts, Pump, Setup
 from .reading import Reading
 from .rows import Rows
 from .rules.settlement import Action

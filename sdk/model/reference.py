@@ -10,17 +10,21 @@ from .errors import InvalidPayload
 
 #: The header that tells such a payload from one that is the content itself.
 REFERENCE = ("tailrace-content", "reference")
+#: What somebody can do whose payload is too large.
+BY_REFERENCE = (
+    "store the data as an object and submit tailrace.Reference(url, key) of it to a function that reads ctx.open()"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One object, or a part of its content.
+    """One object, or a part of its content: `tailrace.Reference("s3://uploads", "2026/report.csv")`.
 
-    url       the place, as the source's file names it: `s3://bucket/prefix`
+    url       the place, as the worker's file (`objects`) and a source's name it: `s3://bucket/prefix`
     key       the object's key below it
     size      bytes of the object as it is stored
     modified  wall clock seconds of its last change
-    version   what pins the version that is meant
+    version   what pins the version that is meant; empty: whatever is there when it is read
     gzip      the content is what comes out of gzip
     offset    where in the content it begins; length: bytes of content, -1: to the end
     """

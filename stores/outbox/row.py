@@ -15,6 +15,7 @@ import msgspec
 from ...sdk.call import Call
 from ...sdk.model.errors import InvalidPayload, InvalidRequest
 from ...sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
+from ...sdk.model.reference import BY_REFERENCE
 from ...sdk.model.units import duration_text
 from ..queue.admission import SUBMISSION_PREFIX
 
@@ -53,7 +54,7 @@ def new_row(call: Call, priority: int, now: float) -> NewRow:
     if len(call.payload) > MAX_PAYLOAD:
         raise InvalidPayload(
             f"{call.function}: the payload has {len(call.payload)} bytes, at most {MAX_PAYLOAD} can be enqueued in a "
-            "transaction: store the data elsewhere and enqueue where it is"
+            f"transaction: {BY_REFERENCE}"
         )
     for name, value in (("function", call.function), ("collection", call.collection), ("tenant", call.tenant)):
         if (value or name == "function") and not _NAME.fullmatch(value):

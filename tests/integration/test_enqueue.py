@@ -397,7 +397,7 @@ async def test_refusals_come_before_anything_is_written_and_say_what_to_do(on_po
             (InvalidRequest, "delay", {"arguments": {"to": "ann"}, "delay": -1}),
             (InvalidRequest, "tenant", {"arguments": {"to": "ann"}, "tenant": "a b"}),
             (InvalidRequest, "submission:", {"arguments": {"to": "ann"}, "dedupe_key": "submission:1"}),
-            (InvalidPayload, "elsewhere", {"arguments": {"to": "a" * (1 << 20)}}),
+            (InvalidPayload, "Reference", {"arguments": {"to": "a" * (1 << 20)}}),
         ):
             with pytest.raises(error, match=words):
                 tailrace.enqueue(connection, send_confirmation, schema=schema, **options)

@@ -63,7 +63,11 @@ def test_everything_a_submission_says_reaches_the_queue() -> None:
         (new_workload("send_emial", b""), UnknownFunction, ["send_emial", "did you mean 'send_email'"]),
         (new_workload("", b""), UnknownFunction, ["''"]),
         (new_workload("qqqqq", b""), UnknownFunction, ["index", "send_email", "tailrace worker"]),
-        (new_workload("index", b"x" * 101), InvalidPayload, ["101 bytes", "at most 100"]),
+        (
+            new_workload("index", b"x" * 101),
+            InvalidPayload,
+            ["101 bytes", "at most 100", "tailrace.Reference(url, key)"],
+        ),
         (new_workload("index", b"", priority=4), InvalidRequest, ["priority", "4"]),
         (new_workload("index", b"", collection="two words"), InvalidRequest, ["collection", "two words"]),
         (new_workload("index", b"", tenant="t" * 201), InvalidRequest, ["tenant"]),

@@ -10,6 +10,7 @@ import pytest
 
 import tailrace
 from tailrace.sdk.model.errors import InvalidPayload, InvalidRequest, UserError
+from tailrace.sdk.model.reference import REFERENCE, decode
 
 
 @tailrace.function(collection="welcome")
@@ -49,6 +50,22 @@ def test_an_option_that_might_be_an_argument_is_asked_about() -> None:
 
 def test_a_function_of_bytes_gets_them_untouched() -> None:
     assert tailrace.Call(raw, b"\x00\xff").payload == b"\x00\xff"
+
+
+REPORT = tailrace.Reference("s3://uploads", "report.csv")
+
+
+@pytest.mark.parametrize(("function", "args", "named"), [(raw, (REPORT,), {}), ("raw", (), {"data": REPORT})])
+def test_a_reference_travels_for_what_is_too_large(function: Any, args: Any, named: Any) -> None:
+    call = tailrace.Call(function, *args, **named, headers={"trace": "1"})
+    assert decode(call.payload) == REPORT
+    assert call.headers == (("trace", "1"), REFERENCE)
+
+
+@pytest.mark.parametrize(("function", "given"), [("raw", {"data": REPORT, "more": 1}), (send_email, {"to": REPORT})])
+def test_a_reference_is_a_whole_payload_or_refused(function: Any, given: Any) -> None:
+    with pytest.raises(InvalidPayload, match=r"a Reference stands for a whole payload.*takes bytes"):
+        tailrace.Call(function, **given)
 
 
 def test_no_arguments_are_no_bytes() -> None:

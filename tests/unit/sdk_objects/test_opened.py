@@ -6,7 +6,7 @@ import obstore
 import pytest
 from obstore.store import LocalStore
 
-from tailrace import Context, Fatal
+from tailrace import Call, Context, Fatal
 from tailrace.sdk.model.errors import ConfigError, InvalidPayload, InvalidRequest
 from tailrace.sdk.model.reference import REFERENCE, Reference
 from tailrace.sdk.opened import Places
@@ -48,6 +48,13 @@ async def test_an_object_is_streamed_in_bounded_pieces(folder):
     pieces = [piece async for piece in folder.context("a").open()]
     assert b"".join(pieces) == b"0123456789" * 300_000 and max(map(len, pieces)) <= 1 << 20
     assert await content(folder.context("a", offset=5, length=10)) == b"5678901234"
+
+
+async def test_what_was_submitted_by_reference_is_read_where_it_lies(folder):
+    folder.put("report.csv", b"much")
+    call = Call("read_upload", content=Reference(folder.url, "report.csv"))
+    ran = Context(payload=call.payload, headers=call.headers, places=Places([Place(url=folder.url)]))
+    assert await content(ran) == b"much"
 
 
 async def test_the_wrong_kind_of_loop_is_told():
