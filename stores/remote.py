@@ -40,6 +40,7 @@ class RemoteQueue(StoreClient):
     tally = remote(Queue.tally)
     counts = remote(Queue.counts)
     due = remote(Queue.due)
+    ageing = remote(Queue.ageing)
 
 
 class RemoteLog(StoreClient):

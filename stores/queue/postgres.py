@@ -50,7 +50,7 @@ from .postgres_roll import PostgresRoll
 from .postgres_room import Room
 from .postgres_rows import BLOCKED, new_rows, refuse_what_has_no_place
 from .postgres_told import counts, statuses, tally, tries
-from .queue import PROGRESS, REASON, NewItem, Page, Status, Submitted, Tally
+from .queue import PROGRESS, REASON, Ageing, NewItem, Page, Status, Submitted, Tally
 from .server_clock import ServerClock
 from .waiting import Waiting
 
@@ -366,6 +366,10 @@ class PostgresQueue:
 
     async def due(self, most: int) -> dict[str, int]:
         return dict(await self._read(call.DUE, (self._time(), most), "a look at what is due"))
+
+    async def ageing(self) -> list[Ageing]:
+        rows = await self._read(call.AGEING, (self._time(),), "a look at how old what waits is")
+        return [Ageing(function, priority, waited / 1e6, attempts) for function, priority, waited, attempts in rows]
 
     async def sweep(self) -> int:
         """Folds the counts and forgets what is past its retention; returns how many items. The owner calls it now and

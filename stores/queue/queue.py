@@ -74,6 +74,16 @@ class Tally(NamedTuple):
     states: dict[str, int]
 
 
+class Ageing(NamedTuple):
+    """How old the work of one function at one priority is. `waited`: seconds since its oldest item that could be leased
+    now was due, by the store's clock; 0: none is due. `attempts`: the most that a live item of it has spent."""
+
+    function: str
+    priority: int
+    waited: float
+    attempts: int
+
+
 class Queue(Protocol):
     """Items that wait for their time, leased by priority and then due time, settled one by one."""
 
@@ -115,5 +125,10 @@ class Queue(Protocol):
         """How many items could be leased now, by function, counting at most `most` of one function, priority and
         collection; functions without any are left out."""
 
+    async def ageing(self) -> list[Ageing]:
+        """The oldest due item and the highest attempt of each function and priority, in no order; those without either
+        are left out. Writes nothing, and looks at two ends of an index for each lane, however much waits. What is out
+        is not due; an item that came back as lost is due as long as the first of its lane then was."""
 
-__all__ = ["Leased", "NewItem", "Page", "Queue", "Renewed", "Settle", "State", "Status", "Submitted", "Tally"]
+
+__all__ = ["Ageing", "Leased", "NewItem", "Page", "Queue", "Renewed", "Settle", "State", "Status", "Submitted", "Tally"]

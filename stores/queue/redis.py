@@ -31,7 +31,7 @@ from .engines import QueueEngine
 from .gates import Gates
 from .group import Submissions
 from .poller import INTERVAL, Poller
-from .queue import NewItem, Page, Status, Submitted, Tally
+from .queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from .redis_claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET, RENEW
 from .redis_cluster import cluster_client
 from .redis_find import find
@@ -358,6 +358,9 @@ class RedisQueue:
 
     async def due(self, most: int) -> dict[str, int]:
         return await told.due(self._server, self.base, self._kinds, self._time(), most)
+
+    async def ageing(self) -> list[Ageing]:
+        return await told.ageing(self._server, self.base, self._kinds, self._time())
 
     async def sweep(self) -> int:
         """Forgets what is past its retention, a bounded number at each call; returns how many."""

@@ -248,6 +248,7 @@ for _, claim in ipairs(over) do
         rows[#rows + 1] = id
         if has(byte(task, 2), 2) then
           moved(state, 12)
+          settled(id, task)
           gone[#gone + 1] = id
           flags[#flags + 1] = byte(task, 2)
           call('HSET', base .. 'reasons', id, 'cancelled')

@@ -76,6 +76,9 @@ for i = 1, #step[2], 2 do
     elseif place then
       mended = mended + call('ZADD', base .. 'keyed', 0, place)
     end
+    if state >= 0 and state < 5 and int4(task, 15) > 0 then
+      call('ZADD', base .. 'tried:' .. sub(task, 3, 6), int4(task, 15), id)
+    end
     if state >= 0 and state < 2 and not has(flags, 64) then
       local lane = sub(task, 3, 6)
       mended = mended + call('ZADD', base .. 'lane:' .. lane, 'NX', string.format('%.0f', int8(at, 1)), id)

@@ -10,6 +10,7 @@ it whole in its append-only file.
     lane:LANE  zset    what waits in a lane, by its next trigger (µs), then id
     heads      zset    lane → next trigger of its first item: the one index that a poll reads
     keyed      zset    key and id of live items with a key, in order; the first of a key alone is in a lane
+    tried:LANE zset    live items of a lane whose attempts were not all free, by how many they spent
     dedupe     hash    function and dedupe key → id; deduped: the inverse
     leases     zset    claim → until when (µs); claims: claim → its ids; out: claim → how many are still out
     ended      list    ids in the order of their ends
@@ -129,6 +130,10 @@ local function release(id)
     put(sub(task, 3, 6), string.format('%.0f', int8(task, 31)), heir)
     freed = true
   end
+end
+-- An item ends: if it had spent attempts, nobody asks after them any more.
+local function settled(id, task)
+  if sub(task, 15, 18) ~= '\\0\\0\\0\\0' then call('ZREM', base .. 'tried:' .. sub(task, 3, 6), id) end
 end
 -- What goes with the end of items, whose tasks are written already.
 local function ended(ids, flags)

@@ -50,6 +50,7 @@ for i, task in ipairs(fields('tasks', ids)) do
       flags[#flags + 1] = byte(task, 2)
       moved(state, 10)
       left(task)
+      settled(id, task)
     end
   elseif state == 10 then
     refused[i] = '0'
@@ -96,7 +97,10 @@ for n, other in ipairs(others) do
     local charged = be4(max(int4(task, 15), int4(other, 18)))
       .. sub(be4(max(int2(task, 19), int2(other, 22))), 3) .. sub(be4(max(int2(task, 21), int2(other, 24))), 3)
     call('HSET', base .. 'tasks', id, char(asked, flag) .. sub(task, 3, 14) .. charged .. fence .. kept)
-    if asked > 4 then
+    if asked < 2 and int4(charged, 1) > 0 then
+      call('ZADD', base .. 'tried:' .. lane, int4(charged, 1), id)
+    elseif asked > 4 then
+      settled(id, task)
       over[#over + 1] = id
       flags[#flags + 1] = flag
     end
@@ -126,6 +130,7 @@ for i, id in ipairs(cut(ARGV[2], 8)) do
   else
     answers[i] = 'c'
     local flag = with(byte(task, 2), 32)
+    settled(id, task)
     if has(flag, 64) then
       flag = flag - 64
       moves[100] = (moves[100] or 0) - 1

@@ -12,10 +12,11 @@ from typing import Any
 from ...sdk.model.claim import State
 from ...sdk.model.tries import Try
 from ..redis import RedisServer
+from .ageing import folded
 from .ids import created_at, id_number
 from .kinds import Kinds
 from .lifecycle import LEASED, TERMINAL
-from .queue import Status, Tally
+from .queue import Ageing, Status, Tally
 from .redis_kinds import RedisKinds
 from .redis_script import queue_script
 
@@ -60,6 +61,26 @@ for _, lane in ipairs(call('ZRANGEBYSCORE', base .. 'heads', '-inf', string.form
   found[#found + 1] = lane
   found[#found + 1] = min(most, call('ZCOUNT', base .. 'lane:' .. lane, '-inf', string.format('%.0f', now)))
 end
+return found
+""",
+)
+#: Answers of each lane with something due or tried its number, when its oldest was due (empty: none is), and its highest
+#: attempt (empty: none was spent); before them the time.
+_AGEING = queue_script(
+    "no-writes",
+    """
+local found, seen = {now}, {}
+local function add(lane, oldest)
+  if seen[lane] then return end
+  seen[lane] = true
+  local tried = call('ZRANGE', base .. 'tried:' .. lane, -1, -1, 'WITHSCORES')
+  found[#found + 1] = lane
+  found[#found + 1] = oldest
+  found[#found + 1] = tried[2] or ''
+end
+local due = call('ZRANGEBYSCORE', base .. 'heads', '-inf', string.format('%.0f', now), 'WITHSCORES')
+for i = 1, #due, 2 do add(due[i], due[i + 1]) end
+for n = 1, meta('lanes') do add(be4(n), '') end
 return found
 """,
 )
@@ -166,6 +187,16 @@ async def due(server: RedisServer, base: str, kinds: RedisKinds, moment: int, mo
     for lane, count in lanes.items():
         found[kinds.lanes[lane][0]] += count
     return dict(+found)
+
+
+async def ageing(server: RedisServer, base: str, kinds: RedisKinds, moment: int) -> list[Ageing]:
+    """How old what waits is, by function and priority."""
+    now, *flat = await server.run(_AGEING, [base], moment, about="a look at how old what waits is")
+    lanes = [int.from_bytes(lane, "big") for lane in flat[::3]]
+    if not kinds.lanes.keys() >= set(lanes):
+        await kinds.look()
+    ages = [max(0.0, now - float(oldest)) / 1e6 if oldest else 0.0 for oldest in flat[1::3]]
+    return folded(kinds.lanes, zip(lanes, ages, map(int, (tried or 0 for tried in flat[2::3])), strict=True))
 
 
 async def tally(server: RedisServer, base: str) -> Tally:

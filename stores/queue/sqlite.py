@@ -24,12 +24,14 @@ from ...sdk.model.tries import Try
 from ..config import StoresConfig
 from ..sqlite import Again, SqliteFile
 from .admission import check
+from .ageing import folded
 from .gates import Gates
 from .history import ROW, kept
 from .ids import created_at, first_id, id_number, id_text
 from .lifecycle import LEASED, TERMINAL
 from .looking import kinds_of, span
-from .queue import NewItem, Page, Status, Submitted, Tally
+from .queue import Ageing, NewItem, Page, Status, Submitted, Tally
+from .sqlite_ageing import ages
 from .sqlite_claims import keep_time, renew, start_clock
 from .sqlite_collect import Collecting
 from .sqlite_find import COLUMNS, find
@@ -238,6 +240,11 @@ class SqliteQueue:
             return dict(+found)
 
         return await self._file.read(count)
+
+    async def ageing(self) -> list[Ageing]:
+        memory, now = self._opened(), self._now()
+        rows = await self._file.read(lambda connection: ages(connection, now))
+        return folded(dict(memory.kinds.lanes), rows)
 
     async def sweep(self) -> int:
         """Forgets ended items beyond the retention, a bounded number at each call; returns how many."""

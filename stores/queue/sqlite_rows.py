@@ -49,6 +49,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     ended INTEGER CHECK ((ended IS NULL) = (state < 10))
 ) STRICT;
 CREATE INDEX IF NOT EXISTS tasks_live ON tasks (lane, next_trigger) WHERE next_trigger IS NOT NULL;
+CREATE INDEX IF NOT EXISTS tasks_tried ON tasks (lane, attempts) WHERE attempts > 0 AND ended IS NULL;
 CREATE TABLE IF NOT EXISTS claims (
     number INTEGER PRIMARY KEY,
     fence INTEGER NOT NULL,

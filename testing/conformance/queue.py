@@ -82,6 +82,13 @@ async def state(engine: QueueEngine, id: str) -> State:
     return status.state
 
 
+async def ages(engine: QueueEngine) -> dict[tuple[str, int], tuple[int, int]]:
+    """Seconds that the oldest due item has waited and the highest attempt, by function and priority."""
+    found = await engine.queue.ageing()
+    assert len(found) == len({each[:2] for each in found}), "a function and priority is told once"
+    return {(each.function, each.priority): (round(each.waited), each.attempts) for each in found}
+
+
 class SubmittingLaws:
     """What a submission promises."""
 
@@ -593,6 +600,55 @@ class TellingLaws:
         assert await engine.queue.due(100) == {"other": 2}
         await engine.queue.settle(leased.fence, leased.ids, [])
         assert await engine.queue.due(100) == {"other": 2, "keyed": 1}
+
+    async def test_the_oldest_due_and_the_highest_attempt_of_each_priority_are_told(self, engine: QueueEngine) -> None:
+        # Given nothing that is due, nothing is told
+        keyed, other = Kind("keyed"), Kind("mail", 2, "welcome", "ann")
+        await put(engine, NewItem(LATER, b"", due=engine.now() + 1000))
+        assert await ages(engine) == {}
+        # When items of two collections have waited, then the older one counts; behind a key nobody waits
+        await put(engine, NewItem(other, b""), *(NewItem(keyed, b"", key="k") for _ in range(2)))
+        await engine.pass_time(40)
+        await put(engine, NewItem(MAIL, b""), NewItem(URGENT, b""))
+        await engine.pass_time(2)
+        assert await ages(engine) == {("mail", 2): (42, 0), ("mail", 0): (2, 0), ("keyed", 2): (42, 0)}
+        # When some are claimed and fail, then what they spent is told, while they wait and while they run
+        leased = await take(engine, wanting(MAIL))
+        spent = [3 if kind == other else 1 for kind in leased.kinds]
+        back = [
+            Settle(id, leased.fence, State.RETRIABLE_FAILURE, delay=50, attempts=n)
+            for id, n in zip(leased.ids, spent, strict=True)
+        ]
+        await engine.queue.settle(leased.fence, [], back)
+        assert (await ages(engine))["mail", 2] == (0, 3)
+        await engine.pass_time(60)
+        assert (await ages(engine))["mail", 2] == (10, 3)
+        leased = await take(engine, wanting(MAIL))
+        assert (await ages(engine))["mail", 2] == (0, 3)
+        await engine.reopen()
+        assert (await ages(engine))["mail", 2] == (0, 3)
+        # When the one that failed most is over, however it ends, then the next one's count is told, and none in the end
+        three = leased.ids[leased.kinds.index(other)]
+        await engine.queue.settle(leased.fence, [three], [])
+        assert (await ages(engine))["mail", 2] == (0, 1)
+        [one] = [id for id in leased.ids if id != three]
+        await engine.queue.settle(leased.fence, [], [Settle(one, leased.fence, State.FATAL_FAILURE, attempts=2)])
+        assert ("mail", 2) not in await ages(engine)
+
+    async def test_what_is_cancelled_had_no_attempts(self, engine: QueueEngine) -> None:
+        # Given two that failed, one waiting and one out
+        [first, second] = await put(engine, NewItem(MAIL, b""), NewItem(URGENT, b""))
+        leased = await take(engine)
+        back = [Settle(id, leased.fence, State.RETRIABLE_FAILURE, delay=5, attempts=4) for id in (first, second)]
+        await engine.queue.settle(leased.fence, [], back)
+        await engine.pass_time(6)
+        leased = await take(engine, wanting(URGENT), seconds=5)
+        assert {attempts for _, attempts in (await ages(engine)).values()} == {4}
+        # When both are cancelled, the one that is out by the end of its lease, then nothing is told of them
+        assert await engine.queue.cancel([first, second]) == ["cancelled", "requested"]
+        await engine.pass_time(6)
+        assert await nothing(engine)
+        assert await ages(engine) == {}
 
     async def test_a_status_says_when_and_what(self, engine: QueueEngine) -> None:
         due = engine.now() + 100

@@ -243,3 +243,10 @@ class QueueModel(RuleBasedStateMachine):
             assert tally.states == told
             assert sum(tally.states.values()) == tally.taken - tally.forgotten
             assert {label: count for label, count in told.items() if count} == counts
+            spent: dict[tuple[str, int], int] = {}
+            for item in self.items.values():
+                if item.attempts and item.state not in TERMINAL:
+                    cell = item.kind.function, item.kind.priority
+                    spent[cell] = max(item.attempts, spent.get(cell, 0))
+            ages = self.do(self.engine.queue.ageing())
+            assert {(each.function, each.priority): each.attempts for each in ages if each.attempts} == spent
