@@ -14,6 +14,7 @@ import typer
 
 from .bench.commands import bench
 from .demo.commands import demo
+from .gateway.alert_commands import alerts, queue
 from .gateway.commands import cancel, find, function, gate, quota, result, status, submit
 from .gateway.letter_commands import dead
 from .gateway.schedule_commands import schedule
@@ -254,6 +255,8 @@ app.command(rich_help_panel=WORK)(result)
 app.command(rich_help_panel=WORK)(find)
 app.command(rich_help_panel=WORK)(cancel)
 app.command(rich_help_panel=WORK)(explain)
+app.command(rich_help_panel=OPERATE)(alerts)
+app.command(rich_help_panel=OPERATE)(queue)
 app.command(rich_help_panel=OPERATE)(inspect)
 app.command(rich_help_panel=OPERATE)(audit)
 app.command(rich_help_panel=OPERATE)(bench)

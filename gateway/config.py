@@ -2,11 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..sdk.call import LARGEST_PAYLOAD
 from ..sdk.config import Bytes, Seconds
 from ..sdk.discovery import DEFAULT_GATEWAY
+from ..sdk.model.priority import Priority
+from .rules.service_levels import ServiceLevel
+
+
+class _Level(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    wait: Seconds
+    attempts: int
+
+
+class Interactive(_Level):
+    """What a workload of this priority may take, before somebody should look."""
+
+    wait: Seconds = Field(30.0, gt=0)
+    attempts: int = Field(2, ge=0)
+
+
+class UserVisible(_Level):
+    """Likewise."""
+
+    wait: Seconds = Field(1_020.0, gt=0)
+    attempts: int = Field(5, ge=0)
+
+
+class Eventual(_Level):
+    """Likewise."""
+
+    wait: Seconds = Field(9_000.0, gt=0)
+    attempts: int = Field(8, ge=0)
+
+
+class Reporting(_Level):
+    """Likewise."""
+
+    wait: Seconds = Field(25_200.0, gt=0)
+    attempts: int = Field(10, ge=0)
+
+
+class ServiceLevels(BaseModel):
+    """For each priority how long a due workload may wait and how many attempts it may spend. Defaults: 30 s and 2 for
+    interactive work, 2.5 h and 8 for eventual work (R67); between and beyond them 5 and 10 attempts, with the time that
+    a backoff of n^4 + 5 s takes to get there (17 min, 7 h)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    interactive: Interactive = Field(default_factory=lambda: Interactive.model_validate({}))
+    user_visible: UserVisible = Field(default_factory=lambda: UserVisible.model_validate({}))
+    eventual: Eventual = Field(default_factory=lambda: Eventual.model_validate({}))
+    reporting: Reporting = Field(default_factory=lambda: Reporting.model_validate({}))
+
+    def rule(self) -> Mapping[Priority, ServiceLevel]:
+        """As the rule takes them."""
+        levels = {priority: getattr(self, priority.label) for priority in Priority}
+        return {priority: ServiceLevel(level.wait, level.attempts) for priority, level in levels.items()}
 
 
 class GatewayConfig(BaseModel):
@@ -30,6 +87,9 @@ class GatewayConfig(BaseModel):
     spool_retention      how long it is known what became of a spooled id (7 days, as long as the queue knows its own)
     store_patience       seconds that a store apart gets to answer a submission before it counts as away (2 s: a healthy
                          one takes milliseconds, and a client waits 10 s)
+    service_levels       what work of each priority may take before `tailrace alerts` says so. Here, as the gateway is
+                         the one part that sees the queue, the tailers and itself, and answers for them
+    look_every           seconds between looks for alerts and forecasts (5 s: a few reads; 0: only when somebody asks)
     max_redrives         how often a dead letter may be redriven and die again (10: by then the cause is not chance)
     """
 
@@ -51,3 +111,5 @@ class GatewayConfig(BaseModel):
     spool_retention: Seconds = Field(default=7 * 86400.0, ge=0)
     store_patience: Seconds = Field(default=2.0, gt=0)
     max_redrives: int = Field(default=10, ge=0)
+    service_levels: ServiceLevels = Field(default_factory=lambda: ServiceLevels.model_validate({}))
+    look_every: Seconds = Field(default=5.0, ge=0)

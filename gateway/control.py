@@ -18,7 +18,7 @@ from ..sdk.clock import Clock
 from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import InvalidRequest, Overloaded, Unavailable
 from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN, FunctionSpec
-from ..sdk.model.limits import Quota, Snapshot
+from ..sdk.model.limits import Gate, Quota, Snapshot
 from ..sdk.wire.convert import function_from_wire, function_to_wire
 from ..sdk.wire.gateway_messages import gate_from_wire, quota_from_wire, snapshot_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
@@ -97,6 +97,10 @@ class ControlDesk:
             if _checked_quota(quota) not in known:
                 await self._control.put_quota(quota)
         await self._refresh()
+
+    def gates(self) -> Sequence[Gate]:
+        """Those that there are, as it last heard."""
+        return self._snapshot.gates
 
     def close(self) -> None:
         """Ends every watch."""

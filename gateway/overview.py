@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 
+from ..sdk.lifecycle import cancel
 from ..sdk.model.audit import Audit
-from ..sdk.model.errors import InvalidRequest, Unavailable
+from ..sdk.model.errors import InvalidRequest, TailraceError, Unavailable
+from ..sdk.model.limits import Gate
 from ..sdk.model.overview import Overview
 from ..sdk.wire.audit_messages import audit_to_wire
 from ..sdk.wire.gateway_messages import overview_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.dead_letters.dead_letters import DeadLetters
-from ..stores.queue.queue import Queue
+from ..stores.queue.queue import Ageing, Queue
+from .attention import Attention
 from .spooling import Spooler
+
+_LOG = logging.getLogger("tailrace.gateway")
 
 #: Seconds that a store apart gets to count, so that a gateway with a spool tells of that while the store is away.
 LONGEST_COUNT = 3.0
@@ -40,17 +45,43 @@ class OverviewDesk:
 
     def __init__(
         self,
+        attention: Attention,
         queue: Queue,
         dead_letters: DeadLetters,
+        gates: Callable[[], Sequence[Gate]],
         parts: Callable[[], Awaitable[Overview]],
         audits: Audits,
         spooler: Spooler | None = None,
     ) -> None:
+        self._attention = attention
         self._queue = queue
         self._dead_letters = dead_letters
+        self._gates = gates
         self._parts = parts
         self._audits = audits
         self._spooler = spooler
+        self._looking: asyncio.Task[None] | None = None
+
+    def start(self, every: float) -> None:
+        """Looks now and then, also when nobody asks, so that there is something to say; 0 seconds: it does not."""
+        if every:
+            self._looking = asyncio.create_task(self._look_on(every), name="gateway: looking for alerts")
+
+    async def stop(self) -> None:
+        """Looks no more."""
+        looking, self._looking = self._looking, None
+        if looking is not None:
+            await cancel(looking)
+
+    async def _look_on(self, every: float) -> None:
+        while True:
+            await asyncio.sleep(every)
+            try:
+                await self.look()
+            except TailraceError:
+                pass  # who asks is told
+            except Exception:
+                _LOG.exception("looking for alerts failed; trying again")
 
     async def audit(self, request: pb.AuditRequest) -> pb.AuditReply:
         """What became of everything that a tailer's source had."""
@@ -61,17 +92,28 @@ class OverviewDesk:
 
     async def overview(self, request: pb.OverviewRequest) -> pb.OverviewReply:
         """Everything now. With a spool also while the store is away: what only the store knows is left out then."""
+        return overview_to_wire(await self.look())
+
+    async def look(self) -> Overview:
+        """Everything now, with what is to be looked at."""
         if self._spooler is None:
-            whole = replace(
-                await self._parts(), queue=await self._queue.counts(), dead_letters=await self._dead_letters.count()
-            )
-            return overview_to_wire(whole)
-        whole = Overview(spool=await self._spooler.overview())
-        with contextlib.suppress(Unavailable, TimeoutError):
+            whole = await self._parts()
+            return self._attention.complete(whole, await self._count(whole), self._gates())
+        whole, away = Overview(spool=await self._spooler.overview()), ""
+        ages: Sequence[Ageing] | None = None
+        try:
             async with asyncio.timeout(LONGEST_COUNT):
-                whole.queue = await self._queue.counts()
-                whole.dead_letters = await self._dead_letters.count()
+                ages = await self._count(whole)
+        except Unavailable as error:
+            away = str(error)
+        except TimeoutError:
+            away = f"the store did not answer within {LONGEST_COUNT:g} seconds"
         with contextlib.suppress(Unavailable):
             parts = await self._parts()
-            whole.tailers, whole.delay = parts.tailers, parts.delay
-        return overview_to_wire(whole)
+            whole.tailers, whole.delay, whole.replays = parts.tailers, parts.delay, parts.replays
+        return self._attention.complete(whole, ages, self._gates(), away)
+
+    async def _count(self, whole: Overview) -> Sequence[Ageing]:
+        whole.queue = await self._queue.counts()
+        whole.dead_letters = await self._dead_letters.count()
+        return await self._queue.ageing()

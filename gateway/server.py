@@ -24,6 +24,7 @@ from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from ..stores.schedules.schedules import Schedules
 from ..stores.spool.spool import Spool
+from .attention import Attention
 from .config import GatewayConfig
 from .control import ControlDesk
 from .dead_letters import DeadLetterDesk
@@ -128,7 +129,8 @@ class GatewayServer:
         self._spooler: Spooler | None = None
         if spool is not None:
             self._spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience)
-        self._submitter = Submitter(config, queue, functions, clock, self._spooler)
+        attention = Attention(config, clock)
+        self._submitter = Submitter(config, queue, functions, clock, attention.refusals, self._spooler)
         self._status = StatusDesk(config, queue, results, clock, self._spooler)
         self._control = ControlDesk(control, functions, clock, config.watchers, spool)
         self._letters = DeadLetterDesk(config, queue, dead_letters, functions, clock)
@@ -136,7 +138,8 @@ class GatewayServer:
         self._tailers = TailerDesk(tailers)
         self._replays = ReplayDesk(replays)
         self._schedules = ScheduleDesk(config, schedules, functions, clock)
-        self._overview = OverviewDesk(queue, dead_letters, overview, audits, self._spooler)
+        gates = self._control.gates
+        self._overview = OverviewDesk(attention, queue, dead_letters, gates, overview, audits, self._spooler)
         self._waiting: asyncio.Task[None] | None = None  # schedules.yaml, for a store that is away
         self._health = Health(wire.SERVICE)
         self._server: grpc.aio.Server | None = None
@@ -153,6 +156,7 @@ class GatewayServer:
             self._waiting = asyncio.create_task(self._apply_later(), name="gateway: schedules.yaml")
         self._status.start()
         self._letters.start()
+        self._overview.start(self._config.look_every)
         desks = (self._status, self._control, self._letters, self._overview, self._drops, self._tailers)
         front = _Front(self._submitter, *desks, self._replays, self._schedules)
         self._server, self.address = await serve(self._config.listen, [wire.register(front), self._health.register])
@@ -186,6 +190,7 @@ class GatewayServer:
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.done():
             await cancel(waiting)
+        await self._overview.stop()
         await self._letters.stop()
         await self._control.stop()
         await self._status.stop()

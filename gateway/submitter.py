@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..sdk.clock import Clock
-from ..sdk.model.errors import Unavailable
+from ..sdk.model.errors import Overloaded, StoreFull, Unavailable
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.queue.queue import NewItem, Queue, Submitted
 from .admission import Admission
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
+from .rules.refusals import Refusals
 from .spooling import Spooler
 from .submission import SubmissionRule
 
@@ -25,10 +26,12 @@ class Submitter:
         queue: Queue,
         functions: KnownFunctions,
         clock: Clock,
+        refusals: Refusals,
         spooler: Spooler | None = None,
     ) -> None:
         self._queue = queue
         self._clock = clock
+        self._refusals = refusals
         self._spooler = spooler
         self._rule = SubmissionRule(config, functions)
         self._admission = Admission(config.submitting_items, config.submitting_bytes)
@@ -52,18 +55,25 @@ class Submitter:
             return pb.SubmitReply()
         items = self._rule.items(workloads, self._clock.wall())
         count, size = len(items), sum([len(item.payload) for item in items])
-        self._admission.enter(count, size)
-        started = self._clock.monotonic()
         try:
-            stored, spooled = await self._store(items)
-        finally:
-            self._admission.leave(count, size, self._clock.monotonic() - started)
+            stored, spooled = await self._admitted(items, count, size)
+        except (Overloaded, StoreFull) as error:
+            self._refusals.note(str(error), self._clock.wall())
+            raise
         reply = pb.SubmitReply(ids=[each.id for each in stored], spooled=spooled)
         # A submission id that was known means that this very call was heard before: nobody's duplicate.
         for index, each in enumerate(stored):
             if each.duplicate and workloads[index].dedupe_key:
                 reply.duplicates.append(index)
         return reply
+
+    async def _admitted(self, items: Sequence[NewItem], count: int, size: int) -> tuple[list[Submitted], bool]:
+        self._admission.enter(count, size)
+        started = self._clock.monotonic()
+        try:
+            return await self._store(items)
+        finally:
+            self._admission.leave(count, size, self._clock.monotonic() - started)
 
     async def _store(self, items: Sequence[NewItem]) -> tuple[list[Submitted], bool]:
         if self._spooler is None:

@@ -6,9 +6,11 @@ the same thing with `_`, its unit, and `_total` for what only rises.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from .alert import Backlog, LevelOverview
 from .overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
 
 
@@ -73,6 +75,17 @@ SPOOL_AGE = _gauge("spool.age", "How long the oldest of them has waited.", "s")
 SPOOL_TAKEN = _counter("spool.taken", "Workloads that were spooled.")
 SPOOL_BROUGHT = _counter("spool.brought", "Workloads that were brought from the spool to the store.")
 SPOOL_REFUSED = _gauge("spool.refused", "Workloads of the spool that the store will never take; kept with the reason.")
+WAITED = _gauge("queue.oldest_due", "How long the oldest due workload of a priority has waited.", "s")
+WAIT_ALLOWED = _gauge("queue.oldest_due_allowed", "What the service level of the priority allows of that.", "s")
+ATTEMPTS = _gauge("queue.most_attempts", "The most attempts that a live workload of a priority has spent.", "1")
+ATTEMPTS_ALLOWED = _gauge("queue.most_attempts_allowed", "What the service level of the priority allows of that.", "1")
+GROWTH = _gauge(
+    "backlog.growth", "Items a second by which what waits grew in the last minutes; below 0: it shrinks.", "1"
+)
+EMPTY_IN = _gauge(
+    "backlog.empty_in", "In how long nothing waits if that goes on; absent while it does not shrink.", "s"
+)
+ALERTS = _gauge("alerts", "Things to look at, by code: what `tailrace alerts` says.", "1")
 LETTERS = _gauge("dead_letters", "Dead letters that are kept.")
 
 READY = _gauge("scheduler.ready", "1 while it knows gates and quotas and admits items, else 0.", "1")
@@ -119,6 +132,13 @@ NODE = (
     SPOOL_TAKEN,
     SPOOL_BROUGHT,
     SPOOL_REFUSED,
+    WAITED,
+    WAIT_ALLOWED,
+    ATTEMPTS,
+    ATTEMPTS_ALLOWED,
+    GROWTH,
+    EMPTY_IN,
+    ALERTS,
     LETTERS,
 )
 SCHEDULER = (READY, WORKERS, TAILERS, WAITING, RUNNING, CLOGGED, ENDED, REASONS)
@@ -134,6 +154,10 @@ def samples(overview: Overview) -> list[Sample]:
     found += [Sample(QUEUE, (("state", state),), count) for state, count in overview.queue.items()]
     found += [Sample(DELAY, (("stream", stream),), count) for stream, count in overview.delay.items()]
     found += [sample for replay in overview.replays for sample in _of_replay(replay)]
+    found += [sample for level in overview.levels for sample in _of_level(level)]
+    found += [sample for backlog in overview.backlogs for sample in _of_backlog(backlog)]
+    codes = Counter(alert.code for alert in overview.alerts)
+    found += [Sample(ALERTS, (("code", code),), count) for code, count in codes.items()]
     return sorted_samples([*found, *_of_spool(overview.spool), *of_tailers(overview.tailers)])
 
 
@@ -159,6 +183,21 @@ def _of_spool(spool: SpoolOverview) -> Iterator[Sample]:
         (SPOOL_REFUSED, spool.refused),
     ):
         yield Sample(metric, (), value)
+
+
+def _of_level(level: LevelOverview) -> Iterator[Sample]:
+    labels = (("priority", level.priority),)
+    yield Sample(WAITED, labels, level.waited)
+    yield Sample(WAIT_ALLOWED, labels, level.waited_allowed)
+    yield Sample(ATTEMPTS, labels, level.attempts)
+    yield Sample(ATTEMPTS_ALLOWED, labels, level.attempts_allowed)
+
+
+def _of_backlog(backlog: Backlog) -> Iterator[Sample]:
+    labels = (("source", backlog.name),)
+    yield Sample(GROWTH, labels, backlog.growth)
+    if backlog.empty_in >= 0:
+        yield Sample(EMPTY_IN, labels, backlog.empty_in)
 
 
 def _of_tailer(tailer: TailerOverview) -> Iterator[Sample]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .alert import Alert, Backlog, LevelOverview
+
 
 @dataclass(slots=True)
 class TailerOverview:
@@ -70,7 +72,7 @@ class ReplayOverview:
 @dataclass(slots=True)
 class Overview:
     """`queue` counts by state, and is empty while the store does not answer a gateway with a spool; `delay` counts by
-    delay stream."""
+    delay stream. `levels`: each priority against its service level, the most urgent first; empty like `queue`."""
 
     queue: dict[str, int] = field(default_factory=dict)
     tailers: list[TailerOverview] = field(default_factory=list)
@@ -78,3 +80,6 @@ class Overview:
     dead_letters: int = 0
     spool: SpoolOverview = field(default_factory=SpoolOverview)
     replays: list[ReplayOverview] = field(default_factory=list)
+    levels: list[LevelOverview] = field(default_factory=list)
+    backlogs: list[Backlog] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)

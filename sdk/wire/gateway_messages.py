@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import NamedTuple
 
+from ..model.alert import Alert, Backlog, LevelOverview
 from ..model.limits import Gate, Quota, Snapshot
 from ..model.overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
 from ..model.status import WorkloadStatus
@@ -189,6 +191,9 @@ def overview_to_wire(overview: Overview) -> pb.OverviewReply:
             )
             for each in overview.replays
         ],
+        levels=[pb.LevelOverview(**asdict(each)) for each in overview.levels],
+        backlogs=[pb.Backlog(**asdict(each)) for each in overview.backlogs],
+        alerts=[pb.Alert(**asdict(each)) for each in overview.alerts],
     )
 
 
@@ -209,6 +214,9 @@ def overview_from_wire(message: pb.OverviewReply) -> Overview:
             ReplayOverview(each.name, each.tailer, each.state, each.items, _counts_from_wire(each.counts))
             for each in message.replays
         ],
+        levels=[LevelOverview(*(getattr(each, name) for name in LevelOverview.__slots__)) for each in message.levels],
+        backlogs=[Backlog(*(getattr(each, name) for name in Backlog.__slots__)) for each in message.backlogs],
+        alerts=[Alert(each.code, each.subject, each.since, each.what, each.todo) for each in message.alerts],
     )
 
 

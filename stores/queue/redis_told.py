@@ -64,8 +64,8 @@ end
 return found
 """,
 )
-#: Answers of each lane with something due or tried its number, when its oldest was due (empty: none is), and its highest
-#: attempt (empty: none was spent); before them the time.
+#: Answers the time, then of each lane its number, when its oldest was due (empty: none is), and its highest attempt
+#: (empty: none was spent).
 _AGEING = queue_script(
     "no-writes",
     """

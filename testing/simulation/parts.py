@@ -174,7 +174,7 @@ def delay(address: str) -> Part:
 def gateway(store: str) -> Part:
     """A gateway over served stores."""
     stores = RemoteStores(store)
-    config = GatewayConfig(listen=f"{here().name}:8786")
+    config = GatewayConfig(listen=f"{here().name}:8786", look_every=0)
     clock = here().clock
     server = GatewayServer(config, stores.queue, stores.results, stores.dead_letters, stores.control, clock=clock)
     return Group([stores, server])

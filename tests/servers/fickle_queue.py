@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from tailrace.sdk.model.errors import InvalidRequest, NotConnected
+from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded
 from tailrace.stores.queue.queue import NewItem, Queue, Submitted
 
 
 class FickleQueue:
-    """`trouble`: none | away (refuses at once) | cut (stores, and its answer is lost) | hangs (never answers).
+    """`trouble`: none | away (refuses at once) | cut (stores, and its answer is lost) | hangs (never answers) |
+    full (refuses what is submitted).
     Payloads in `refused` it never takes; `stored` are those that it took, in order."""
 
     def __init__(self, queue: Queue) -> None:
@@ -27,6 +28,8 @@ class FickleQueue:
     async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
         self.asked += 1
         await self._answers()
+        if self.trouble == "full":
+            raise Overloaded("the queue holds 9 workloads and takes at most 9", 5.0)
         if any(item.payload in self.refused for item in items):
             raise InvalidRequest("such a payload is not taken here")
         answers = await self._queue.submit(items)

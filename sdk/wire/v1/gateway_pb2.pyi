@@ -872,20 +872,74 @@ class ReplayOverview(_message.Message):
     def __init__(self, name: _Optional[str] = ..., tailer: _Optional[str] = ..., state: _Optional[str] = ..., items: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ...) -> None: ...
 
 class OverviewReply(_message.Message):
-    __slots__ = ("queue", "tailers", "delay", "dead_letters", "spool", "replays")
+    __slots__ = ("queue", "tailers", "delay", "dead_letters", "spool", "replays", "levels", "backlogs", "alerts")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     TAILERS_FIELD_NUMBER: _ClassVar[int]
     DELAY_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
     SPOOL_FIELD_NUMBER: _ClassVar[int]
     REPLAYS_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    BACKLOGS_FIELD_NUMBER: _ClassVar[int]
+    ALERTS_FIELD_NUMBER: _ClassVar[int]
     queue: _containers.RepeatedCompositeFieldContainer[CountByName]
     tailers: _containers.RepeatedCompositeFieldContainer[TailerOverview]
     delay: _containers.RepeatedCompositeFieldContainer[CountByName]
     dead_letters: int
     spool: SpoolOverview
     replays: _containers.RepeatedCompositeFieldContainer[ReplayOverview]
-    def __init__(self, queue: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerOverview, _Mapping]]] = ..., delay: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., dead_letters: _Optional[int] = ..., spool: _Optional[_Union[SpoolOverview, _Mapping]] = ..., replays: _Optional[_Iterable[_Union[ReplayOverview, _Mapping]]] = ...) -> None: ...
+    levels: _containers.RepeatedCompositeFieldContainer[LevelOverview]
+    backlogs: _containers.RepeatedCompositeFieldContainer[Backlog]
+    alerts: _containers.RepeatedCompositeFieldContainer[Alert]
+    def __init__(self, queue: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerOverview, _Mapping]]] = ..., delay: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., dead_letters: _Optional[int] = ..., spool: _Optional[_Union[SpoolOverview, _Mapping]] = ..., replays: _Optional[_Iterable[_Union[ReplayOverview, _Mapping]]] = ..., levels: _Optional[_Iterable[_Union[LevelOverview, _Mapping]]] = ..., backlogs: _Optional[_Iterable[_Union[Backlog, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[Alert, _Mapping]]] = ...) -> None: ...
+
+class LevelOverview(_message.Message):
+    __slots__ = ("priority", "waited", "waited_allowed", "waited_by", "attempts", "attempts_allowed", "attempts_by", "beyond")
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    WAITED_FIELD_NUMBER: _ClassVar[int]
+    WAITED_ALLOWED_FIELD_NUMBER: _ClassVar[int]
+    WAITED_BY_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_ALLOWED_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_BY_FIELD_NUMBER: _ClassVar[int]
+    BEYOND_FIELD_NUMBER: _ClassVar[int]
+    priority: str
+    waited: float
+    waited_allowed: float
+    waited_by: str
+    attempts: int
+    attempts_allowed: int
+    attempts_by: str
+    beyond: int
+    def __init__(self, priority: _Optional[str] = ..., waited: _Optional[float] = ..., waited_allowed: _Optional[float] = ..., waited_by: _Optional[str] = ..., attempts: _Optional[int] = ..., attempts_allowed: _Optional[int] = ..., attempts_by: _Optional[str] = ..., beyond: _Optional[int] = ...) -> None: ...
+
+class Backlog(_message.Message):
+    __slots__ = ("name", "items", "growth", "watched", "empty_in")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    GROWTH_FIELD_NUMBER: _ClassVar[int]
+    WATCHED_FIELD_NUMBER: _ClassVar[int]
+    EMPTY_IN_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    items: int
+    growth: float
+    watched: float
+    empty_in: float
+    def __init__(self, name: _Optional[str] = ..., items: _Optional[int] = ..., growth: _Optional[float] = ..., watched: _Optional[float] = ..., empty_in: _Optional[float] = ...) -> None: ...
+
+class Alert(_message.Message):
+    __slots__ = ("code", "subject", "since", "what", "todo")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    TODO_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    subject: str
+    since: float
+    what: str
+    todo: str
+    def __init__(self, code: _Optional[str] = ..., subject: _Optional[str] = ..., since: _Optional[float] = ..., what: _Optional[str] = ..., todo: _Optional[str] = ...) -> None: ...
 
 class SpoolOverview(_message.Message):
     __slots__ = ("state", "items", "size", "age", "taken", "brought", "refused")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tailrace.sdk.model.alert import Alert, Backlog, LevelOverview
 from tailrace.sdk.model.metrics import CATALOGUE, NODE, READ, prometheus_text, samples
 from tailrace.sdk.model.overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
 
@@ -24,6 +25,9 @@ def overview() -> Overview:
             ReplayOverview("t@replay-3", "t", "running", 9, {"succeeded": 4}),
             ReplayOverview("t@replay-4", "t", "paused"),
         ],
+        levels=[LevelOverview("interactive", 31.5, 30.0, "mail", 1, 2, "mail", 1)],
+        backlogs=[Backlog("queue", 3, -0.5, 60.0, 6.0), Backlog("b", 9, 2.0, 60.0)],
+        alerts=[Alert("waiting", "interactive", 9.0, "what", "todo"), Alert("tailer", "b", 9.0, "what", "todo")],
     )
 
 
@@ -40,6 +44,13 @@ def test_an_overview_says_everything_that_is_known_of_each_tailer() -> None:
     assert found["tailrace.replay.state", (*replay, ("state", "running"))] == 1
     assert found["tailrace.replay.items", replay] == 9
     assert found["tailrace.replay.progress", (*replay, ("class", "succeeded"))] == 4
+    urgent = (("priority", "interactive"),)
+    assert [found[f"tailrace.queue.oldest_due{end}", urgent] for end in ("", "_allowed")] == [31.5, 30]
+    assert [found[f"tailrace.queue.most_attempts{end}", urgent] for end in ("", "_allowed")] == [1, 2]
+    assert found["tailrace.backlog.growth", (("source", "b"),)] == 2
+    assert found["tailrace.alerts", (("code", "tailer"),)] == 1
+    # And what cannot be foreseen is no number
+    assert {labels for name, labels in found if name == "tailrace.backlog.empty_in"} == {(("source", "queue"),)}
     # And what nobody counted is no number
     assert [labels for name, labels in found if name == "tailrace.replay.items"] == [replay]
     # And a lag that is not known is no number

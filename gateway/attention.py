@@ -1,0 +1,63 @@
+"""What an operator should look at, kept from look to look: since when, and how backlogs grow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..sdk.clock import Clock
+from ..sdk.model.limits import Gate
+from ..sdk.model.overview import Overview
+from ..stores.queue.lifecycle import WAITING
+from ..stores.queue.queue import Ageing
+from .config import GatewayConfig
+from .rules.alerts import Seen, alerts, dated, since_when
+from .rules.forecast import Growth
+from .rules.refusals import Refusals
+from .rules.service_levels import judged
+
+#: Name of the queue's own backlog.
+QUEUE = "queue"
+
+
+class Attention:
+    """Completes overviews. It remembers nothing durably: after a restart, what is only seen began then.
+
+    Invariant: `_growth` has a series for each place of the last overview and no other.
+    """
+
+    def __init__(self, config: GatewayConfig, clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+        self._growth: dict[str, Growth] = {}
+        self._letters = Growth()
+        self._since: dict[tuple[str, str], float] = {}
+        self.refusals = Refusals()
+
+    def complete(
+        self, overview: Overview, ages: Sequence[Ageing] | None, gates: Sequence[Gate], store_away: str = ""
+    ) -> Overview:
+        """The overview with levels, backlogs and alerts. `ages` None: the queue's store does not answer."""
+        now, wall = self._clock.monotonic(), self._clock.wall()
+        whole = replace(overview, levels=[] if ages is None else judged(ages, self._config.service_levels.rule()))
+        sizes = {tailer.name: tailer.lag for tailer in whole.tailers if tailer.lag >= 0 and tailer.kind != QUEUE}
+        new_letters = 0
+        if ages is not None:
+            sizes[QUEUE] = sum(whole.queue.get(state.label, 0) for state in WAITING)
+            self._letters.seen(whole.dead_letters, now)
+            new_letters = max(0, whole.dead_letters - self._letters.least)
+        self._growth = {name: self._growth.get(name) or Growth() for name in sizes}
+        for name, items in sorted(sizes.items(), key=lambda each: each[0] != QUEUE):
+            self._growth[name].seen(items, now)
+            whole.backlogs.append(self._growth[name].forecast(name, items))
+        seen = Seen(
+            store_away,
+            self._config.spool_items,
+            self._config.spool_bytes,
+            *self.refusals.now(wall),
+            new_letters,
+            tuple(gates),
+        )
+        whole.alerts = dated(alerts(whole, seen, wall), self._since, wall)
+        self._since = since_when(whole.alerts)
+        return whole

@@ -1,0 +1,155 @@
+"""What an operator should look at: THE list. Each has its code, what is so, and what to do.
+
+    code          it is there while
+    waiting       the oldest due item of a priority has waited longer than its service level allows
+    attempts      a live item of a priority has spent more attempts than its service level allows
+    store         the queue's store does not answer
+    spool         submissions rest on the gateway's disk, since the store is away; with how full it is
+    spool_refused the store will never take some of what was spooled
+    refusing      submissions were refused in the last minute because something was full
+    tailer        a tailer has work and gets nowhere, or has ended
+    clogged       a function is frozen because nearly all of it fails
+    audit         a tailer's running audit misses positions, or counts some twice
+    dead_letters  there are more dead letters than some minutes ago
+
+What an operator did on purpose (a pause, a gate) is none by itself; but what it holds up grows old like all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...sdk.model.alert import Alert, LevelOverview
+from ...sdk.model.limits import Gate
+from ...sdk.model.overview import Overview, TailerOverview
+from ...sdk.model.units import duration_text
+
+CODES = (
+    "store",
+    "spool",
+    "spool_refused",
+    "refusing",
+    "tailer",
+    "clogged",
+    "audit",
+    "waiting",
+    "attempts",
+    "dead_letters",
+)
+
+
+class Seen(NamedTuple):
+    """What an overview does not say. `store_away`: why the queue's store does not answer, empty: it does; what the
+    spool may hold; the last refusal of a submission and since when there were some, without a minute in between;
+    `new_letters` in the last minutes; the gates."""
+
+    store_away: str = ""
+    spool_items: int = 0
+    spool_bytes: int = 0
+    refused: str = ""
+    refused_since: float = 0.0
+    new_letters: int = 0
+    gates: tuple[Gate, ...] = ()
+
+
+def alerts(overview: Overview, seen: Seen, now: float) -> list[Alert]:
+    """All that there are, in the order of CODES. `now` is wall clock seconds; a `since` of 0: nobody knows yet."""
+    found = [
+        *_of_the_door(overview, seen, now),
+        *(each for tailer in overview.tailers for each in _of_a_tailer(tailer, now)),
+        *(each for level in overview.levels for each in _of_a_level(level, seen.gates, now)),
+    ]
+    if seen.new_letters > 0:
+        what = f"{seen.new_letters} new in the last minutes, {overview.dead_letters} in all"
+        todo = "see why: tailrace dead list; run them again once that is mended: tailrace dead redrive"
+        found.append(Alert("dead_letters", "dead letters", 0.0, what, todo))
+    return sorted(found, key=lambda each: CODES.index(each.code))
+
+
+def dated(found: Iterable[Alert], before: Mapping[tuple[str, str], float], now: float) -> list[Alert]:
+    """With a `since` each: its own, else when it was first seen. `before` has that of those that were there a moment
+    ago; who is told again later asks with `since_when` of this answer."""
+    return [each if each.since else replace(each, since=before.get((each.code, each.subject), now)) for each in found]
+
+
+def since_when(found: Iterable[Alert]) -> dict[tuple[str, str], float]:
+    """What `dated` takes the next time."""
+    return {(each.code, each.subject): each.since for each in found}
+
+
+def _of_the_door(overview: Overview, seen: Seen, now: float) -> Iterator[Alert]:
+    spool = overview.spool
+    if seen.store_away:
+        todo = "start it, or mend the way to it; submissions are spooled meanwhile, if this gateway has a spool"
+        yield Alert("store", "queue", 0.0, seen.store_away, todo)
+    if spool.items > spool.refused:
+        full = max(spool.items / max(1, seen.spool_items), spool.size / max(1, seen.spool_bytes))
+        what = f"{spool.items} workloads rest on the gateway's disk ({full:.0%} of what it may hold)"
+        yield Alert(
+            "spool",
+            "spool",
+            now - spool.age if spool.age else 0.0,
+            what + (", it refuses more" if full >= 1 else ""),
+            "nothing, it is emptied now" if spool.state == "draining" else "bring the store back before it is full",
+        )
+    if spool.refused:
+        what = f"the store will never take {spool.refused} of what was spooled; they are kept with the reasons"
+        todo = "see the gateway's log for why, and submit again what is still wanted"
+        yield Alert("spool_refused", "spool", 0.0, what, todo)
+    if seen.refused:
+        todo = "add workers or pause what floods it (tailrace queue says what waits), or raise the bound that it names"
+        yield Alert("refusing", "submissions", seen.refused_since, seen.refused, todo)
+
+
+#: What to do about a tailer, by the cause that its watchdog gives.
+_MEND = {
+    "failed": "mend what it says, then: tailrace tailer resume {name}",
+    "source": "mend the way to its source; it tries again by itself",
+    "store": "mend the way to the store; it tries again by itself",
+    "scheduler": "start a scheduler that it reaches",
+    "starting": "wait for the former owner's lease; if that takes long, see its log",
+    "paused": "resume it: tailrace tailer resume {name}",
+    "gate": "see the gates: tailrace gate list",
+    "no_worker": "start a worker with the function's module",
+    "slow": "see what runs: tailrace inspect; more workers, or a timeout for the function",
+    "clogged": "see the errors: tailrace explain with the id of an item",
+}
+
+
+def _of_a_tailer(tailer: TailerOverview, now: float) -> Iterator[Alert]:
+    if tailer.state == "clogged":
+        todo = "mend what its functions need; one item at a time is tried, and the first that succeeds opens it again"
+        yield Alert("clogged", tailer.name, tailer.since, tailer.detail, todo)
+    elif not tailer.healthy or tailer.state == "failed":
+        todo = _MEND.get(tailer.cause, "see what is held, and why: tailrace tailer list, tailrace inspect")
+        since = now - tailer.idle if tailer.idle else 0.0
+        yield Alert("tailer", tailer.name, since, tailer.why or tailer.detail, todo.format(name=tailer.name))
+    if tailer.unaccounted:
+        what = f"{tailer.unaccounted} positions are missing or counted twice"
+        yield Alert("audit", tailer.name, 0.0, what, f"see which: tailrace audit {tailer.name}")
+
+
+def _of_a_level(level: LevelOverview, gates: Iterable[Gate], now: float) -> Iterator[Alert]:
+    more = f" ({level.beyond} functions are beyond their level)" if level.beyond > 1 else ""
+    if level.waited > level.waited_allowed:
+        late = level.waited - level.waited_allowed
+        what = (
+            f"the oldest due workload, of {level.waited_by}, has waited {duration_text(round(level.waited))}, allowed "
+            f"are {duration_text(level.waited_allowed)}{more}"
+        )
+        gate = next((each for each in gates if each.function == level.waited_by), None)
+        if gate is not None:
+            what += f"; {gate.action} by {gate.who or 'somebody'}: {gate.why or 'no reason given'}"
+            todo = f"let it run again if that is over: tailrace gate resume {gate.function}"
+        else:
+            todo = "see what holds it up: tailrace inspect says which workers run it, what is full and what is frozen"
+        yield Alert("waiting", level.priority, now - late, what, todo)
+    if level.attempts > level.attempts_allowed:
+        what = (
+            f"a workload of {level.attempts_by} has spent {level.attempts} attempts, allowed are "
+            f"{level.attempts_allowed}{more}"
+        )
+        todo = f"see why it fails: tailrace find --function {level.attempts_by} --state retriable_failure"
+        yield Alert("attempts", level.priority, 0.0, what, todo)

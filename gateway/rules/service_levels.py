@@ -1,0 +1,44 @@
+"""Service levels: how long due work of each priority may wait and how many attempts it may take until somebody looks.
+
+The ages are those that backoff reaches at the allowed attempt (DJ; R67, R68): an item that failed as often as its level
+allows has been on its way for about as long as its level allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ...sdk.model.alert import LevelOverview
+from ...sdk.model.priority import Priority
+
+
+class ServiceLevel(NamedTuple):
+    """What is allowed: seconds that a due item waits, and attempts that a live one has spent."""
+
+    waited: float
+    attempts: int
+
+
+def judged(ages: Iterable[tuple[str, int, float, int]], levels: Mapping[Priority, ServiceLevel]) -> list[LevelOverview]:
+    """Each level against the worst of its priority. `ages`: of each function and priority, for how long the oldest due
+    item has waited (seconds) and the highest attempt. What is exactly as allowed is within its level; priorities that
+    nobody knows (of a later version) are left out."""
+    found = {
+        priority: LevelOverview(priority.label, waited_allowed=level.waited, attempts_allowed=level.attempts)
+        for priority, level in sorted(levels.items())
+    }
+    beyond: dict[Priority, set[str]] = {priority: set() for priority in found}
+    for function, rank, waited, attempts in sorted(ages):
+        if rank not in found:
+            continue
+        one = found[Priority(rank)]
+        if waited > one.waited:
+            one.waited, one.waited_by = waited, function
+        if attempts > one.attempts:
+            one.attempts, one.attempts_by = attempts, function
+        if waited > one.waited_allowed or attempts > one.attempts_allowed:
+            beyond[Priority(rank)].add(function)
+    for priority, one in found.items():
+        one.beyond = len(beyond[priority])
+    return list(found.values())
