@@ -11,7 +11,8 @@ know is
                         lease of a source; owners go on, and who misses something will say so
     anything else       a promoted replica, a snapshot that was loaded, a server that may lose a second, data older
                         than somebody remembers, or a word (`HSET {PREFIX}:state:home run ''`): nothing is taken, and
-                        all epochs rise, so that owners begin anew (`stores/sqlite_restored.py` says why)
+                        all epochs rise, also in the ledger's rows of what waits, so that owners begin anew
+                        (`stores/sqlite_restored.py` says why)
 
 Every write of ownership looks again, in its own script, so that a failover behind connections that stay is seen too.
 """
@@ -33,10 +34,38 @@ local function whole(number) return string.format('%.0f', number) end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
+-- Rows of what waits to be started are started by owners of what is due that come after this epoch. Their row is there
+-- from then on, free, so that the next one is given a higher epoch whatever the clock says.
+local function bar(sources, epoch)
+  local found, fields = false, '^(%[%d+, [23]' .. string.rep(', [^,]+', 6) .. ', )%d+'
+  for source in pairs(sources) do
+    local rows, waiting, low = KEYS[4] .. ':rows:' .. source, KEYS[4] .. ':waiting:' .. source, '-'
+    while low do
+      local members, barred = redis.call('ZRANGEBYLEX', waiting, low, '+', 'LIMIT', 0, 1000), {}
+      low = members[1] and '(' .. members[#members]
+      for place, row in ipairs(low and redis.call('HMGET', rows, unpack(members)) or {}) do
+        local text, stood = string.gsub(row or '', fields, '%1' .. epoch)
+        if stood == 1 then
+          barred[#barred + 1] = members[place]
+          barred[#barred + 1] = text
+        end
+      end
+      if barred[1] then
+        found = true
+        redis.call('HSET', rows, unpack(barred))
+      end
+    end
+  end
+  local due = 'due\\0\\1\\0\\1'
+  if found and redis.call('HSETNX', KEYS[2], due, cjson.encode({whole(now), epoch, '', '0.0', '[]'})) == 1 then
+    redis.call('ZADD', KEYS[2] .. ':names', 0, due)
+  end
+end
+
 -- Raises every epoch, above all that the data knows and all that were given since. Answers the highest version.
 local function supersede(mark)
   local rows, heads = redis.call('HGETALL', KEYS[2]), redis.call('HGETALL', KEYS[4])
-  local highest, sources, owned = 0, {}, {}
+  local highest, sources, owned, failing = 0, {}, {}, {}
   for i = 1, #rows, 2 do
     highest = math.max(highest, tonumber(cjson.decode(rows[i + 1])[2]))
     local stop = string.find(rows[i], '\\0\\1', 1, true)
@@ -49,6 +78,7 @@ local function supersede(mark)
   end
   for i = 1, #heads, 2 do
     local source = string.sub(heads[i], 1, string.find(heads[i], '\\0\\1', 1, true) - 1)
+    failing[string.gsub(source, '%z\\2', '\\0')] = true
     heads[i + 1] = owned[source] and heads[i + 1] or false
     if heads[i + 1] then highest = math.max(highest, tonumber(string.match(heads[i + 1], '^%d+'))) end
   end
@@ -66,6 +96,7 @@ local function supersede(mark)
   for i = 1, #heads, 2 do
     if heads[i + 1] then redis.call('HSET', KEYS[4], heads[i], epoch .. string.match(heads[i + 1], ' .*')) end
   end
+  bar(failing, epoch)
   -- Who knows a version of control that is not there any more hears of what is.
   local version = tonumber(redis.call('HGET', KEYS[5], 'version') or '0')
   if version > 0 then

@@ -35,6 +35,7 @@ from tailrace.testing.conformance.dead_letters import DeadLetterLaws
 from tailrace.testing.conformance.drops import DropLaws
 from tailrace.testing.conformance.inventory import InventoryLaws
 from tailrace.testing.conformance.ledger import LedgerLaws
+from tailrace.testing.conformance.moved import MovedLaws
 from tailrace.testing.conformance.ownership import OwnershipLaws
 from tailrace.testing.conformance.replays import ReplayLaws
 from tailrace.testing.conformance.results import MAX_BYTES, RETENTION, ResultLaws
@@ -177,6 +178,33 @@ class TestPostgresInventory(OnPostgres, InventoryLaws, kind="inventory", steps=i
 
 class TestPostgresLedger(OnPostgres, LedgerLaws, kind="ledger", data=st.data()):
     pass
+
+
+class MovingBench(Bench):
+    """A state by connections of its own, which are dialled anew where it stands then."""
+
+    @property
+    def engine(self) -> Any:
+        return self._state
+
+    async def move(self) -> None:
+        await self.ask("UPDATE S.state_home SET home = 'a server that is gone'")
+        await self._ground.close()
+        await self._ground.open()
+
+    async def wait_out(self) -> None:
+        await self.ask("UPDATE S.state_home SET quiet_until = 0")
+
+
+class TestPostgresMoved(OnPostgres, MovedLaws, kind="ground"):
+    @pytest_asyncio.fixture(loop_scope="module")
+    async def store(self, postgres_server: str, schema: str) -> AsyncIterator[MovingBench]:  # type: ignore[override]
+        ground = a_ground(postgres_server, schema)
+        await ground.open()
+        bench = MovingBench(ground, "ground")
+        yield await bench.empty()
+        await bench.wait_out()
+        await ground.close()
 
 
 class TestPostgresOwnership(OnPostgres, OwnershipLaws, kind="ownership", steps=ownership.steps):

@@ -13,6 +13,7 @@ import redis
 
 from tailrace.sdk.model.errors import ConfigError, Unavailable
 from tailrace.stores.checkpoints.redis import RedisCheckpoints
+from tailrace.stores.config import StoresConfig
 from tailrace.stores.control.redis import RedisControl
 from tailrace.stores.dead_letters.redis import RedisDeadLetters
 from tailrace.stores.drops.redis import RedisDrops
@@ -23,6 +24,7 @@ from tailrace.stores.replays.redis import RedisReplays
 from tailrace.stores.results.redis import RedisResults
 from tailrace.stores.schedules.redis import RedisSchedules
 from tailrace.stores.segments.redis import RedisSegments
+from tailrace.stores.state.redis import state_on
 from tailrace.stores.state.redis_server import RedisStateOptions, StateServer
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.bench import StoreBench
@@ -32,6 +34,7 @@ from tailrace.testing.conformance.dead_letters import DeadLetterLaws
 from tailrace.testing.conformance.drops import DropLaws
 from tailrace.testing.conformance.inventory import InventoryLaws
 from tailrace.testing.conformance.ledger import LedgerLaws
+from tailrace.testing.conformance.moved import MovedLaws
 from tailrace.testing.conformance.ownership import OwnershipLaws
 from tailrace.testing.conformance.replays import ReplayLaws
 from tailrace.testing.conformance.results import MAX_BYTES, RETENTION, ResultLaws
@@ -98,6 +101,24 @@ class TestRedisInventory(OnRedis, InventoryLaws):
 
 class TestRedisLedger(OnRedis, LedgerLaws):
     make = lambda server, clock: RedisLedger(server)  # noqa: E731
+
+
+class MovingBench(RedisStateBench):
+    """A server that lost what was written last looks like one of which somebody said so."""
+
+    async def move(self) -> None:
+        await self.server.call("HSET", self.server.key("home"), "run", "")
+        await self.reopen()
+        await self.server.look()
+
+    async def wait_out(self) -> None:
+        self.clock.advance(40)
+        await self.server.call("HSET", self.server.key("home"), "quiet", 0)
+
+
+class TestRedisMoved(OnRedis, MovedLaws):
+    def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Any]]:
+        return MovingBench(self.url, lambda server, clock: state_on(server, StoresConfig(), clock))
 
 
 class TestRedisOwnership(OnRedis, OwnershipLaws):

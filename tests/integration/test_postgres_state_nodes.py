@@ -13,7 +13,6 @@ from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.sdk.model.drop import Cause, Drop
 from tailrace.sdk.model.errors import ConfigError, NotConnected, StaleFence, Unavailable
 from tailrace.sdk.model.ledger import Entry, Place
-from tailrace.sdk.model.tries import Try
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.control.control import Gate, Quota
@@ -21,7 +20,6 @@ from tailrace.stores.drops import postgres as drops_postgres
 from tailrace.stores.postgres import PostgresOptions
 from tailrace.stores.state.postgres import postgres_state
 from tailrace.stores.state.state import State
-from tailrace.tailers.rules.ledger import Due, Verdict, copy_finds, running
 
 LEASE = 36.0
 
@@ -210,33 +208,6 @@ async def test_on_another_server_no_stream_is_taken_and_no_owner_from_before_goe
     taken = await living.ownership.take("s", "0", "you", LEASE, row.version)
     assert taken is not None and taken.epoch > row.epoch
     assert await living.checkpoints.open("s/0", taken.epoch) == {}
-
-
-async def test_on_another_server_what_waits_is_started_by_no_owner_from_before(bench: Bench) -> None:
-    # Given an item on its way to the delay service, and nobody who had ever owned what is due
-    living = await bench.node(wait=40.0)
-    owner = await living.ownership.take("s", "0", "me", LEASE, 0)
-    assert owner is not None
-    await living.ledger.open("s", "0", owner.epoch)
-    parked = Entry(0, Place.PARKING, 1, due=1.5, fence=1, first_seen=0.5, tries=(Try(1.0, "retry", "why, \n"),))
-    await living.ledger.write("s", "0", [(None, parked)], owner.epoch)
-    # When the server is another one
-    await bench.elsewhere()
-    with pytest.raises(NotConnected):  # the connection that broke
-        await living.ownership.read("s", "0")
-    # Then an owner of what is due whose epoch this server does not know starts it no more, whatever its clock gave it
-    row = (await living.ledger.get("s", "0", [0]))[0]
-    free = await living.ownership.read("due", "")
-    assert free is not None and not free.holder
-    assert copy_finds(row, 1, free.epoch - 1) is Verdict.STALE
-    # And the next owner does; all else of the row is as it was
-    await bench.run("UPDATE S.state_home SET quiet_until = 0")
-    heir = await living.ownership.take("due", "", "you", LEASE, free.version)
-    assert heir is not None and heir.epoch > row.epoch
-    assert copy_finds(row, 1, heir.epoch) is Verdict.START
-    started = running(row, Due(0, 1), heir.epoch, 2)
-    assert await living.ledger.write("s", "0", [(row, started)], None) == [started]
-    assert row._replace(epoch=0) == parked
 
 
 async def test_a_failover_behind_connections_that_stay_is_seen_by_the_schema(bench: Bench) -> None:

@@ -1,0 +1,110 @@
+"""The laws of a state that moved: put back from a copy, or on another server than the one that gave what is owned."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pytest
+
+from ...sdk.model.errors import StaleFence, Unavailable
+from ...sdk.model.ledger import Entry, Place
+from ...sdk.model.tries import Try
+from ...stores.checkpoints.checkpoints import Mark
+from ...stores.ownership.ownership import Owner
+from ...stores.state.state import State
+from ...tailers.rules.ledger import Due, Verdict, copy_finds, running
+from .bench import StoreBench, StoreLaws
+
+LEASE = 36.0
+#: More rows than any engine writes in one step.
+MANY = 1100
+
+
+class MovingBench(StoreBench[State], Protocol):
+    """`move` puts the same data elsewhere, as after a failover or a restore, and `wait_out` lets the lease of a source
+    pass, for which nothing is taken then."""
+
+    async def move(self) -> None: ...
+
+    async def wait_out(self) -> None: ...
+
+
+async def own(state: State, source: str = "s") -> Owner:
+    """Takes a source as one who just read its row, with its checkpoint and its ledger."""
+    row = await state.ownership.read(source, "0")
+    owner = await state.ownership.take(source, "0", "me", LEASE, row.version if row else 0)
+    assert owner is not None
+    await state.checkpoints.open(f"{source}/0", owner.epoch)
+    await state.ledger.open(source, "0", owner.epoch)
+    return owner
+
+
+async def park(state: State, owner: Owner, source: str, parked: list[Entry]) -> list[Entry]:
+    """Writes rows as their owner does around an append."""
+    parking = [row._replace(place=Place.PARKING) for row in parked]
+    await state.ledger.write(source, "0", [(None, row) for row in parking], owner.epoch)
+    await state.ledger.write(source, "0", list(zip(parking, parked, strict=True)), owner.epoch)
+    return parked
+
+
+class MovedLaws(StoreLaws[State]):
+    """Nothing is taken until what may still run is over, and nobody from before goes on. Takes a MovingBench."""
+
+    async def test_no_owner_from_before_goes_on_and_the_next_one_is_above_all(self, store: MovingBench) -> None:
+        # Given an owner, and counts that a source keeps without one
+        owner = await own(store.engine)
+        await store.engine.checkpoints.open("counts", 1)
+        # When the state moves, then nothing is taken and nothing of the owner is written
+        await store.move()
+        state, epoch = store.engine, owner.epoch
+        with pytest.raises(Unavailable):
+            await own(state, "other")
+        for write in (
+            state.ownership.renew("s", "0", epoch, ()),
+            state.checkpoints.commit("s/0", epoch, {"0": Mark(9)}),
+            state.ledger.write("s", "0", [(None, Entry(9, Place.PARKING, 1))], epoch),
+        ):
+            with pytest.raises(StaleFence):
+                await write
+        await state.checkpoints.commit("counts", 1, {"0": Mark(9)})
+        # And whoever takes it when the wait is over writes under an epoch above all before
+        row = await state.ownership.read("s", "0")
+        await store.wait_out()
+        again = await own(state)
+        assert row is not None and again.epoch > row.epoch > epoch and again.version > row.version > owner.version
+
+    async def test_what_waits_is_started_by_no_owner_from_before(self, store: MovingBench) -> None:
+        # Given items that wait in either place, others that do not, and nobody who ever owned what is due
+        state, tries = store.engine, (Try(1.0, "retry", 'why, "\n'),)
+        parking = Entry(0, Place.PARKING, 1, due=1.5, fence=1, first_seen=0.5, tries=tries)
+        dead, suspect = Entry(2, Place.DEAD), Entry(3, Place.SUSPECT, epoch=7)
+        owner = await own(state)
+        await state.ledger.write("s", "0", [(None, row) for row in (parking, dead, suspect)], owner.epoch)
+        parked = await park(state, owner, "s", [Entry(1, Place.PARKED, 1, 2.5, 1, 2, 3, 4, 0, 0.25)])
+        long = await own(state, "ü/s")
+        many = [Entry(position, Place.PARKED, 1, 2.5, fence=1) for position in range(MANY)]
+        await park(state, long, "ü/s", many)
+        # When the state moves
+        await store.move()
+        state = store.engine
+        # Then an owner of what is due of which it does not know starts none of them, whatever its clock gave it
+        free = await state.ownership.read("due", "")
+        assert free is not None and not free.holder and free.epoch > max(owner.epoch, long.epoch)
+        found = await state.ledger.get("s", "0", range(4))
+        waiting = [found[0], found[1], *(await state.ledger.get("ü/s", "0", range(MANY))).values()]
+        assert {copy_finds(row, row.n, free.epoch - 1) for row in waiting} == {Verdict.STALE}
+        # And all else of the rows is as it was
+        assert [row._replace(epoch=0) for row in waiting] == [parking, *parked, *many]
+        assert [found[2], found[3]] == [dead, suspect]
+        # And the next owner starts them
+        await store.wait_out()
+        heir = await state.ownership.take("due", "", "you", LEASE, free.version)
+        assert heir is not None
+        started = running(found[0], Due(0, 1), heir.epoch, 2)
+        assert copy_finds(found[0], 1, heir.epoch) is Verdict.START
+        assert await state.ledger.write("s", "0", [(found[0], started)], None) == [started]
+
+    async def test_a_state_in_which_nothing_waits_has_no_owner_of_what_is_due(self, store: MovingBench) -> None:
+        await own(store.engine)
+        await store.move()
+        assert await store.engine.ownership.read("due", "") is None
