@@ -9,12 +9,14 @@ from __future__ import annotations
 import builtins
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
 from ...sdk.model.ledger import TERMINAL
 from ..sqlite import SqliteFile
+from ..sqlite_insert import CHUNKS
 from .ledger import Change, Delayed, Entry, Place, Row
 from .lifecycle import refusal
 from .text import entries_of, entry_of, entry_text, rounds
@@ -47,6 +49,19 @@ CREATE TABLE IF NOT EXISTS ledger_ended ( -- of what was parked
 
 #: Rows as one array: their texts are JSON, which SQLite need not read to put commas between them.
 _ARRAY = "'[' || coalesce(group_concat({}), '') || ']'"
+#: Changes: where, the row as it was read, and as it shall be.
+_CHANGES = "WITH j (position, before, place, entry) AS (VALUES {}) "
+_AT = "l.source = ? AND l.partition = ? AND l.position = j.position"
+#: What is over, of what was parked.
+_COUNT_ENDS = (
+    f"{_CHANGES}INSERT INTO ledger_ended SELECT ?, ?, j.place, count(*) FROM j CROSS JOIN ledger AS l ON {_AT}"
+    " WHERE l.entry = j.before GROUP BY j.place ON CONFLICT DO UPDATE SET items = items + excluded.items"
+)
+_COMPARE_AND_SET = (
+    f"{_CHANGES}INSERT INTO ledger SELECT ?, ?, j.position, j.place, j.entry FROM j LEFT JOIN ledger AS l ON {_AT}"
+    " WHERE l.entry IS j.before AND (l.entry IS NOT NULL OR j.position >= ?)"
+    " ON CONFLICT DO UPDATE SET place = excluded.place, entry = excluded.entry"
+)
 _WAITING = f"place IN ({Place.PARKING:d}, {Place.PARKED:d}, {Place.RUNNING:d})"
 _OVER = f"place IN ({Place.DONE:d}, {Place.DEAD:d})"
 
@@ -170,41 +185,45 @@ class SqliteLedger:
 def _compare_and_set(
     connection: sqlite3.Connection, source: str, partition: str, changes: Sequence[Change], passed: int
 ) -> builtins.list[Entry | None]:
-    """Writes those changes whose row is as it was read; returns each one's row after it. Each has its own position."""
-    text = json.dumps(
-        [
-            (after.position, before and entry_text(before), int(after.place), entry_text(after))
-            for before, after in changes
-        ]
-    )
-    if any(after.place in TERMINAL and before is not None and before.n for before, after in changes):
-        connection.execute(
-            "INSERT INTO ledger_ended SELECT ?1, ?2, j.value ->> 2 AS over, count(*) FROM json_each(?3) AS j"
-            " CROSS JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value ->> 0"
-            f" WHERE l.entry = j.value ->> 1 AND l.entry ->> 2 > 0 AND over IN ({Place.DONE:d}, {Place.DEAD:d})"
-            " GROUP BY over ON CONFLICT DO UPDATE SET items = items + excluded.items",
-            (source, partition, text),
-        )
-    written = connection.execute(
-        "INSERT INTO ledger SELECT ?1, ?2, j.value ->> 0, j.value ->> 2, j.value ->> 3"
-        " FROM json_each(?3) AS j"
-        " LEFT JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value ->> 0"
-        " WHERE l.entry IS j.value ->> 1 AND (l.entry IS NOT NULL OR j.value ->> 0 >= ?4)"
-        " ON CONFLICT DO UPDATE SET place = excluded.place, entry = excluded.entry",
-        (source, partition, text, passed),
-    ).rowcount
+    """Writes those changes whose row is as it was read; returns each one's row after it. Each has its own position.
+
+    Rows travel as parameters of few statements, which are prepared once: as one JSON text they took half as long again.
+    """
+    rows = [
+        (after.position, before and entry_text(before), int(after.place), entry_text(after))
+        for before, after in changes
+    ]
+    ends = [
+        row
+        for row, (before, after) in zip(rows, changes, strict=True)
+        if after.place in TERMINAL and before is not None and before.n
+    ]
+    for values, flat in _chunks(ends):
+        connection.execute(_COUNT_ENDS.format(values), (*flat, source, partition, source, partition))
+    former = connection.total_changes
+    for values, flat in _chunks(rows):
+        connection.execute(_COMPARE_AND_SET.format(values), (*flat, source, partition, source, partition, passed))
     answers: builtins.list[Entry | None] = [after for _, after in changes]
-    if written == len(changes):
+    if connection.total_changes - former == len(changes):
         return answers
     (others,) = connection.execute(
         "SELECT json_group_array(json_array(j.key, json(l.entry))) FROM json_each(?3) AS j"
         " LEFT JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value ->> 0"
         " WHERE l.entry IS NOT j.value ->> 3",
-        (source, partition, text),
+        (source, partition, json.dumps(rows)),
     ).fetchone()
     for index, fields in json.loads(others):
         answers[index] = fields and entry_of(fields)
     return answers
+
+
+def _chunks(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, builtins.list[Any]]]:
+    """Rows of four values: as many places for values as a statement takes at once, and the values."""
+    begin = 0
+    for chunk in CHUNKS:
+        while len(rows) - begin >= chunk:
+            yield ", ".join(["(?, ?, ?, ?)"] * chunk), [*chain.from_iterable(rows[begin : begin + chunk])]
+            begin += chunk
 
 
 def _rows(connection: sqlite3.Connection, source: str, partition: str, positions: str) -> dict[int, Entry]:
