@@ -20,7 +20,7 @@ def bench(
         typer.Option(
             "--scenario",
             metavar="NAME",
-            help="stream, queue, latency, memory, idle; all of these; submit, bulk, store_down, outage, poison, "
+            help="stream, queue, latency, memory, idle; all of these; submit, bulk, due, store_down, outage, poison, "
             "order, frontier, kafka, rivals, redis_stream, delay, objects, outbox; faults, restarts, kafka_faults.",
         ),
     ] = "all",
@@ -60,7 +60,7 @@ def bench(
         typer.Option(
             "--engine",
             metavar="NAME",
-            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk: sqlite, "
+            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due: sqlite, "
             "postgres, redis; outbox: sqlite, postgres; store_down: postgres, redis. stream: where the state rests, "
             "sqlite or postgres.",
         ),

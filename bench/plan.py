@@ -39,6 +39,10 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("many_per_s", 50_000, "/s", True, "submit: submit_many, durable"),
     ),
     "bulk": (Asked("ratio", 2.0, "", False, "interactive p99 beside 10,000 bulk submissions, against alone"),),
+    "due": (
+        Asked("p95_s", 1.0, "s", False, "due: 10,000 a second, 95 % start within"),
+        Asked("early", 0, "", False, "due: started before their time"),
+    ),
     "store_down": (
         Asked("accepted_share", 0.999, "", True, "store away 60 s of 5 min: accepted within 10 s"),
         Asked("lost", 0, "", False, "store away: lost"),

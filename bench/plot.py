@@ -25,18 +25,23 @@ class Bar:
         """Whether the bound holds."""
         return self.value >= self.asked if self.at_least else self.value <= self.asked
 
+    @property
+    def share(self) -> float:
+        """Of what is asked, as it is drawn: at most four times as much, and so much of anything where none is asked."""
+        return min(self.value / self.asked, 4.0) if self.asked else 4.0 * (self.value > 0)
+
 
 def bars(title: str, note: str, rows: Sequence[Bar]) -> str:
     """An SVG picture: each figure as a share of its bound, with the bound as a line at one."""
     height = 74 + ROW * len(rows)
-    longest = max([2.0, *(min(row.value / row.asked, 4.0) for row in rows)])
+    longest = max([2.0, *(row.share for row in rows)])
     scale = ROOM / longest
     parts = _head(title, note, height)
     for number, row in enumerate(rows):
         colour = "#2a7f62" if row.good else "#b3452c"
         sign = "≥" if row.at_least else "≤"
         said = f"{_number(row.value)} {row.unit} ({sign} {_number(row.asked)})"
-        parts += _bar(number, row.label, min(row.value / row.asked, 4.0) * scale, colour, said)
+        parts += _bar(number, row.label, row.share * scale, colour, said)
     line = LEFT + scale
     parts += [
         f'<line x1="{line:.1f}" y1="56" x2="{line:.1f}" y2="{height - 8}" stroke="#16324f" stroke-dasharray="4 3"/>',

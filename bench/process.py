@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -54,6 +55,11 @@ def descendants(pid: int) -> list[int]:
 def cpu_of_tree(pid: int) -> dict[int, float]:
     """CPU seconds of a process and everything below it, by process."""
     return {each: cpu_seconds(each) for each in descendants(pid)}
+
+
+def cpu_by_name(pids: Mapping[str, int]) -> dict[str, float]:
+    """CPU seconds of named processes, each with everything below it."""
+    return {name: sum(cpu_of_tree(pid).values()) for name, pid in pids.items()}
 
 
 def free_ports(count: int) -> list[int]:

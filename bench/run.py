@@ -71,6 +71,12 @@ async def _store_down(
     return await store_down_on(folder, count, progress, engine)
 
 
+async def _due(folder: Path, seconds: float, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
+    from .due import due  # its engines need their extras
+
+    return await due(folder, seconds, progress, engine)
+
+
 async def _outbox(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
     from .outbox import outbox  # its engines need their extras
 
@@ -90,7 +96,7 @@ async def _objects(folder: Path, count: int, progress: scenarios.Progress) -> sc
 
 
 #: The scenarios that may have another engine, by what their size is.
-_OVER_TIME = {"latency": _latency, "bulk": _bulk}
+_OVER_TIME = {"latency": _latency, "bulk": _bulk, "due": _due}
 _COUNTED = {"queue": _queue, "stream": _stream, "submit": _submit, "store_down": _store_down, "outbox": _outbox}
 
 #: Each scenario and its usual size: items, or seconds for those that measure over a time.
@@ -100,6 +106,7 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "latency": (scenarios.latency, 10),
     "submit": (lambda folder, size, progress: _submit(folder, int(size), progress), 30_000),
     "bulk": (_bulk, 20),
+    "due": (_due, 30),
     "store_down": (lambda folder, size, progress: _store_down(folder, int(size), progress), 12_000),
     "memory": (lambda folder, size, progress: scenarios.memory(folder, int(size), progress), 1_000_000),
     "idle": (scenarios.idle, 10),
@@ -121,6 +128,7 @@ NAMES = (*SCENARIOS, KAFKA, RIVALS)
 APART = (
     "submit",
     "bulk",
+    "due",
     "store_down",
     "outage",
     "poison",

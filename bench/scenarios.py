@@ -22,7 +22,7 @@ from ..stores.log.log import Record
 from ..stores.remote import RemoteLog
 from .functions import starts
 from .percentiles import percentile
-from .process import context_switches, cpu_of_tree, cpu_seconds, descendants, resident_bytes
+from .process import context_switches, cpu_by_name, cpu_seconds, descendants, resident_bytes
 from .workload import START_TAILER, STREAM, items, records, write_tailer
 
 FUNCTIONS = "tailrace.bench.functions"
@@ -72,7 +72,7 @@ async def throughput(
     returns."""
     await platform.start()
     try:
-        cpu_before = _cpu(platform)
+        cpu_before = cpu_by_name(platform.pids())
         async with GatewayClient(platform.gateway_address) as gateway:
             began, first, done = 0.0, 0, 0
             while done < count:
@@ -82,7 +82,8 @@ async def throughput(
                 progress("running", done / count)
                 if done and not began:
                     began, first = now, done
-        cpu = {name: _cpu(platform)[name] - cpu_before.get(name, 0.0) for name in cpu_before}
+        cpu_after = cpu_by_name(platform.pids())
+        cpu = {name: cpu_after[name] - cpu_before[name] for name in cpu_before}
         if over is not None:
             await over()
     finally:
@@ -90,10 +91,6 @@ async def throughput(
     seconds = max(now - began, 1e-9)
     figures = {"items": float(count), "seconds": seconds, "items_per_s": (count - first) / seconds}
     return figures | {f"{name}_cpu_us_per_item": round(1e6 * used / count, 2) for name, used in cpu.items()}
-
-
-def _cpu(platform: Platform) -> dict[str, float]:
-    return {name: sum(cpu_of_tree(pid).values()) for name, pid in platform.pids().items()}
 
 
 async def latency(folder: Path, seconds: float, progress: Progress, config: Path | None = None) -> Figures:
@@ -224,10 +221,10 @@ async def idle(folder: Path, seconds: float, progress: Progress) -> Figures:
     await platform.start()
     try:
         await asyncio.sleep(2)
-        before = _cpu(platform)
+        before = cpu_by_name(platform.pids())
         progress("idling", 0.1)
         await asyncio.sleep(seconds)
-        after = _cpu(platform)
+        after = cpu_by_name(platform.pids())
     finally:
         await platform.stop()
     used = sum(after[name] - before[name] for name in before)

@@ -18,7 +18,7 @@ from ..sdk.model.overview import Overview, TailerOverview
 from ..sdk.wire.gateway import GatewayClient
 from ..stores.log.log import Record
 from .percentiles import median
-from .process import cpu_of_tree
+from .process import cpu_by_name
 from .workload import write_tailer
 
 #: How often each form runs.
@@ -76,10 +76,6 @@ def _median(runs: Sequence[Taken]) -> Taken:
     )
 
 
-def _cpu(platform: Platform) -> dict[str, float]:
-    return {name: sum(cpu_of_tree(pid).values()) for name, pid in platform.pids().items()}
-
-
 async def _run(platform: Platform, form: Form) -> Taken:
     """From the first look that shows a settled item to the last look before all are. It ends when all that failed is
     dead, too."""
@@ -94,12 +90,12 @@ async def _run(platform: Platform, form: Form) -> Taken:
                 overview = await gateway.overview()
                 tailer, now = named(overview, "bench"), time.perf_counter()
                 if tailer.settled and not began:
-                    began, first, before = now, tailer.settled, _cpu(platform)
+                    began, first, before = now, tailer.settled, cpu_by_name(platform.pids())
                 over = over or tailer.settled >= form.healthy
                 if tailer.settled > first and not (over and rate):  # of a run that is over within a look, all of it
                     rate = (tailer.settled - first) / (now - began)
                 if over and overview.dead_letters >= form.items - form.healthy:
-                    used, items = _cpu(platform), max(1, form.healthy - first)
+                    used, items = cpu_by_name(platform.pids()), max(1, form.healthy - first)
                     return Taken(rate, {name: round(1e6 * (used[name] - before[name]) / items, 2) for name in before})
                 if time.monotonic() > until:
                     raise TailraceError(
