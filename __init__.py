@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .sdk.model.reference import Reference as Reference
     from .sdk.model.retry import Retry as Retry
     from .sdk.model.status import WorkloadStatus as WorkloadStatus
+    from .sdk.wire.schedule_messages import ScheduleView as ScheduleView
     from .stores.outbox.enqueue import Enqueued as Enqueued
     from .stores.outbox.enqueue import enqueue as enqueue
 
@@ -76,6 +77,7 @@ _HOMES = {
     "sdk.model.reference": ("Reference",),
     "sdk.model.retry": ("Retry",),
     "sdk.model.status": ("WorkloadStatus",),
+    "sdk.wire.schedule_messages": ("ScheduleView",),
     "stores.outbox.enqueue": ("Enqueued", "enqueue"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -103,6 +105,7 @@ __all__ = [
     "Reference",
     "Retry",
     "RetryLater",
+    "ScheduleView",
     "StoreFull",
     "TailraceError",
     "Throttled",

@@ -78,7 +78,7 @@ class Call:
         arguments: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        given = _merged(arguments, kwargs) if arguments else kwargs
+        given = merged(arguments, kwargs) if arguments else kwargs
         options = {
             "delay": delay,
             "at": at,
@@ -104,7 +104,7 @@ class Call:
             self.function = function.spec.name
             self.collection = function.collection if collection is None else _text("collection", collection)
             if arguments is None and any(value is not None for value in options.values()):
-                _check_clash(function, options)
+                check_clash(function, options)
             given = _by_name(function, args, given) if args else given
             reference = _reference(self.function, function.arguments, given)
             self.payload = encode_arguments(function, given) if reference is None else reference.encode()
@@ -155,7 +155,8 @@ def searched(
     return Search(function, tenant, chosen, key, _moment(since), _moment(until), after, limit)
 
 
-def _merged(arguments: Mapping[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def merged(arguments: Mapping[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """A function's arguments given in two ways. Raises InvalidPayload for one that is given twice."""
     twice = arguments.keys() & kwargs.keys()
     if twice:
         raise InvalidPayload(f"argument {min(twice)!r} is given twice: by its name and in arguments")
@@ -173,7 +174,8 @@ def _reference(name: str, arguments: Arguments | None, given: Mapping[str, Any])
     return found
 
 
-def _check_clash(function: Function[..., Any], options: Mapping[str, Any]) -> None:
+def check_clash(function: Function[..., Any], options: Mapping[str, Any]) -> None:
+    """Raises InvalidRequest for an option that was given and is a parameter of the function too."""
     for name in function.parameters:
         if options.get(name) is not None:
             raise InvalidRequest(

@@ -77,7 +77,7 @@ class Conversation:
 
     def submit(self, call: Call) -> Steps[Accepted]:
         """Submits one call."""
-        reply = yield from self._answered("Submit", pb.SubmitRequest(workloads=[_message(call, uuid.uuid4().hex)]))
+        reply = yield from self.answered("Submit", pb.SubmitRequest(workloads=[_message(call, uuid.uuid4().hex)]))
         return accepted(reply)[0]
 
     def submit_many(self, calls: Iterable[Call], resend: bool, made: Callable[[Call, Accepted], T]) -> Steps[list[T]]:
@@ -95,7 +95,7 @@ class Conversation:
                         _message(call, f"{token}{index:06x}" if resend else "") for index, call in enumerate(chunk)
                     ]
                 )
-                reply = yield from self._answered("Submit", request, again=resend)
+                reply = yield from self.answered("Submit", request, again=resend)
             except Exception as error:
                 if not done:
                     raise
@@ -109,7 +109,7 @@ class Conversation:
         found: list[WorkloadStatus | None] = []
         for start in range(0, len(ids), CHUNK_ITEMS):
             some = ids[start : start + CHUNK_ITEMS]
-            reply = yield from self._answered("Status", pb.StatusRequest(ids=some, tries=tries))
+            reply = yield from self.answered("Status", pb.StatusRequest(ids=some, tries=tries))
             statuses = [status_from_wire(message) for message in reply.statuses]
             strangers = [at for at, id in enumerate(some) if statuses[at] is None and id.startswith(SPOOL_ID)]
             if strangers:
@@ -133,7 +133,7 @@ class Conversation:
         while True:
             left = search.limit - len(found)
             request = search_to_wire(replace(search, limit=min(left, MOST_FOUND)))
-            reply = yield from self._answered("Find", request)
+            reply = yield from self.answered("Find", request)
             found += [status for message in reply.statuses if (status := status_from_wire(message)) is not None]
             if not reply.after or len(found) >= search.limit:
                 return found
@@ -147,7 +147,7 @@ class Conversation:
             left = LONGEST_WAIT if end is None else max(0.0, end - self._now())
             wait = min(LONGEST_WAIT, left)
             request = pb.ResultRequest(id=id, wait=wait)
-            reply = yield from self._answered("Result", request, extra=wait + ANSWER_MARGIN)
+            reply = yield from self.answered("Result", request, extra=wait + ANSWER_MARGIN)
             if not reply.status.known and id.startswith(SPOOL_ID) and strange + 1 < len(self.addresses):
                 strange += 1
                 self._place = (self._place + 1) % len(self.addresses)
@@ -167,7 +167,7 @@ class Conversation:
         found: list[str] = []
         for start in range(0, len(ids), CHUNK_ITEMS):
             request = pb.CancelRequest(ids=ids[start : start + CHUNK_ITEMS], who=who)
-            outcomes = list((yield from self._answered("Cancel", request)).outcomes)
+            outcomes = list((yield from self.answered("Cancel", request)).outcomes)
             strangers = [at for at, id in enumerate(request.ids) if outcomes[at] == UNKNOWN and id.startswith(SPOOL_ID)]
             if strangers:
                 request = pb.CancelRequest(ids=[request.ids[at] for at in strangers], who=who)
@@ -188,7 +188,7 @@ class Conversation:
                 continue
         return replies
 
-    def _answered(self, method: str, request: Any, extra: float = 0.0, again: bool = True) -> Steps[Any]:
+    def answered(self, method: str, request: Any, extra: float = 0.0, again: bool = True) -> Steps[Any]:
         """One call, made again while no gateway can be reached or they ask to come later, as far as patience goes."""
         end = self._now() + self._patience
         pause, places = FIRST_PAUSE, len(self.addresses)

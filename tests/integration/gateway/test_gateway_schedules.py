@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from tailrace.gateway.schedules import SchedulesConfig
 from tailrace.gateway.server import GatewayServer
+from tailrace.sdk.async_client import AsyncClient
+from tailrace.sdk.client import Client
 from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.identity import whoami
 from tailrace.sdk.model.errors import Conflict, InvalidPayload, InvalidRequest, UnknownFunction
@@ -174,3 +177,43 @@ async def test_a_gateway_without_schedules_says_so(stores: Any) -> None:
                 await client.schedules()
     finally:
         await gateway.stop()
+
+
+async def test_a_program_keeps_changes_pauses_and_removes_one(stores: Any, schedules: SqliteSchedules) -> None:
+    # Given a client of each face
+    gateway = server(stores, schedules, {"of-file": {"function": "add", "every": "1h"}})
+    await gateway.start()
+    try:
+        async with AsyncClient(gateway.address) as client:
+            # When a program makes one, and makes it again as programs do when they start
+            made = await client.schedule("hourly", "add", n=1, every="1h")
+            assert await client.schedule("hourly", "add", n=1, every="1h") == made
+            assert (made.state, len(made.next), made.schedule.payload) == ("active", 10, b'{"n":1}')
+            # Then another one of that name needs a word, and is one with it
+            with pytest.raises(Conflict, match="hourly"):
+                await client.schedule("hourly", "add", n=1, cron="@hourly", timezone="Europe/Berlin")
+            kept = await client.schedule("hourly", "add", n=1, cron="@hourly", timezone="Europe/Berlin", replace=True)
+            assert (kept.schedule.cron, kept.schedule.timezone) == ("@hourly", "Europe/Berlin")
+            with pytest.raises(InvalidRequest, match='column 1: bad minute "99"'):
+                await client.schedule("bad", "add", cron="99 * * * *")
+            with pytest.raises(UnknownFunction):
+                await client.schedule("bad", "nobody", every=60)
+            # And it is listed, paused, resumed and removed
+            assert (await client.pause_schedule("hourly")).state == "paused"
+            assert [view.schedule.name for view in await client.schedules()] == ["hourly", "of-file"]
+            assert (await client.resume_schedule("hourly")).state == "active"
+            assert await asyncio.to_thread(_blocking, gateway.address) == (True, False)
+            with pytest.raises(InvalidRequest, match=r"kept by schedules\.yaml"):
+                await client.unschedule("of-file")
+    finally:
+        await gateway.stop()
+
+
+def _blocking(address: str) -> tuple[bool, bool]:
+    with Client(address) as client:
+        [view] = client.schedules("hourly", next=3)
+        assert len(view.next) == 3
+        client.pause_schedule("hourly")
+        client.resume_schedule("hourly")
+        client.schedule("hourly", "add", every=60, replace=True)
+        return client.unschedule("hourly"), client.unschedule("hourly")
