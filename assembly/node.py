@@ -51,8 +51,11 @@ class Node:
         heartbeat: float | None = None,
     ) -> None:
         configs = [load(path, TailerConfig) for path in [*directory.tailers(), *tailers]]
-        if not any(config.source["kind"] == "queue" for config in configs):
-            configs.insert(0, TailerConfig.model_validate(QUEUE_TAILER))
+        queues = [config.source for config in configs if config.source["kind"] == "queue"]
+        if all("functions" in source for source in queues):
+            dedicated = sorted({name for source in queues for name in source["functions"]})
+            source = {"kind": "queue", "without": dedicated}
+            configs.insert(0, TailerConfig.model_validate(QUEUE_TAILER | {"source": source}))
         stores_config = merged(directory.read("stores.yaml", StoresConfig), listen=listen["store"])
         gateway_config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen["gateway"])
         delay_config = merged(directory.read("delay.yaml", DelayConfig), listen=listen["delay"])

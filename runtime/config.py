@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..sdk.config import Bytes, Seconds
+from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
 from ..sdk.place import Place
+
+PoolName = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME_PATTERN}$")]
 
 
 class WorkerConfig(BaseModel):
@@ -16,6 +20,9 @@ class WorkerConfig(BaseModel):
     executors         processes of each shared pool; default: one per processor
     slots             `async def` runs at once in one executor: waiting costs memory only
     threads           `def` runs at once in one executor: more threads only fight over the interpreter lock
+    pools             functions that have other executors than their declaration says, by pool: `{critical: [charge]}`
+    serves            the pools of which this worker runs functions, such as `[critical]`; what is in no pool is in
+                      `default`. Default: all of them
     isolated          processes of each `isolation="process"` pool; default: one per processor
     suspects          processes in which suspects of a crash run, one each; there only while there are some, and 5 s
                       more. Default: four per processor, since most of them wait rather than compute
@@ -41,6 +48,8 @@ class WorkerConfig(BaseModel):
     executors: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
     slots: int = Field(200, ge=1, le=10_000)
     threads: int = Field(32, ge=1, le=1_000)
+    pools: dict[PoolName, tuple[str, ...]] = Field(default_factory=dict)
+    serves: tuple[str, ...] = ()
     isolated: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
     suspects: int = Field(default_factory=lambda: 4 * (os.cpu_count() or 1), ge=1, le=256)
     quarantine_memory: Bytes = Field(1 << 30, ge=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -38,7 +38,8 @@ class PoolState:
 
 class Supervisor:
     """`ended`, `notes` and `limits` are called with keys (session << 56 | ref) on the loop, never while `assign` or a
-    stop is being handed on by the caller for the same items. `earliest` gives the deadline of items.
+    stop is being handed on by the caller for the same items. `earliest` gives the deadline of items;
+    `by_pool` names the functions of each pool (rules/pools.py).
 
     Invariant: every item given to `assign` ends by exactly one call of `ended`.
     """
@@ -47,6 +48,7 @@ class Supervisor:
         self,
         config: WorkerConfig,
         loaded: Loaded,
+        by_pool: Mapping[str, list[str]],
         *,
         earliest: Callable[[Iterable[int]], float],
         ended: Callable[[list[int], dict[int, Ended]], None],
@@ -57,6 +59,7 @@ class Supervisor:
         self._process = process
         self._config = config
         self._loaded = loaded
+        self._by_pool = by_pool
         self._reports = Reports(earliest, ended, notes, limits)
         self._pools: dict[str, Pool] = {}
         self._quarantine: dict[str, Pool] = {}
@@ -64,26 +67,21 @@ class Supervisor:
     async def start(self) -> None:
         """Starts every pool; returns when all executors are ready. Raises UserError when functions cannot be loaded
         there."""
-        by_pool: dict[str, list[str]] = {}
-        isolated: dict[str, bool] = {}
-        for name, function in self._loaded.functions.items():
-            by_pool.setdefault(function.spec.pool, []).append(name)
-            isolated[function.spec.pool] = function.spec.isolation == "process"
-        config = self._config
+        config, by_pool, declared = self._config, self._by_pool, self._loaded.functions
         if strange := sorted(config.memory.keys() - by_pool.keys()):
             raise UserError(
                 f"memory: there is no pool {strange[0]!r}; expected one of {', '.join(sorted(by_pool))}: "
-                "correct its name in the worker's configuration, or name that pool at a function"
+                "correct its name in the worker's configuration, or name that pool at a function or under pools"
             )
         pool = partial(Pool, reports=self._reports, load_limit=config.load_limit, process=self._process)
         for name, functions in by_pool.items():
             bound = (config.memory.get(name, 0), f"memory of pool {name!r}")
-            if isolated[name]:
+            if declared[functions[0]].spec.isolation == "process":
                 alone = self._setup(functions, 1, 1, *bound)
                 self._pools[name] = pool(name, alone, config.isolated, max_runs=config.max_runs)
             else:
                 # A pool of `def` functions only has no use for more slots than threads.
-                plain = not any(self._loaded.functions[function].is_async for function in functions)
+                plain = not any(declared[function].is_async for function in functions)
                 setup = self._setup(functions, config.threads if plain else config.slots, config.threads, *bound)
                 self._pools[name] = pool(name, setup, config.executors)
             alone = self._setup(functions, 1, 1, config.quarantine_memory, "quarantine_memory")

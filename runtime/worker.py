@@ -31,6 +31,7 @@ from .metrics import samples
 from .registration import register
 from .rules.attempt import Stop
 from .rules.leases import Leases
+from .rules.pools import allotted
 from .supervisor import Supervisor
 
 LOG = logging.getLogger("tailrace.runtime")
@@ -69,7 +70,11 @@ class Worker:
             raise ConfigError("a worker needs the address of at least one scheduler, such as 127.0.0.1:8785")
         self.config = config
         self.name = config.name or f"{socket.gethostname()}:{os.getpid()}"
-        self._loaded = functions if isinstance(functions, Loaded) else load_functions(functions)
+        loaded = functions if isinstance(functions, Loaded) else load_functions(functions)
+        specs = {name: function.spec for name, function in loaded.functions.items()}
+        by_pool = allotted(specs, config.pools, config.serves)
+        served = {name: loaded.functions[name] for names in by_pool.values() for name in names}
+        self._loaded = Loaded(loaded.modules, served)
         self._addresses = list(schedulers)
         self._gateway = gateway
         self._registration: asyncio.Task[None] | None = None
@@ -80,6 +85,7 @@ class Worker:
         self._supervisor = Supervisor(
             config,
             self._loaded,
+            by_pool,
             earliest=self._leases.earliest,
             ended=self._ended,
             notes=self._noted,

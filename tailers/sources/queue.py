@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
+from ...sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
 from ...sdk.source import Capabilities, SourceKind
 from ...stores.queue.queue import Queue
 from ..registry import Environment
@@ -16,10 +21,31 @@ from ..registry import Environment
 MOST_DUE = 1000
 
 
+FunctionName = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME_PATTERN}$")]
+
+
 class QueueOptions(BaseModel):
-    """There is one queue; nothing to choose."""
+    """Which workloads of the queue a tailer takes. A tailer has a window, credit and claims of its own, so what others
+    flood does not keep it waiting (R62).
+
+    functions   only those of these functions; default: all
+    without     all but those of these functions, which have tailers of their own
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    functions: tuple[FunctionName, ...] = ()
+    without: tuple[FunctionName, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if self.functions and self.without:
+            raise PydanticCustomError("functions", "functions and without are both given: expected one of them")
+        return self
+
+    def takes(self, function: str) -> bool:
+        """Whether it is this tailer's."""
+        return function in self.functions if self.functions else function not in self.without
 
 
 class QueueStoreSource:
@@ -27,13 +53,21 @@ class QueueStoreSource:
 
     capabilities = Capabilities()
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, options: QueueOptions | None = None) -> None:
         self._queue = queue
+        self._options = options or QueueOptions()
+        self._all = not (self._options.functions or self._options.without)
 
     async def open(self) -> None:
         """The store is open already."""
 
     async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
+        if not self._all:
+            takes = self._options.takes
+            demand = replace(demand, cells={cell: n for cell, n in demand.cells.items() if takes(cell.function)})
+            if not demand.cells:  # nobody runs any of them now
+                await asyncio.sleep(wait)
+                return None
         return await self._queue.lease(demand, seconds, wait)
 
     async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
@@ -43,11 +77,14 @@ class QueueStoreSource:
         return await self._queue.settle(fence, succeeded, others)
 
     async def waiting(self) -> int:
+        if not self._all:
+            return sum((await self.due()).values())
         counts = await self._queue.counts()
         return counts.get(State.NEW.label, 0) + counts.get(State.RETRIABLE_FAILURE.label, 0)
 
     async def due(self) -> dict[str, int]:
-        return await self._queue.due(MOST_DUE)
+        due = await self._queue.due(MOST_DUE)
+        return due if self._all else {name: count for name, count in due.items() if self._options.takes(name)}
 
     async def close(self) -> None:
         """The store stays open; it belongs to the process."""
@@ -55,7 +92,7 @@ class QueueStoreSource:
 
 def build(options: QueueOptions, environment: Environment) -> QueueStoreSource:
     """The source over this process's queue."""
-    return QueueStoreSource(environment.queue)
+    return QueueStoreSource(environment.queue, options)
 
 
 KIND = SourceKind(

@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from pydantic import ValidationError
 
 from tailrace.sdk.model.claim import State
 from tailrace.sdk.model.dead_letter import LetterFilter
@@ -293,3 +294,37 @@ async def test_a_tailer_whose_clock_is_wrong_starts_nothing_early_or_an_hour_lat
     # Then it waits by the store's clock
     assert started[1] - started[0] >= 0.5
     await tailer.stop()
+
+
+async def test_a_tailer_of_some_functions_takes_those_alone_however_full_another_one_is(
+    stores, scheduler, start, eventually
+):
+    # Given a tailer whose window is full for good of what two functions flooded
+    scheduler.decide = lambda flight, index: SUCCESS if flight.kinds[index].function == "charge" else None
+    for function in ("flood", "flood_too", "charge"):
+        scheduler.allow(function)
+    await submit(stores, 100, "flood")
+    await submit(stores, 100, "flood_too")
+    rest = await start(source={"kind": "queue", "without": ["charge"]}, window={"items": 50})
+    await eventually(lambda: rest.overview().in_flight == 50)
+    # When another one has a function for itself, at the lowest priority, then that runs at once
+    dedicated = await start(name="critical", source={"kind": "queue", "functions": ["charge"]})
+    ids = await submit(stores, 300, "charge")
+    await eventually(lambda: dedicated.overview().settled == 300)
+    assert set(await states(stores, ids)) == {State.SUCCESS}
+    # And neither took anything of the other, nor counts it
+    assert (rest.overview().read, dedicated.overview().read) == (50, 300)
+    await eventually(lambda: (rest.overview().lag, dedicated.overview().lag) == (150, 0))
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ({"functions": ["a"], "without": ["b"]}, "both given"),
+        ({"functions": ["not a name"]}, "pattern"),
+        ({"function": ["a"]}, "Extra inputs"),
+    ],
+)
+def test_a_queue_source_says_what_is_wrong_with_it(source, why):
+    with pytest.raises(ValidationError, match=why):
+        TailerConfig.model_validate({"name": "t", "source": {"kind": "queue", **source}})

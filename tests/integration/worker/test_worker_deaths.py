@@ -353,6 +353,7 @@ async def test_last_words_are_read_although_writing_failed_first(tmp_path: Path)
     supervisor = Supervisor(
         WorkerConfig(executors=1),
         load_functions([str(source)]),
+        {"default": ["done", "leave"]},
         earliest=lambda keys: time.monotonic() + 60,
         ended=ended,
         notes=lambda notes: None,
