@@ -25,6 +25,9 @@ from .rules.look_ahead import LookAhead
 from .rules.window import Room
 from .session import SchedulerSession
 
+#: Why items of a kind that somebody runs are held, if no cell is closed.
+_NO_CREDIT = "no credit or not due"
+
 
 class Owner(Protocol):
     """The pump behind what is held.
@@ -244,10 +247,17 @@ class Holding:
             for kind, count in part.held.counts().items():
                 why = self._session.credit.why_closed(kind)
                 served = self._session.credit.granted(kind.function)
-                kinds[why or ("no credit or not due" if served else f'no worker runs "{kind.function}"')] += count
+                kinds[why or (_NO_CREDIT if served else f'no worker runs "{kind.function}"')] += count
             if part.order is not None and part.order.waiting:
                 kinds[part.why_waiting()] += part.order.waiting
-        return "; ".join(f"{why} ({count})" for why, count in sorted(kinds.items(), key=lambda one: -one[1])[:3])
+        now = self._clock.monotonic()
+        for backs in [part.hand_backs for part in self._partitions.values() if part.hand_backs]:
+            if waiting := min(backs.waiting(now), kinds[_NO_CREDIT]):
+                kinds[backs.why] += waiting
+                kinds[_NO_CREDIT] -= waiting
+        return "; ".join(
+            f"{why} ({count})" for why, count in sorted(kinds.items(), key=lambda one: -one[1])[:3] if count
+        )
 
     def _offer(self) -> None:
         now, credit = self._clock.monotonic(), self._session.credit

@@ -16,6 +16,7 @@ from .mapping import Mapped
 from .rules.audit import Book
 from .rules.deadlines import Deadlines
 from .rules.frontier import Frontier, decode
+from .rules.hand_back import HandBacks
 from .rules.held import Held
 from .rules.order import Order
 from .rules.runs import runs
@@ -40,7 +41,8 @@ class Kept(NamedTuple):
 class Partition:
     """Invariants: every position in [frontier.position, frontier.end) that is not settled is in exactly one place: in
     flight, in `held`, taken from it to be read again, waiting in a line of `order` (None: nothing waits for another),
-    or on its way into a store. `kept` and `troubles` name only such positions. `book` hears what `frontier` hears.
+    or on its way into a store. `kept`, `troubles` and `hand_backs` name only such positions.
+    `book` hears what `frontier` hears.
 
     window  bounds what is read of it; partitions may share one
     deadlines  of what is held and expires
@@ -60,6 +62,7 @@ class Partition:
         "book",
         "deadlines",
         "frontier",
+        "hand_backs",
         "handed_out",
         "held",
         "holders",
@@ -87,6 +90,7 @@ class Partition:
         self.kept: dict[int, Kept] = {}
         self.troubles: dict[int, History] = {}
         self.again: dict[int, int] = {}
+        self.hand_backs: HandBacks[int] = HandBacks()
         self.order: Order | None = None
         self.rows: dict[int, Entry] = {}
         self.rowed: set[int] = set()
@@ -143,6 +147,8 @@ class Partition:
         if self.again and not self.again.keys().isdisjoint(positions):
             for position in positions:
                 self.again.pop(position, None)
+        if self.hand_backs:
+            self.hand_backs.over(positions)
         if self.order is not None:
             for head in self.order.over(positions):
                 self.hold(head.kind, head.position, 0.0, head.expires_at)

@@ -24,6 +24,7 @@ from .durable import unless_refused
 from .out import Out
 from .pump import Counts, Pump, Setup
 from .rules.credit import Credit
+from .rules.hand_back import spaced
 from .rules.settlement import Family, History
 from .session import Renewal
 from .settling import Settling
@@ -172,14 +173,13 @@ class QueuePump(Pump):
         elif ended.outcome == Outcome.SUCCESS:
             self._settling.succeed(flight.fence, [id_], 1, size, ended.result)
         else:
-            extra = flight.extras.get(index)
-            history = History(
-                flight.attempts[index],
-                extra.crashes if extra is not None else 0,
-                self._settling.throttles_of(id_),
-                max(0.0, self.clock.wall() - out.pushed_at),
-            )
-            settlement = self.settlement(flight.kinds[index].function, ended, Family.QUEUE, history)
+            extra, kind = flight.extras.get(index), flight.kinds[index]
+            late = max(0.0, self.clock.wall() - out.pushed_at)
+            crashes = extra.crashes if extra is not None else 0
+            history = History(flight.attempts[index], crashes, self._settling.throttles_of(id_), late)
+            backs, now = self._settling.hand_backs, self.clock.monotonic()
+            ended = spaced(backs, id_, kind, ended, self.session.credit, late, now)
+            settlement = self.settlement(kind.function, ended, Family.QUEUE, history)
             self._settling.end(out, index, settlement, ended)
         out.release((index,))
 
@@ -293,8 +293,12 @@ class QueuePump(Pump):
 
     @property
     def held(self) -> int:
-        """A queue holds its items itself."""
-        return 0
+        """A queue holds its items itself; what was handed back time and again waits in it for us."""
+        return self._settling.hand_backs.waiting(self.clock.monotonic())
+
+    @property
+    def held_because(self) -> str:
+        return self._settling.hand_backs.why
 
     @property
     def clogged(self) -> str:

@@ -21,6 +21,7 @@ from ..sdk.source import QueueSource
 from .durable import until_available
 from .out import Out
 from .pump import Setup
+from .rules.hand_back import HandBacks
 from .rules.settlement import FIRST_AGAIN, Action, Settlement
 
 #: Throttle counts remembered, and what was lost, by id; the oldest go first.
@@ -73,6 +74,7 @@ class Settling:
         self._throttles: dict[str, int] = {}
         self._lost: dict[str, int] = {}  # how often it was lost since it was last settled
         self._writing = False
+        self.hand_backs: HandBacks[str] = HandBacks()
 
     @property
     def busy(self) -> bool:
@@ -93,6 +95,8 @@ class Settling:
         if self._lost:
             for each in ids:
                 self._lost.pop(each, None)
+        if self.hand_backs:
+            self.hand_backs.over(ids)
         self.wake.set()
 
     def claimed(self, flight: Flight) -> None:

@@ -38,6 +38,7 @@ from .partition import Partition, Place, chosen
 from .pump import Counts, Pump, Setup
 from .reading import Reading
 from .rows import Rows
+from .rules.hand_back import spaced
 from .rules.settlement import Action
 from .rules.window import FULL, Room
 from .session import Renewal
@@ -253,9 +254,9 @@ class StreamPump(Pump):
         if ended.outcome == Outcome.SUCCESS and ended.result is not None:
             self._departures.store(item, ended.result)
             return
-        former = mapped.parked.get(index)
-        history = item.history(self.clock.wall())
-        family = self._ordering.family(part, position)
+        former, wall, now = mapped.parked.get(index), self.clock.wall(), self.clock.monotonic()
+        ended = spaced(part.hand_backs, position, kind, ended, self.session.credit, wall - out.pushed_at, now)
+        history, family = item.history(wall), self._ordering.family(part, position)
         settlement = self.settlement(kind.function, ended, family, history, former.tailer if former else "")
         match settlement.action:
             case Action.PARK:
@@ -264,7 +265,7 @@ class StreamPump(Pump):
                 self._departures.bury(item, settlement)
             case Action.AGAIN | Action.HOLD | Action.RETURN:
                 part.returned(position, settlement)
-                not_before = self.clock.monotonic() + settlement.delay if settlement.delay else 0.0
+                not_before = now + settlement.delay if settlement.delay else 0.0
                 charged = settlement.crashes > history.crashes or settlement.failed >= history.attempt
                 if settlement.throttles > history.throttles or (former is None and charged):
                     self._departures.count(item, part.troubles[position], not_before)
@@ -369,7 +370,7 @@ class StreamPump(Pump):
     @property
     def busy(self) -> bool:
         running = self.flights or self._succession.inherited.running
-        return bool(running or self._holding.reading_again or len(self._departures))
+        return bool(running or self._holding.reading_again or self._departures)
 
     @property
     def held(self) -> int:

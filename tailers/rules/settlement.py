@@ -8,7 +8,7 @@
     throttled    return after a wait           hold until then (park a long wait)  hold until then
     lost         return now                    hand out again from the source, alone if a process died: both
     … crashes    dead letter at max_crashes    dead letter                         dead letter
-    held         return now                    hold until its cell opens           hold until its cell opens
+    held         return now (hand_back.py)     hold until its cell opens           hold until its cell opens
     dropped, expired, cancelled   done         done                                done
 
 Three counts are kept apart: only running user code spends an attempt, only a process that died adds a crash, and a

@@ -253,6 +253,33 @@ async def test_what_was_lost_runs_before_what_waits(stores, scheduler, start, ev
     assert not any(flight.extras for flight in scheduler.flights[3:])
 
 
+async def status_that(stores, item, fits):
+    """The item's status when it fits."""
+    async with asyncio.timeout(20):
+        while True:
+            [status] = await stores.queue.status([item])
+            if fits(status):
+                return status
+            await asyncio.sleep(0.01)
+
+
+async def test_what_is_handed_back_time_and_again_waits_and_says_why(stores, scheduler, start, eventually):
+    # Given a worker that hands an item back whenever it gets it
+    scheduler.allow("f")
+    scheduler.decide = lambda flight, index: Ended(Outcome.HELD, "its clock is wrong")
+    [item] = await submit(stores, 1)
+    tailer = await start(source=QUEUE)
+    # Then the tailer and the item say that it waits, and why
+    await eventually(lambda: "1 items are held: handed back unstarted time and again" in tailer.overview().detail)
+    waits = await status_that(stores, item, lambda status: "times in a row" in status.reason)
+    assert waits.reason.startswith("its clock is wrong (")
+    # And it runs when the worker was mended, as if nothing had been
+    scheduler.decide = lambda flight, index: SUCCESS
+    ended = await status_that(stores, item, lambda status: status.state is State.SUCCESS)
+    assert (ended.attempts, ended.crashes) == (0, 0)
+    assert {flight.attempts[0] for flight in scheduler.flights} == {1}
+
+
 async def test_what_is_lost_time_and_again_waits_like_all_others(stores, scheduler, start, eventually):
     # Given an item that is lost whenever it runs, and a backlog
     scheduler.allow("f", limit=1)

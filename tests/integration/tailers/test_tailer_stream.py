@@ -178,6 +178,17 @@ async def test_held_and_throttled_items_come_back_without_an_attempt(stores, sch
     assert set(times.values()) == {2}
 
 
+async def test_what_is_handed_back_time_and_again_is_held_and_says_why(stores, scheduler, start, eventually):
+    scheduler.decide = lambda flight, index: Ended(Outcome.HELD, "its clock is wrong")
+    scheduler.allow("f")
+    await fill(stores, 3)
+    tailer = await start(source=LOG, function="f")
+    await eventually(lambda: "3 items are held: handed back unstarted time and again" in tailer.overview().detail)
+    scheduler.decide = lambda flight, index: SUCCESS
+    await settled(eventually, tailer, 3)
+    assert {attempt for flight in scheduler.flights for attempt in flight.attempts} == {1}
+
+
 async def test_a_new_scheduler_gets_the_items_only_when_the_old_lease_is_over(stores, scheduler, start, eventually):
     scheduler.decide = lambda flight, index: None
     scheduler.allow("f")
