@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
@@ -106,7 +107,7 @@ class Spooler:
                 self._filled.clear()
                 await self._filled.wait()
                 if self._rule.away:  # it failed a moment ago
-                    await asyncio.sleep(self._rule.failed())
+                    await asyncio.sleep(self._rule.failed(random.random))
             try:
                 async with self._moving:
                     await self._bring_some()
@@ -114,7 +115,7 @@ class Spooler:
                 await asyncio.sleep(self._failed(error))
             except Exception:
                 _LOG.exception("bringing what is spooled to the store failed; trying again")
-                await asyncio.sleep(self._rule.failed())
+                await asyncio.sleep(self._rule.failed(random.random))
 
     async def _bring_some(self) -> None:
         batch = await self._spool.next(BATCH_ITEMS, BATCH_BYTES)
@@ -144,7 +145,7 @@ class Spooler:
         """Notes that the store failed; after how long it is asked again."""
         if not self._rule.away:
             _LOG.warning("the store is away, and submissions are spooled: %s", error or "it did not answer in time")
-        return self._rule.failed()
+        return self._rule.failed(random.random)
 
     async def find(self, ids: Sequence[str]) -> list[Spooled | None]:
         """What is known of ids of the spool."""

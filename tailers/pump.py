@@ -22,6 +22,7 @@ from ..sdk.model.errors import InvalidRequest, NotConnected
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.retry import DEFAULT_RETRY, Retry
+from ..sdk.model.spread import spread
 from ..sdk.model.workload import INDEX_BITS, INDEX_MASK, Ended, Flight, Outcomes
 from ..sdk.source import SourceKind
 from .config import TailerConfig
@@ -324,7 +325,7 @@ class Pump(ABC):
             except NotConnected as error:
                 self.source_unreachable = str(error) or "the source is not connected"
                 reopen = True
-                await asyncio.sleep(pause * (0.5 + random.random()))
+                await asyncio.sleep(spread(pause, random.random))
                 pause = min(LAST_PAUSE, pause * 2)
             else:
                 self.source_unreachable = ""

@@ -16,6 +16,7 @@ from ..sdk.model.audit import Audit
 from ..sdk.model.demand import Closed
 from ..sdk.model.errors import InvalidRequest, Unavailable, UserError
 from ..sdk.model.function_spec import FunctionSpec
+from ..sdk.model.spread import spread
 from ..stores.outbox.item import Row, item_of
 from ..stores.outbox.outbox import Outbox
 from ..stores.queue.queue import NewItem
@@ -70,7 +71,7 @@ class RelayPump:
                         wait = 0.0 if await self.turn() else self._options.poll
                         pause = FIRST_PAUSE
                     except Unavailable:
-                        wait = pause * (0.5 + random.random())
+                        wait = spread(pause, random.random)
                         pause = min(LAST_PAUSE, pause * 2)
                 if wait != 0.0:
                     self._resting.set()

@@ -24,6 +24,7 @@ from ..sdk.model.errors import InvalidRequest, TailraceError, Unavailable
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
 from ..sdk.model.replay import OVER, READING, Replay, State, tailer_of
+from ..sdk.model.spread import spread
 from ..stores.replays.replays import KEPT, Replays
 from .config import TailerConfig
 from .parking import Parking
@@ -142,7 +143,7 @@ class Replaying:
         while True:
             try:
                 if clock.monotonic() >= self._rows_at:
-                    self._rows_at = clock.monotonic() + ROWS_EVERY * (0.5 + random.random())
+                    self._rows_at = clock.monotonic() + spread(ROWS_EVERY, random.random)
                     await self._read_rows()
             except TailraceError as error:  # the tailers themselves say that a store is away
                 log.debug("replays cannot be looked for now", reason=str(error))

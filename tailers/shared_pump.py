@@ -18,6 +18,7 @@ import structlog
 from ..sdk.model.audit import Audit
 from ..sdk.model.demand import Closed
 from ..sdk.model.errors import NotConnected, StaleFence, UserError
+from ..sdk.model.spread import spread
 from ..sdk.source import SharedSource
 from .pump import FIRST_PAUSE, LAST_PAUSE, Counts, Setup, first_of
 from .stream_pump import StreamPump
@@ -84,7 +85,7 @@ class SharedPump:
             except NotConnected as error:
                 self._unreachable = str(error)
                 reopen = True
-                await asyncio.sleep(pause * (0.5 + random.random()))
+                await asyncio.sleep(spread(pause, random.random))
                 pause = min(LAST_PAUSE, pause * 2)
                 continue
             self._unreachable = ""

@@ -15,11 +15,13 @@ queue knows it again, else it is refused (the client said that it can live witho
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from ...sdk.model.errors import Overloaded
+from ...sdk.model.spread import spread
 
-#: Pauses between looks at a store that is away (seconds): doubling from the first to the last.
+#: Pauses between looks at a store that is away (seconds): doubling from the first to the last, on average.
 FIRST_PAUSE = 0.1
 LAST_PAUSE = 2.0
 #: What whoever meets a full spool is told to wait (seconds): the store has to come back first.
@@ -98,9 +100,10 @@ class SpoolRule:
         """The store answered."""
         self._away, self._failures = False, 0
 
-    def failed(self) -> float:
-        """The store failed. Returns after how many seconds it may be asked again."""
+    def failed(self, random: Callable[[], float] | None = None) -> float:
+        """The store failed. Returns after how many seconds it may be asked again: by chance not when all other gateways
+        ask that lost it in the same moment."""
         self._away = True
         pause = min(LAST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._failures, 10))
         self._failures += 1
-        return pause
+        return spread(pause, random)

@@ -32,10 +32,16 @@ class FickleQueue:
             raise Overloaded("the queue holds 9 workloads and takes at most 9", 5.0)
         if any(item.payload in self.refused for item in items):
             raise InvalidRequest("such a payload is not taken here")
-        answers = await self._queue.submit(items)
-        self.stored += [item.payload for item, each in zip(items, answers, strict=True) if not each.duplicate]
+        # Whoever does not wait for the answer any more stops nothing: a server goes on.
+        self._storing = asyncio.create_task(self._store(items))
+        answers = await asyncio.shield(self._storing)
         if self.trouble == "cut":
             raise NotConnected("the store's answer was lost")
+        return answers
+
+    async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:
+        answers = await self._queue.submit(items)
+        self.stored += [item.payload for item, each in zip(items, answers, strict=True) if not each.duplicate]
         return answers
 
     async def status(self, ids: Sequence[str]) -> Any:

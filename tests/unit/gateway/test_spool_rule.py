@@ -60,6 +60,14 @@ def test_the_store_is_asked_less_and_less_often_until_it_answers() -> None:
     assert seen.failed() == FIRST_PAUSE
 
 
+@given(st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=20))
+def test_gateways_that_lost_their_store_together_do_not_ask_it_together(drawn: list[float]) -> None:
+    alone, several = rule(5), rule(5)
+    for chance in drawn:
+        pause = alone.failed()
+        assert several.failed(lambda chance=chance: chance) == pause * (0.5 + chance)
+
+
 @given(st.lists(st.one_of(st.sampled_from(["failed", "answered"]), st.integers(0, 5)), max_size=50))
 def test_nothing_ordered_overtakes_what_is_spooled(events: list[str | int]) -> None:
     seen = rule()

@@ -1,0 +1,15 @@
+"""Spread: those that failed in one moment do not ask again in one.
+
+Several processes lose the same store, source or broker together, and their pauses double alike: without chance in them
+they would come back together, each time ("Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def spread(pause: float, random: Callable[[], float] | None) -> float:
+    """A pause of half of its length to one and a half, on average as long. `random` returns a number in [0, 1); without
+    it there is no chance (tests)."""
+    return pause if random is None else pause * (0.5 + random())
