@@ -28,7 +28,7 @@ SLOWEST = 2_000
 PATIENCE = 30.0
 #: Seconds between looks at a run. A look is work of the process that is measured, and costs more the more its tailers
 #: have to tell, so there are few; a rate is taken between two looks, so it is as exact with few as with many.
-LOOK_EVERY = 0.25
+LOOK_EVERY = 0.5
 
 
 class Taken(NamedTuple):

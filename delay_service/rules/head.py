@@ -27,15 +27,17 @@ LONGEST_SLEEP = 60.0
 #: a commit here and one where it goes.
 TOGETHER = 0.25
 LONGEST_TOGETHER = 0.25
-#: … and up to twice that after a move into many streams, so many seconds for each: what is due of many functions comes
-#: one by one to each of them, and whoever reads it pays for every stream that has something.
-FOR_EACH_STREAM = 0.00125
+#: … and up to three times that after a move into many streams, so many seconds for each: what is due of many functions
+#: comes one by one to each of them, and whoever reads it pays for every stream that has something. It stays below the
+#: smallest rung of the ladder, by which an item may be late.
+FOR_EACH_STREAM = 0.0025
+MANY_STREAMS = 2
 
 
 def gathers(wait: float, streams: int) -> float:
     """Seconds behind a move into so many streams in which more becomes due that then moves together."""
     few = min(LONGEST_TOGETHER, TOGETHER * wait)
-    return few + min(few, FOR_EACH_STREAM * streams)
+    return few + min(MANY_STREAMS * few, FOR_EACH_STREAM * streams)
 
 
 @dataclass(slots=True)

@@ -29,12 +29,13 @@ _COPY: dict[Place | None, frozenset[Place]] = {
     Place.PARKED: _ENDS | {Place.PARKING, Place.RUNNING},
     Place.RUNNING: _ENDS | {Place.PARKING, Place.PARKED, Place.RUNNING},
 }
-_NONE: frozenset[Place] = frozenset()
+_OWNERS_MOVES = frozenset((before, after) for before, those in _OWNER.items() for after in those)
+_COPIES_MOVES = frozenset((before, after) for before, those in _COPY.items() for after in those)
 
 
 def may_move(before: Place | None, after: Place, *, owner: bool) -> bool:
     """Whether the table allows the move to the source's owner, or else to a due copy."""
-    return after in (_OWNER if owner else _COPY).get(before, _NONE)
+    return (before, after) in (_OWNERS_MOVES if owner else _COPIES_MOVES)
 
 
 def refusal(before: Entry | None, after: Entry, *, owner: bool) -> str:
@@ -43,22 +44,21 @@ def refusal(before: Entry | None, after: Entry, *, owner: bool) -> str:
     Beside the table: no fence and no n goes back, a new run has a higher fence (L19), and n rises by one with each new
     parking. (A run may have a higher n than the row when the ledger was restored from a backup.)
     """
-    place = before.place if before else None
-    if not may_move(place, after.place, owner=owner):
+    place, going = before.place if before else None, after.place
+    if not may_move(place, going, owner=owner):
         who = "the owner" if owner else "a due copy"
-        return f"{who} may not move a row from {place.label if place else 'nothing'} to {after.place.label}"
+        return f"{who} may not move a row from {place.label if place else 'nothing'} to {going.label}"
     former = before or Entry(after.position, Place.SUSPECT)
     if after.position != former.position:
         return f"the row before has position {former.position}"
-    if after.n not in _numbers(former, after.place):
-        return f"n {after.n} after {former.n} in a move to {after.place.label}"
-    lowest = former.fence + (after.place is Place.RUNNING)
+    if not _may_follow(former.n, after.n, place, going):
+        return f"n {after.n} after {former.n} in a move to {going.label}"
+    lowest = former.fence + (going is Place.RUNNING)
     return "" if after.fence >= lowest else f"fence {after.fence}: expected at least {lowest}"
 
 
-def _numbers(before: Entry, after: Place) -> range:
-    """Which n a row may have after a move."""
-    if after is Place.PARKING:
-        again = before.place is Place.PARKING  # the same parking, rewritten
-        return range(before.n + (not again), before.n + 2)
-    return range(before.n, 1 << 62) if after is Place.RUNNING else range(before.n, before.n + 1)
+def _may_follow(before: int, after: int, place: Place | None, going: Place) -> bool:
+    """Whether a row may have that n after a move."""
+    if going is Place.PARKING:
+        return after == before + 1 or (after == before and place is Place.PARKING)  # the same parking, rewritten
+    return after >= before if going is Place.RUNNING else after == before

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from math import isfinite
 from typing import Any
 
 import msgspec
@@ -27,11 +26,13 @@ def entry_text(entry: Entry) -> str:
     is no word of them: so it was before they were kept."""
     position, place, n, due, attempts, crashes, throttles, fence, epoch, first_seen, tries = entry
     due, first_seen = float(due), float(first_seen)
-    if not (isfinite(due) and isfinite(first_seen)):
+    if (due + first_seen) * 0.0:  # nothing when both are finite, else not a number
         fields = entry._replace(due=due, first_seen=first_seen)
         return json.dumps(fields if tries else fields[:-1])
-    plain = f"{position}, {place:d}, {n}, {due!r}, {attempts}, {crashes}, {throttles}, {fence}, {epoch}, {first_seen!r}"
-    return f"[{plain}, [{', '.join(map(_try_text, tries))}]]" if tries else f"[{plain}]"
+    plain = (
+        f"[{position}, {int(place)}, {n}, {due!r}, {attempts}, {crashes}, {throttles}, {fence}, {epoch}, {first_seen!r}"
+    )
+    return f"{plain}, [{', '.join([_try_text(one) for one in tries])}]]" if tries else f"{plain}]"
 
 
 @lru_cache(REMEMBERED)
@@ -54,6 +55,8 @@ def entries_of(text: str) -> list[Entry]:
 
 def rounds(changes: Sequence[Change]) -> list[list[int]]:
     """Indexes of changes, in rounds in which each position is changed once."""
+    if len({after.position for _, after in changes}) == len(changes):
+        return [[*range(len(changes))]]
     turns: list[list[int]] = []
     seen: dict[int, int] = {}
     for index, (_, after) in enumerate(changes):
