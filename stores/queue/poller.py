@@ -12,7 +12,7 @@ import math
 import random
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ...sdk.lifecycle import cancel
 from ...sdk.model.claim import Leased
@@ -30,6 +30,17 @@ LEAST = 0.001
 _LOG = logging.getLogger("tailrace.stores")
 
 
+class Claimed(NamedTuple):
+    """What a look claimed, and for how many seconds nothing more may be due in its demand, as far as is known."""
+
+    leased: Leased
+    pause: float
+
+
+#: What a look finds; a number: nothing, and in so many seconds something may be due.
+Found = Leased | Claimed | float
+
+
 class Roll(Protocol):
     """Who polls a queue, as its store knows it."""
 
@@ -38,6 +49,10 @@ class Roll(Protocol):
 
     async def leave(self, me: str) -> None:
         """This one is not there any more."""
+
+
+async def nothing() -> None:
+    """Nobody brings anything."""
 
 
 class Poller:
@@ -62,26 +77,39 @@ class Poller:
         """Seconds between looks of this process."""
         return self._pace.own
 
-    async def find(self, demand: Demand, wait: float, look: Callable[[], Awaitable[Leased | float]]) -> Leased | None:
-        """What `look` claims within `wait` seconds. It answers with seconds until something may be due, as far as is
-        known, when there is nothing. A `wait` of 0 looks at once, which is no polling."""
+    async def find(
+        self,
+        demand: Demand,
+        wait: float,
+        look: Callable[[], Awaitable[Found]],
+        brought: Callable[[], Awaitable[Leased | None]] = nothing,
+    ) -> Leased | None:
+        """What `look` claims within `wait` seconds, or what is `brought` without a look. `look` answers with seconds
+        until something may be due, as far as is known, when there is nothing. A `wait` of 0 looks at once, which is no
+        polling."""
         if wait > 0 and self._roll is not None and (self._counting is None or self._counting.done()):
             self._counting = asyncio.create_task(self._keep_count(self._roll), name="queue-pollers")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait
         while True:
-            changed, now = self._changed, loop.time()
+            changed = self._changed
+            if (given := await brought()) is not None:
+                return given
+            now = loop.time()
             at = max(self._looks.next(demand), self._rested) if wait > 0 else now
             if at <= now:
                 found = await look()
                 answered = loop.time()
-                items = len(found.ids) if isinstance(found, Leased) else 0
-                self._rested = answered + self._pace.answered(answered - now, items)
+                leased = found.leased if isinstance(found, Claimed) else found if isinstance(found, Leased) else None
+                self._rested = answered + self._pace.answered(answered - now, len(leased.ids) if leased else 0)
                 if isinstance(found, Leased):
                     return found
-                now, at = answered, answered + min(self._pace.poll(), found + self._pace.after_event())
-                if changed is self._changed:
+                pause = found.pause if isinstance(found, Claimed) else found
+                now, at = answered, answered + min(self._pace.poll(), pause + self._pace.after_event())
+                if changed is self._changed and (leased is None or pause > 0):
                     self._looks.nothing(demand, at)
+                if leased is not None:
+                    return leased
             left = deadline - now
             if left <= 0:
                 return None
@@ -97,6 +125,10 @@ class Poller:
     def wake(self) -> None:
         """Something that this process did may make something due."""
         self._looks.changed()
+        self.nudge()
+
+    def nudge(self) -> None:
+        """Somebody was brought something; the others go on waiting."""
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -106,8 +138,7 @@ class Poller:
             self.wake()
             return
         self._looks.event(asyncio.get_running_loop().time() + self._pace.after_event())
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self.nudge()
 
     async def close(self) -> None:
         """Leaves the count. Harmless when closed."""

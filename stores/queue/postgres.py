@@ -12,14 +12,13 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
-from pydantic import Field
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.config import Seconds
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
 from ...sdk.model.errors import InvalidRequest, Unavailable
@@ -27,7 +26,7 @@ from ...sdk.model.search import Search
 from ...sdk.model.tries import Try
 from ..config import StoresConfig
 from ..migrations.postgres import require
-from ..postgres import PostgresOptions, PostgresServer, explained, refuse_unsafe
+from ..postgres import PostgresServer, explained, refuse_unsafe
 from ..postgres_arrays import numbers, texts
 from ..postgres_hints import Hints
 from . import postgres_statements as call
@@ -38,17 +37,20 @@ from .group import Submissions
 from .history import kept
 from .ids import Ids, id_number, id_text
 from .lifecycle import LEASED, TERMINAL
-from .poller import INTERVAL, Poller
+from .poller import Claimed, Found, Poller
 from .postgres_bounds import Bounds
 from .postgres_claims import Out
 from .postgres_collect import Collecting
+from .postgres_dry import Dry
 from .postgres_find import find
 from .postgres_home import Home
 from .postgres_kinds import PostgresKinds
 from .postgres_lease import claimed, open_lanes, planned
+from .postgres_options import PostgresQueueOptions
 from .postgres_roll import PostgresRoll
 from .postgres_room import Room
-from .postgres_rows import BLOCKED, new_rows, refuse_what_has_no_place
+from .postgres_rows import BLOCKED, refuse_what_has_no_place
+from .postgres_submit import stored
 from .postgres_told import counts, statuses, tally, tries
 from .queue import PROGRESS, REASON, Ageing, NewItem, Page, Status, Submitted, Tally
 from .server_clock import ServerClock
@@ -57,18 +59,10 @@ from .waiting import Waiting
 #: Part of this process's own interval between looks after which it looks also at what others may have changed: new
 #: lanes, leases that end, items due earlier.
 OFTEN = 0.8
-#: Seconds after a look that found nothing due in which what this process submits is claimed without another one.
-BLIND = 0.05
-#: Tries of a submission whose new ids were taken already.
-NEW_IDS = 3
+
+Rows = Sequence[tuple[Any, ...]]
 
 _LOG = logging.getLogger("tailrace.stores")
-
-
-class PostgresQueueOptions(PostgresOptions):
-    """poll_interval   seconds between looks at the queue of all nodes together, when nothing tells them"""
-
-    poll_interval: Seconds = Field(INTERVAL, ge=0.01, le=60)
 
 
 class PostgresQueue:
@@ -102,8 +96,7 @@ class PostgresQueue:
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._room = Room(self._config.max_waiting, self.counts, clock)
         self._hints = Hints(options, self._read, self._hinted, "queue")
-        self._fresh: set[int] = set()  # lanes into which something due was put since a look
-        self._emptied = -math.inf  # monotonic, when a look found nothing due and nothing was claimed or returned since
+        self._dry = Dry()
         self._soonest = 0  # µs, when a lease may end that this process knows of
         self._server_clock = ServerClock(options.server, wait, clock)
         self._outbox = Collecting(self._rows, self._time, self._config)
@@ -144,15 +137,16 @@ class PostgresQueue:
         """Another node changed something. Who is busy finds it with the next poll."""
         if self._poller.waiting:
             self._looked = -math.inf
+        self._dry.forget()
         self._poller.hinted()
 
     def _wake(self, *, anything: bool = False) -> None:
         """Something may be due."""
         if anything:
             self._bounds.forget()
-            self._emptied = -math.inf
+            self._dry.forget()
         self._hints.tell()
-        self._poller.wake()
+        self._waiting.wake()
 
     # Submissions: concurrent ones share a transaction.
 
@@ -169,26 +163,31 @@ class PostgresQueue:
     async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:
         await self._room.look(len(items))
         await self._kinds.add(item.kind for item in items)
-        for attempt in range(NEW_IDS):
-            ids = self._ids.take(len(items), int(self._clock.wall() * 1000))
-            try:
-                rows = await self._rows(
-                    call.SUBMIT,
-                    (self._time(), *new_rows(self._kinds, ids, items)),
-                    "a submission",
-                )
-            except psycopg.errors.UniqueViolation as error:  # another node made the same ids in this millisecond
-                if attempt == NEW_IDS - 1:
-                    raise explained(error, self._server.name, "a submission") from None
-            else:
-                break
-        first = dict(rows)
-        moment = first.pop(-1)
+        lanes = [self._kinds.lane_of[self._kinds.numbers[item.kind]] for item in items]
+        await self._waiting.takers.back()
+        taker = self._waiting.takers.reserve(self._kinds, items) if self._quiet() <= 0 else None
+        claim = () if taker is None else self._claim_arguments(taker.demand, [*{*lanes}], [], taker.seconds)
+        leased: Leased | None = None
+        try:
+            times = self._time(), int(self._clock.wall() * 1000)
+            ids, first, moment, taken = await stored(self._rows, self._kinds, self._ids, items, times, claim)
+            if taker is not None and taken:
+                leased = await self._out_by(taken, taker.seconds)
+                if leased is not None and self._quiet() > 0:
+                    await self._waiting.give_back(leased)
+                    leased = None
+        except psycopg.errors.UniqueViolation as error:
+            raise explained(error, self._server.name, "a submission") from None
+        finally:
+            if taker is not None:
+                self._waiting.bring(taker, leased)
         self._room.taken(len(items) - len(first))
-        lane_of, number_of = self._kinds.lane_of, self._kinds.numbers
-        self._bounds.sooner((lane_of[number_of[item.kind]], int(item.due * 1e6) or moment) for item in items)
-        self._fresh.update(lane_of[number_of[item.kind]] for item in items if not item.due)
-        self._wake()
+        self._bounds.sooner((lane, int(item.due * 1e6) or moment) for lane, item in zip(lanes, items, strict=True))
+        out = {row[0] for row in taken}.union(first)
+        left = [each for each in zip(ids, lanes, items, strict=True) if each[0] not in out]
+        if left:
+            self._dry.put({number: lane for number, lane, item in left if not item.due})
+            self._wake(anything=any(item.due for _, _, item in left))
         return [Submitted(id_text(first.get(number, number)), number in first) for number in ids]
 
     # Leases.
@@ -197,31 +196,31 @@ class PostgresQueue:
         if seconds <= 0:
             raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
         gates = Gates(demand.closed)
-        return await self._waiting.lease(demand, lambda: self._claim(demand, gates, seconds), wait, self._quiet)
+        look = partial(self._claim, demand, gates, seconds)
+        return await self._waiting.lease(demand, seconds, look, wait, self._quiet)
 
     def _quiet(self) -> float:
         """Seconds for which nothing is leased."""
         return max(self.quiet_until, self._home.quiet_until) - self._clock.monotonic()
 
-    async def _claim(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
+    async def _claim(self, demand: Demand, gates: Gates, seconds: float) -> Found:
         found = await self._look(demand, gates, seconds)
-        if isinstance(found, Leased) and self._quiet() > 0:
+        if isinstance(found, Claimed) and self._quiet() > 0:
             # The connection that claimed it was the first to this server: nobody gets it now.
-            await self._waiting.give_back(found)
+            await self._waiting.give_back(found.leased)
             return math.inf
         return found
 
-    async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
+    async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Found:
         """Claims what is due within the demand; else seconds until something may be."""
         await self._look_at_others()
         lanes, shut = open_lanes(self._kinds, demand, gates)
         if not lanes or demand.total <= 0:
             return math.inf
         now = self._clock.monotonic()
-        ready = [lane for lane in lanes if lane in self._fresh] if 0 <= now - self._emptied < BLIND else []
-        self._fresh.clear()
-        self._emptied = -math.inf
-        if not ready:
+        ready = fresh = self._dry.fresh(lanes, shut, now)
+        if not fresh:
+            self._dry.looking()
             found = await self._rows(
                 call.LOOK,
                 (self._time(), numbers(lanes), numbers(map(self._bounds.of, lanes)), numbers(shut)),
@@ -233,22 +232,31 @@ class PostgresQueue:
                 for lane, earliest, _ in found:
                     self._bounds.found(lane, moment if earliest is None else min(earliest, moment))
             if not ready:
-                self._emptied = now
                 next_due = min((each for _, each, _ in found if each is not None), default=BLOCKED)
-                return float(min(next_due, self._soonest) - moment) / 1e6
-        plan = planned(self._kinds, demand, ready, shut, self._bounds, self._config.low_share, self._turn)
-        rows = await self._rows(
-            call.CLAIM,
-            (self._time(), *plan, int(seconds * 1e6), self._home.timeline),
-            "a claim",
-        )
+                pause = float(min(next_due, self._soonest) - moment) / 1e6
+                self._dry.found(lanes, shut, now + min(pause, self._poller.own_interval))
+                return pause
+        rows = await self._rows(call.CLAIM, self._claim_arguments(demand, ready, shut, seconds), "a claim")
         if not rows:  # others were quicker, or this is another server than it was
             [(timeline,)] = await self._read(call.TIMELINE, (), "its timeline")
             if timeline != self._home.timeline:  # a pooler keeps connections through a failover: look where they lead
                 await self._server.dial_anew()
                 await self._kinds.look()
             self._bounds.forget()
+            self._dry.forget()
             return 0.01
+        leased = await self._out_by(rows, seconds)
+        self._dry.claimed(row[0] for row in rows)
+        return Claimed(leased, self._dry.left(self._clock.monotonic()) if fresh else 0.0) if leased else 0.0
+
+    def _claim_arguments(
+        self, demand: Demand, lanes: Sequence[int], shut: Sequence[int], seconds: float
+    ) -> tuple[Any, ...]:
+        plan = planned(self._kinds, demand, lanes, shut, self._bounds, self._config.low_share, self._turn)
+        return (self._time(), *plan, int(seconds * 1e6), self._home.timeline)
+
+    async def _out_by(self, rows: Rows, seconds: float) -> Leased | None:
+        """What the rows of a claim hand out."""
         self._turn += 1
         if any(row[1] not in self._kinds.kinds for row in rows):
             await self._kinds.look()
@@ -259,7 +267,7 @@ class PostgresQueue:
             reason = "its deadline passed before it started"
             over = [Settle(id_text(number), rows[0][10], State.EXPIRED, reason=reason) for number in taken.expired]
             await self.settle(rows[0][10], [], over)
-        return taken.leased or 0.0
+        return taken.leased
 
     async def _look_at_others(self) -> None:
         """Now and then: new kinds, leases that ended, and what others made due earlier."""
@@ -268,6 +276,7 @@ class PostgresQueue:
         if abs(now - self._looked) < OFTEN * self._poller.own_interval and moment < self._soonest:
             return
         self._looked = now
+        self._dry.forget()
         if settled := self._home.settled_in:
             await self._rows("UPDATE S.home SET known = %s", (settled,), "its home")
             self._home.known()

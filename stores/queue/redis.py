@@ -12,39 +12,38 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from pydantic import Field
-
 from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ...sdk.config import Seconds
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
-from ...sdk.model.errors import InvalidRequest, NotConnected, Overloaded, Unavailable
+from ...sdk.model.errors import InvalidRequest, NotConnected, Unavailable
 from ...sdk.model.search import Search
 from ...sdk.model.tries import Try
 from ..config import StoresConfig
-from ..redis import RedisOptions, RedisServer, Script
+from ..redis import RedisServer, Script
 from . import redis_told as told
 from .admission import check
 from .engines import QueueEngine
 from .gates import Gates
 from .group import Submissions
-from .poller import INTERVAL, Poller
+from .poller import INTERVAL, Claimed, Found, Poller
 from .queue import Ageing, NewItem, Page, Status, Submitted, Tally
-from .redis_claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET, RENEW
+from .redis_claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET, RENEW, SUBMIT_AND_CLAIM
 from .redis_cluster import cluster_client
 from .redis_find import find
 from .redis_hints import Hints
 from .redis_home import Home
 from .redis_kinds import RedisKinds
-from .redis_lease import claimed, number_of_kinds, planned
+from .redis_lease import Plan, claimed, number_of_kinds, planned
 from .redis_mend import Mender
+from .redis_options import RedisQueueOptions
 from .redis_profile import profile
 from .redis_roll import RedisRoll
 from .redis_script import MOVED
 from .redis_settle import CANCEL, SETTLE, SWEEP, ends
-from .redis_submit import SUBMIT, new_rows, refuse_what_has_no_place
+from .redis_submit import SUBMIT, new_rows, refuse_what_has_no_place, submitted
 from .redis_told import blob, id_bytes
 from .server_clock import JUMP, ServerClock
 from .waiting import Waiting
@@ -60,19 +59,6 @@ CLAIMS, SWEEP_ITEMS = 16, 1000
 
 _CANCELLED = {"c": "cancelled", "r": "requested", "e": "ended", "u": "unknown"}
 _LOG = logging.getLogger("tailrace.stores")
-
-
-class RedisQueueOptions(RedisOptions):
-    """prefix    begins the name of every key: another one is another queue
-    cluster   the server is a node of a Redis Cluster, whose other nodes are asked where the queue's slot is
-    notify    nodes tell each other what they submitted
-    poll_interval   seconds between looks at the queue of all nodes together, when nothing tells them
-    """
-
-    prefix: str = Field("tailrace", min_length=1, max_length=100, pattern=r"^[^{}\s]+$")
-    cluster: bool = False
-    notify: bool = True
-    poll_interval: Seconds = Field(INTERVAL, ge=0.01, le=60)
 
 
 class RedisQueue:
@@ -107,12 +93,13 @@ class RedisQueue:
         self._storing: asyncio.Task[None] | None = None
         self._poller = Poller(options.poll_interval, RedisRoll(self._server, self.base))
         self._waiting = Waiting(self.settle, self._poller)
-        self._hints = Hints(self._server, f"{self.base}hints", listener, self._poller.hinted)
+        self._hints = Hints(self._server, f"{self.base}hints", listener, self._hinted)
         self._server_clock = ServerClock(options.server, wait, clock)
         self._mender = Mender(self._server, self.base, clock)
         self._turn = 0  # claims so far
         self._due: set[int] = set()  # lanes that have something due, as far as this process knows
         self._looked = -math.inf  # monotonic, of the last look at what others changed
+        self._until = -math.inf  # monotonic; before it nothing that this process knows of is due outside of `_due`
         self._passed: dict[tuple[int, frozenset[int]], int] = {}  # lane, shut kinds → how many of its first are shut
         self._forgot = -math.inf  # monotonic, when `passed` was emptied last
 
@@ -165,35 +152,55 @@ class RedisQueue:
         return await stored
 
     async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:
+        answer: Any = None
         for _ in range(MOVES):
             await self._kinds.add(item.kind for item in items)
-            rows, highest = new_rows(self._kinds, items), max(self._kinds.numbers[item.kind] for item in items)
-            most = self._config.max_waiting
-            answer = await self._run(SUBMIT, *self._home.words, highest, most, *rows, about="a submission")
+            answer, taken = await self._submitted(items)
             if answer[0] != MOVED:
                 break
             await self._look_again()
         else:
             raise NotConnected(f"{self._server.name} is another one at each look; nothing was submitted")
-        if answer[0] < 0:
-            raise Overloaded(
-                f"the queue holds {answer[1]} workloads and takes at most {self._config.max_waiting}; try again later",
-                5.0,
-            )
-        _, ids, again = answer
-        same, text = frozenset(again), ids.hex()
-        lane_of, number_of = self._kinds.lane_of, self._kinds.numbers
-        self._due.update({lane_of[number_of[item.kind]] for item in items if not item.due})
-        self._wake()
-        return [
-            Submitted(text[16 * index : 16 * index + 16], index + 1 in same if same else False)
-            for index in range(len(items))
-        ]
+        stored = submitted(answer, len(items), self._config.max_waiting)
+        if not taken:
+            lane_of, number_of = self._kinds.lane_of, self._kinds.numbers
+            self._due.update({lane_of[number_of[item.kind]] for item in items if not item.due})
+            self._wake(anything=any(item.due for item in items))
+        return stored
 
-    def _wake(self) -> None:
-        """Something may be due."""
+    async def _submitted(self, items: Sequence[NewItem]) -> tuple[Any, bool]:
+        """The answer of SUBMIT, and whether all that is due was claimed in the same step for somebody who waits."""
+        rows, highest = new_rows(self._kinds, items), max(self._kinds.numbers[item.kind] for item in items)
+        arguments = [*self._home.words, highest, self._config.max_waiting, *rows]
+        await self._waiting.takers.back()
+        taker = self._waiting.takers.reserve(self._kinds, items) if self._quiet() <= 0 else None
+        if taker is None:
+            return await self._run(SUBMIT, *arguments, about="a submission"), False
+        leased: Leased | None = None
+        try:
+            self._due.update({self._kinds.lane_of[self._kinds.numbers[item.kind]] for item in items})
+            plan = self._planned(taker.demand, Gates(()), taker.seconds)
+            both = (len(arguments), *arguments, *self._home.words, *plan.arguments)
+            answer, claim = await self._run(SUBMIT_AND_CLAIM, *both, about="a submission")
+            if claim and claim[0] not in (MOVED, QUIET):
+                await self._are_due(claim[-1])
+                if claim[0] == CLAIMED:
+                    leased = await self._out_by(claim, taker.seconds)
+        finally:
+            self._waiting.bring(taker, leased)
+        return answer, leased is not None and not self._due
+
+    def _hinted(self) -> None:
+        """Another node changed something."""
+        self._until = -math.inf
+        self._poller.hinted()
+
+    def _wake(self, *, anything: bool = True) -> None:
+        """Something may be due; not `anything`: `_due` says it."""
+        if anything:
+            self._until = -math.inf
         self._hints.tell()
-        self._poller.wake()
+        self._waiting.wake()
 
     # Leases.
 
@@ -201,18 +208,21 @@ class RedisQueue:
         if seconds <= 0:
             raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
         gates = Gates(demand.closed)
-        return await self._waiting.lease(
-            demand, lambda: self._look(demand, gates, seconds), wait, lambda: self.quiet_until - self._clock.monotonic()
-        )
+        look = partial(self._look, demand, gates, seconds)
+        return await self._waiting.lease(demand, seconds, look, wait, self._quiet)
 
-    async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Leased | float:
+    def _quiet(self) -> float:
+        """Seconds for which nothing is leased."""
+        return self.quiet_until - self._clock.monotonic()
+
+    async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Found:
         """Claims what is due within the demand; else seconds until something may be. A claim is tried at once where
         something is known to be due: its script finds out what this process did not know of."""
         self._forget_now_and_then()
         await self._ready()
         if abs(self._clock.monotonic() - self._looked) < OFTEN * self._poller.own_interval:
             found = await self._claim(demand, gates, seconds, -1.0)
-            if isinstance(found, Leased) or found >= 0:
+            if not isinstance(found, float) or found >= 0:
                 return found
         while True:
             asked = self._clock.monotonic()
@@ -230,13 +240,12 @@ class RedisQueue:
         ending = float(lease) if lease and float(lease) > moment else math.inf
         await self._are_due(due)
         pause = (min(float(later or math.inf), ending) - moment) / 1e6
+        self._until = asked + min(pause, self._poller.own_interval)
         return await self._claim(demand, gates, seconds, pause)
 
-    async def _claim(self, demand: Demand, gates: Gates, seconds: float, pause: float) -> Leased | float:
+    async def _claim(self, demand: Demand, gates: Gates, seconds: float, pause: float) -> Found:
         for _ in range(MOVES):
-            plan = planned(
-                self._kinds, demand, gates, self._due, self._passed_of, seconds, self._config.low_share, self._turn
-            )
+            plan = self._planned(demand, gates, seconds)
             if not plan.lanes:
                 return pause
             why, *found = answer = await self._run(CLAIM, *self._home.words, *plan.arguments, about="a claim")
@@ -253,6 +262,16 @@ class RedisQueue:
                 self._passed[lane, plan.shut] = count if count >= 0 else -1 - count
         if why != CLAIMED:
             return 0.0 if min(passed) < 0 else pause
+        leased = await self._out_by(answer, seconds)
+        left = 0.0 if self._due else max(0.0, self._until - self._clock.monotonic())
+        return 0.0 if leased is None else Claimed(leased, left)
+
+    def _planned(self, demand: Demand, gates: Gates, seconds: float) -> Plan:
+        share = self._config.low_share
+        return planned(self._kinds, demand, gates, self._due, self._passed_of, seconds, share, self._turn)
+
+    async def _out_by(self, answer: Sequence[Any], seconds: float) -> Leased | None:
+        """What an answer of CLAIM hands out."""
         if any(number not in self._kinds.kinds for number in number_of_kinds(answer[5])):
             await self._kinds.look()
         self._turn += 1
@@ -264,7 +283,7 @@ class RedisQueue:
             reason = "its deadline passed before it started"
             over = [Settle(id, claim.fence, State.EXPIRED, reason=reason) for id in claim.expired]
             await self.settle(claim.fence, [], over)
-        return claim.leased or 0.0
+        return claim.leased
 
     async def _are_due(self, lanes: bytes) -> None:
         due = {int.from_bytes(lanes[index : index + 4], "big") for index in range(0, len(lanes), 4)}

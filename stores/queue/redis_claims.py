@@ -7,6 +7,7 @@ that the others end in their time.
 from __future__ import annotations
 
 from .redis_script import AT_HOME, queue_script
+from .redis_submit import SUBMIT_BODY
 
 #: What LOOK and CLAIM answer first where they are not at home (MOVED), nothing is leased until a time, something was
 #: claimed, nothing was, or there is more due than the claim was planned for; then the time.
@@ -38,8 +39,7 @@ return {
 #: lane's first were passed by. CLAIMED: fence, position, ids, tasks, payloads, what some have besides, passed, how many
 #: could not be read, and the lanes that have something due now; NOTHING: passed and these; MORE: these alone. A lane
 #: with kinds that are shut is looked through 4,000 items at a time: then what was passed is below zero.
-CLAIM = queue_script(
-    "allow-oom",
+_CLAIM = (
     AT_HOME
     + _AWAKE
     + """
@@ -160,6 +160,25 @@ tell()
 local payloads = fields('payloads', ids)
 for i = 1, #ids do payloads[i] = payloads[i] or '' end
 return {2, now, fence, position, listed, concat(tasks), payloads, extras, passed, unread, concat(due_now())}
+"""
+)
+CLAIM = queue_script("allow-oom", _CLAIM)
+
+#: ARGV: time, how many of the next are SUBMIT's behind its time, these, then CLAIM's behind its. Answers what each of
+#: them does, and for the claim nothing where nothing was submitted.
+SUBMIT_AND_CLAIM = queue_script(
+    "",
+    f"""
+local function submit(ARGV) {SUBMIT_BODY} end
+local function claim(ARGV) {_CLAIM} end
+local count = tonumber(ARGV[2])
+local first, second = {{ARGV[1]}}, {{ARGV[1]}}
+for i = 3, 2 + count do first[i - 1] = ARGV[i] end
+for i = 3 + count, #ARGV do second[i - 1 - count] = ARGV[i] end
+local submitted = submit(first)
+if submitted[1] < 0 then return {{submitted, {{}}}} end
+moves, lanes = {{}}, {{}}
+return {{submitted, claim(second)}}
 """,
 )
 

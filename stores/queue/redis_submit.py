@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from ...sdk.model.errors import InvalidRequest
+from ...sdk.model.errors import InvalidRequest, Overloaded
 from .kinds import Kinds
-from .queue import NewItem
+from .queue import NewItem, Submitted
 from .redis_script import AT_HOME, DEDUPED, EXTRA, KEYED, queue_script
 
 #: Bytes of a key or of a dedupe key: each stands in an index twice.
@@ -26,8 +26,7 @@ _encode = msgspec.json.Encoder().encode
 #: due time of 0: now), then of those with more than that: number, extra, key, dedupe name. Answers MOVED, or -1 and how
 #: many live when there is no room; else the time, the ids, and the numbers of those that had been submitted before. Not
 #: for a server that is out of memory.
-SUBMIT = queue_script(
-    "",
+SUBMIT_BODY = (
     AT_HOME
     + """
 if call('LLEN', base .. 'kinds') < tonumber(ARGV[4]) then return {-2} end
@@ -124,8 +123,9 @@ if fresh > 0 then
   tell()
 end
 return {now, concat(ids), same}
-""",
+"""
 )
+SUBMIT = queue_script("", SUBMIT_BODY)
 
 
 def refuse_what_has_no_place(items: Sequence[NewItem]) -> None:
@@ -171,3 +171,12 @@ def _tags(item: NewItem) -> tuple[int, tuple[bytes, bytes, bytes]]:
         flags |= DEDUPED
         name = item.kind.function.encode(errors="backslashreplace") + b"\0" + item.dedupe_key.encode()
     return flags, (extra, item.key.encode(), name)
+
+
+def submitted(answer: Sequence[Any], count: int, most: int) -> list[Submitted]:
+    """What SUBMIT answered of so many items. Raises Overloaded where there was no room beside `most`."""
+    if answer[0] < 0:
+        raise Overloaded(f"the queue holds {answer[1]} workloads and takes at most {most}; try again later", 5.0)
+    same, text = frozenset(answer[2]), answer[1].hex()
+    ids = [text[index : index + 16] for index in range(0, 16 * count, 16)]
+    return [Submitted(id, place in same) for place, id in enumerate(ids, 1)]

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from ...sdk.model.claim import Leased, Settle, State
 from ...sdk.model.demand import Demand
 from ...sdk.model.errors import Unavailable
-from .poller import Poller
+from .hand_over import Taker, Takers
+from .poller import Claimed, Found, Poller
 
 T = TypeVar("T")
 
@@ -27,6 +28,7 @@ class Waiting:
         self._settle = settle
         self._running: set[asyncio.Task[Any]] = set()
         self.poller = poller
+        self.takers = Takers(self._hand_back)
 
     def run(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Carries work through, whoever waits for it."""
@@ -41,23 +43,46 @@ class Waiting:
             await asyncio.wait(self._running)
         await self.poller.close()
 
+    def wake(self) -> None:
+        """Something that this process did may make something due."""
+        self.takers.close()
+        self.poller.wake()
+
+    def bring(self, taker: Taker, leased: Leased | None) -> None:
+        """Ends the reservation of one that waits."""
+        self.takers.bring(taker, leased)
+        self.poller.nudge()
+
     async def lease(
         self,
         demand: Demand,
-        look: Callable[[], Coroutine[Any, Any, Leased | float]],
+        seconds: float,
+        look: Callable[[], Coroutine[Any, Any, Found]],
         wait: float,
         quiet: Callable[[], float],
     ) -> Leased | None:
-        """Looks until a look claims something of the demand, for `wait` seconds. A look that claims nothing answers how
-        many seconds later something may be due. `quiet`: for how many seconds nothing is to be claimed."""
+        """Looks until a look claims something of the demand, or a submission brings something, for `wait` seconds. A
+        look that claims nothing answers how many seconds later something may be due. `quiet`: for how many seconds
+        nothing is to be claimed."""
+        taker = Taker(demand, seconds)
 
-        async def once() -> Leased | float:
+        async def once() -> Found:
+            taker.open = False
             pause = quiet()
-            return pause if pause > 0 else await self._look(look)
+            found = pause if pause > 0 else await self._look(look)
+            taker.open = isinstance(found, float | int)
+            return found
 
-        return await self.poller.find(demand, wait, once)
+        if wait <= 0:
+            return await self.poller.find(demand, wait, once)
+        self.takers.add(taker)
+        try:
+            found = await self.poller.find(demand, wait, once, taker.brought)
+            return found if found is not None else await taker.brought()
+        finally:
+            self.takers.remove(taker)
 
-    async def _look(self, look: Callable[[], Coroutine[Any, Any, Leased | float]]) -> Leased | float:
+    async def _look(self, look: Callable[[], Coroutine[Any, Any, Found]]) -> Found:
         task = self.run(look())
         try:
             return await asyncio.shield(task)
@@ -65,10 +90,14 @@ class Waiting:
             task.add_done_callback(self._hand_back)
             raise
 
-    def _hand_back(self, task: asyncio.Task[Leased | float]) -> None:
-        if task.cancelled() or task.exception() is not None or not isinstance(leased := task.result(), Leased):
+    def _hand_back(self, task: asyncio.Future[Any]) -> None:
+        if task.cancelled() or task.exception() is not None:
             return
-        self.run(self.give_back(leased))
+        found = task.result()
+        if isinstance(found, Claimed):
+            found = found.leased
+        if isinstance(found, Leased):
+            self.run(self.give_back(found))
 
     async def give_back(self, leased: Leased) -> None:
         """Nobody gets this claim."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import psycopg
 import pytest
@@ -193,6 +193,43 @@ async def test_what_was_looked_for_in_vain_is_not_looked_for_again_before_its_ti
     await other.submit([NewItem(MAIL, b"heard of by nobody")])
     assert await one.lease(ANY, LEASE, 0.01) is None
     assert await one.lease(Demand({Cell("mail", 2): 1, Cell("sms", 2): 1}, frozenset(), 1), LEASE, 0.01) is not None
+
+
+async def test_a_submission_takes_a_lease_that_waits_along_and_the_rest_stays(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a lease that waits for two of one function
+    queue, said = await bench.queue(), list[str]()
+    read = queue._read
+
+    async def listens(statement: str, arguments: Sequence[object], about: str) -> list[tuple]:
+        said.append(about)
+        return await read(statement, arguments, about)
+
+    monkeypatch.setattr(queue, "_read", listens)
+    await queue.submit([NewItem(MAIL, b"", due=bench.clock.wall() + 1000)])  # its kind is known
+    two = Demand({Cell("mail", 2): 2}, frozenset(), 2)
+    waits = asyncio.create_task(queue.lease(two, LEASE, 20.0))
+    while not queue._poller.waiting:
+        await asyncio.sleep(0.001)
+    # When two are submitted
+    said.clear()
+    stored = await queue.submit([NewItem(MAIL, b"1", dedupe_key="a"), NewItem(MAIL, b"2")])
+    leased = await waits
+    # Then one statement did it, and they are out like any other
+    assert said == ["a submission"]
+    assert leased is not None and (leased.ids, leased.payloads) == ([each.id for each in stored], [b"1", b"2"])
+    assert [status.state for status in await queue.status(leased.ids)] == [State.ENQUEUED] * 2
+    assert await queue.settle(leased.fence, leased.ids, []) == []
+    # And of more than it wants, or of what was there before, the rest waits for a look
+    waits = asyncio.create_task(queue.lease(two, LEASE, 20.0))
+    while not queue._poller.waiting:
+        await asyncio.sleep(0.001)
+    [first, _, _] = await queue.submit([NewItem(MAIL, b"", dedupe_key="a"), NewItem(MAIL, b"3"), NewItem(MAIL, b"4")])
+    leased = await waits
+    assert first == (stored[0].id, True)
+    assert leased is not None and leased.payloads == [b"3", b"4"]
+    assert (await queue.tally()).states["new"] == 1
 
 
 async def test_what_is_claimed_for_somebody_who_left_goes_back(bench: Bench) -> None:

@@ -3,6 +3,8 @@ refused."""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 from redis import exceptions
@@ -14,6 +16,7 @@ from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.redis import RedisQueue, RedisQueueOptions
+from tailrace.stores.redis import Script
 from tailrace.testing.clock import ManualClock
 
 MAIL = Kind("mail", 2)
@@ -194,3 +197,42 @@ async def test_a_relaxed_server_says_what_may_be_lost(clock: ManualClock, monkey
     await queue.open()
     assert "about a second of accepted work may be lost" in queue.profile
     await queue.close()
+
+
+async def test_a_submission_takes_a_lease_that_waits_along(queue: RedisQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a lease that waits
+    await queue.submit([NewItem(MAIL, b"")])
+    leased = await queue.lease(ANY, 30, 0)
+    assert leased is not None and await queue.settle(leased.fence, leased.ids, []) == []
+    said = list[str]()
+    run = queue._run
+
+    async def listens(script: Script, *arguments: object, about: str) -> object:
+        said.append(about)
+        return await run(script, *arguments, about=about)
+
+    monkeypatch.setattr(queue, "_run", listens)
+    waits = asyncio.create_task(queue.lease(ANY, 30, 20.0))
+    while not queue._poller.waiting:
+        await asyncio.sleep(0.001)
+    # When two are submitted, one of them with all that an item may have
+    said.clear()
+    stored = await queue.submit([NewItem(MAIL, b"1", headers=(("a", "b"),), dedupe_key="d"), NewItem(MAIL, b"2")])
+    leased = await waits
+    # Then one script did it, they are out like any other, and everything adds up
+    assert said == ["a submission"]
+    assert leased is not None and (leased.ids, leased.payloads) == ([each.id for each in stored], [b"1", b"2"])
+    assert leased.extras[0].headers == (("a", "b"),)
+    assert {status.state for status in await queue.status(leased.ids) if status} == {State.ENQUEUED}
+    counted = await Pretended.hgetall(queue._server._client(0), f"{queue.base}counts")
+    assert {int(state): int(count) for state, count in counted.items() if int(count)} == {2: 2, int(State.SUCCESS): 1}
+    assert await queue.lease(ANY, 30, 0) is None
+    assert await queue.settle(leased.fence, leased.ids, []) == []
+    # And what cannot be told from what came before is not handed out twice
+    waits = asyncio.create_task(queue.lease(ANY, 30, 20.0))
+    while not queue._poller.waiting:
+        await asyncio.sleep(0.001)
+    [again, fresh] = await queue.submit([NewItem(MAIL, b"1", dedupe_key="d"), NewItem(MAIL, b"3")])
+    leased = await waits
+    assert again == (stored[0].id, True)
+    assert leased is not None and leased.ids == [fresh.id]

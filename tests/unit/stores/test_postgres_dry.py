@@ -1,0 +1,68 @@
+"""Which looks at a queue on PostgreSQL are spared, and that none is that could find something."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tailrace.stores.queue.postgres_dry import MOST, Dry
+
+LANES = [1, 2, 3]
+
+
+def looked(dry: Dry, until: float = 10.0) -> None:
+    dry.looking()
+    dry.found(LANES, [], until)
+
+
+def test_after_a_look_in_vain_only_what_was_put_there_is_due() -> None:
+    dry = Dry()
+    assert dry.fresh(LANES, [], 0.0) == [] and dry.left(0.0) == 0.0
+    looked(dry)
+    assert dry.left(0.0) == 10.0
+    dry.put({7: 2, 8: 2, 9: 3})
+    assert dry.fresh(LANES, [], 0.0) == [2, 3] and dry.left(0.0) == 0.0
+    dry.claimed([7, 9])
+    assert dry.fresh([1, 2], [], 0.0) == [2]
+    dry.claimed([8])
+    assert dry.fresh(LANES, [], 0.0) == [] and dry.left(0.0) == 10.0
+
+
+def test_it_is_known_for_those_lanes_and_kinds_only_and_for_a_while() -> None:
+    dry = Dry()
+    looked(dry)
+    dry.put({7: 2})
+    assert dry.fresh([2, 4], [], 0.0) == []  # nobody looked at 4
+    assert dry.fresh([2], [5], 0.0) == []
+    assert dry.fresh([2], [], 10.0) == []
+    dry.forget()
+    assert dry.fresh([2], [], 0.0) == [] and dry.left(0.0) == 0.0
+
+
+def test_what_is_put_while_a_look_is_made_is_not_forgotten_and_too_much_needs_a_look() -> None:
+    dry = Dry()
+    dry.looking()
+    dry.put({7: 2})
+    dry.found(LANES, [], 10.0)
+    assert dry.fresh(LANES, [], 0.0) == [2]
+    dry.put(dict.fromkeys(range(MOST + 1), 1))
+    assert dry.fresh(LANES, [], 0.0) == [] and dry.left(0.0) == 0.0
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=40))
+def test_stored_and_claimed_in_any_order_what_is_left_is_what_was_stored_and_not_claimed(
+    steps: list[tuple[bool, int]],
+) -> None:
+    # Given that each item is stored once and claimed once at most, and either answer comes first
+    dry = Dry()
+    looked(dry)
+    stored, claimed = set[int](), set[int]()
+    for store, number in steps:
+        if store and number not in stored:
+            stored.add(number)
+            dry.put({number: 1})
+        elif not store and number not in claimed:
+            claimed.add(number)
+            dry.claimed([number])
+        assert bool(dry.fresh(LANES, [], 0.0)) is bool(stored - claimed)
+        assert (dry.left(0.0) == 10.0) is not bool(stored - claimed)

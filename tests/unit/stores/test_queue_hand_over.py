@@ -1,0 +1,145 @@
+"""A submission that takes a waiting lease along: whom it may reserve, and that what it brings is never lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from tailrace.sdk.model.claim import Leased, Settle, State
+from tailrace.sdk.model.demand import Cell, Closed, Demand
+from tailrace.sdk.model.workload import Kind
+from tailrace.stores.queue.hand_over import MOST, Taker, Takers
+from tailrace.stores.queue.kinds import Kinds
+from tailrace.stores.queue.poller import Poller
+from tailrace.stores.queue.queue import NewItem
+from tailrace.stores.queue.waiting import Waiting
+
+MAIL, REPORT = Kind("mail", 2), Kind("report", 2)
+ITEM = NewItem(MAIL, b"")
+FOUND = Leased(7, 30.0, [MAIL], ["a"], [b""], [1])
+
+
+def wanting(total: int = 10, *closed: Closed, each: int = 10) -> Demand:
+    return Demand({Cell("mail", 2): each}, frozenset(closed), total)
+
+
+@pytest.fixture
+def kinds() -> Kinds:
+    kinds = Kinds()
+    for number, kind in enumerate((MAIL, REPORT), 1):
+        kinds.learn_lane(number, (kind.function, kind.priority, kind.collection))
+        kinds.learn(number, number, kind.tenant)
+    return kinds
+
+
+class World:
+    """Leases that wait, over a store that has nothing."""
+
+    def __init__(self) -> None:
+        self.settled: list[str] = []
+        self.looks = 0
+        self.looking: asyncio.Event | None = None
+        self.waiting = Waiting(self._settle, Poller(60.0, None))
+
+    async def _settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
+        self.settled += [each.id for each in others if each.state is State.NEW]
+        return []
+
+    async def _look(self) -> Leased | float:
+        self.looks += 1
+        if self.looking is not None:
+            await self.looking.wait()
+        return 60.0
+
+    def lease(self, wait: float = 60.0) -> asyncio.Task[Leased | None]:
+        return asyncio.create_task(self.waiting.lease(wanting(), 30.0, self._look, wait, lambda: 0.0))
+
+    async def reserved(self, kinds: Kinds) -> Taker:
+        """The first taker that may be reserved."""
+        while True:
+            if (taker := self.waiting.takers.reserve(kinds, [ITEM])) is not None:
+                return taker
+            await asyncio.sleep(0)
+
+
+async def test_only_what_it_wants_whole_and_at_once_is_taken_along(kinds: Kinds) -> None:
+    for demand, items, fits in (
+        (wanting(), [ITEM], True),
+        (wanting(), [ITEM, ITEM], True),
+        (wanting(), [NewItem(REPORT, b"")], False),
+        (wanting(), [NewItem(MAIL, b"", due=9e9)], False),
+        (wanting(), [NewItem(MAIL, b"", key="k")], False),
+        (wanting(1), [ITEM, ITEM], False),
+        (wanting(1000), [ITEM] * (MOST + 1), False),
+        (wanting(10, Closed("mail", "", "t")), [ITEM], False),
+        (wanting(each=0), [ITEM], False),
+    ):
+        takers = Takers(lambda future: None)
+        takers.add(Taker(demand, 30.0))
+        assert (takers.reserve(kinds, items) is not None) is fits, (demand, items)
+        if fits:  # and by one submission only
+            assert takers.reserve(kinds, items) is None
+
+
+async def test_what_is_brought_ends_the_wait_without_another_look(kinds: Kinds) -> None:
+    world = World()
+    lease = world.lease()
+    taker = await world.reserved(kinds)
+    looks = world.looks
+    world.waiting.bring(taker, FOUND)
+    assert await lease is FOUND and world.looks == looks <= 1
+
+
+async def test_who_is_brought_nothing_goes_on_waiting_and_may_be_reserved_again(kinds: Kinds) -> None:
+    world = World()
+    lease = world.lease()
+    world.waiting.bring(await world.reserved(kinds), None)
+    taker = await world.reserved(kinds)
+    assert not lease.done()
+    world.waiting.bring(taker, FOUND)
+    assert await lease is FOUND
+
+
+async def test_who_looks_is_not_reserved_and_after_a_wake_everybody_looks_first(kinds: Kinds) -> None:
+    world = World()
+    world.looking = asyncio.Event()
+    lease = world.lease()
+    while not world.looks:
+        await asyncio.sleep(0)
+    assert world.waiting.takers.reserve(kinds, [ITEM]) is None
+    world.looking.set()
+    await world.reserved(kinds)
+    assert lease.cancel()
+    # And when something else is due
+    another = world.lease()
+    while world.waiting.poller.waiting == 0:
+        await asyncio.sleep(0)
+    world.waiting.wake()
+    assert world.waiting.takers.reserve(kinds, [ITEM]) is None
+    await world.reserved(kinds)
+    assert another.cancel()
+
+
+async def test_a_wait_that_ends_meanwhile_gets_what_comes(kinds: Kinds) -> None:
+    world = World()
+    lease = world.lease(wait=0.01)
+    taker = await world.reserved(kinds)
+    await asyncio.sleep(0.02)
+    assert not lease.done()
+    world.waiting.bring(taker, FOUND)
+    assert await lease is FOUND
+
+
+async def test_what_comes_for_nobody_is_given_back(kinds: Kinds) -> None:
+    world = World()
+    lease = world.lease()
+    taker = await world.reserved(kinds)
+    lease.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await lease
+    world.waiting.bring(taker, FOUND)
+    await asyncio.sleep(0)
+    await world.waiting.close()
+    assert world.settled == ["a"]
