@@ -67,7 +67,12 @@ class Accounts:
         for part in self._partitions.values():
             faults += part.book.missing_count + part.book.doubled_count
             open_ones += part.frontier.unsettled
-        return faults + abs(open_ones - in_flight - len(self._holding) - self._owner.going())
+        return faults + abs(open_ones + self._detached - in_flight - len(self._holding) - self._owner.going())
+
+    @property
+    def _detached(self) -> int:
+        """How many of those that are out, or on their way into a store, have been settled."""
+        return sum(len(part.detached) for part in self._partitions.values())
 
     def classes(self, in_flight: int) -> dict[str, int]:
         """How many positions are in which class since the audits began; quick likewise. `in_flight` are out."""
@@ -77,13 +82,14 @@ class Accounts:
             for fate, count in part.book.ahead().items():
                 ended[fate] += count
         counts = {fate.label: count for fate in Fate if (count := ended[fate])}
-        out = {HELD: len(self._holding), IN_FLIGHT: in_flight + self._owner.going()}
+        out = {HELD: len(self._holding), IN_FLIGHT: in_flight + self._owner.going() - self._detached}
         return counts | {name: count for name, count in out.items() if count}
 
     def _in_flight(self, part: Partition, flights: Mapping[int, Out]) -> list[int]:
-        """The positions of what is out, or on its way into a store."""
+        """The positions of what is out, or on its way into a store, and has not been settled."""
         mine = [flight for flight in flights.values() if flight.place.parts or flight.place.partition is part]
         out = [(flight.place, index) for flight in mine for index in flight.still_open()]
         going = [place.batch.positions[index] for place, index in out if place.part(index) is part]
         going += self._inherited.positions(part)
-        return [*going, *(tag.position for tag in self._owner.leaving() if tag.partition is part)]
+        going += [tag.position for tag in self._owner.leaving() if tag.partition is part]
+        return [position for position in going if position not in part.detached] if part.detached else going

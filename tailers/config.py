@@ -69,13 +69,16 @@ class RetryConfig(BaseModel):
 class WindowConfig(BaseModel):
     """Back-pressure. Defaults: `items` keeps a fast function busy over a few milliseconds of round trip, `bytes` is
     about 2 KB for each of them, `positions` is how far reading may pass the oldest unsettled item (4 MB when all of
-    them are held)."""
+    them are held). `detach_after`: an item of a stream with `order: none` that has been out for so long is passed while
+    it runs, at the price of its payload in the delay service (0: never). A minute is beyond every lease, and longer
+    than most functions run, so that a stream of short items writes nothing."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     items: int = Field(8192, ge=1, le=1_000_000)
     bytes: Bytes = Field(16 << 20, ge=1, le=1 << 30)
     positions: int = Field(100_000, ge=1, le=10_000_000)
+    detach_after: Seconds = Field(60.0, ge=0, allow_inf_nan=False)
 
     def rule(self) -> Window:
         """A fresh window of this size."""
@@ -149,6 +152,8 @@ class TailerConfig(BaseModel):
             )
         if why := _why_not_in_order(config, kind):
             mistakes.append(_mistake("order", why, config.order))
+        if why := _why_not_detached(config, kind):
+            mistakes.append(_mistake("window", why, config.window.detach_after))
         if config.overlap != "queue" and config.order == "none":
             why = 'items of "order: none" never wait for each other: write "order: key", or leave overlap out'
             mistakes.append(_mistake("overlap", why, None))
@@ -268,6 +273,17 @@ def _why_not_in_order(config: TailerConfig, kind: SourceKind) -> str:
             '"key" needs to know the key of each record: add "key: {{record: true}}" for the record\'s own, or '
             '"key: {{header: NAME}}"'.replace("{{", "{").replace("}}", "}")
         )
+    return ""
+
+
+def _why_not_detached(config: TailerConfig, kind: SourceKind) -> str:
+    """What to write instead of a `detach_after` that means nothing; empty when it may stand."""
+    if "detach_after" not in config.window.model_fields_set or not config.window.detach_after:
+        return ""
+    if kind.family != "stream" or kind.name == "due":
+        return f"items of a {kind.name} hold up nobody while they run: leave detach_after out"
+    if config.order != "none":
+        return "items in order are waited for, however long they run: leave detach_after out"
     return ""
 
 

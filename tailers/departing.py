@@ -35,8 +35,11 @@ class Departing(NamedTuple):
     ended: Ended
 
     def tag(self, fate: Fate) -> Tag:
-        """What is settled when it is in its store."""
-        return Tag(self.partition, self.batch.positions[self.place], len(self.batch.payloads[self.place]), fate)
+        """What is settled when it is in its store. Of what was detached the ledger knows how it ended."""
+        position = self.batch.positions[self.place]
+        if self.partition.is_detached(position):
+            fate = Fate.DELAYED
+        return Tag(self.partition, position, len(self.batch.payloads[self.place]), fate)
 
     @property
     def position(self) -> int:
@@ -46,7 +49,7 @@ class Departing(NamedTuple):
     @property
     def row(self) -> Entry | None:
         """Its row in the ledger, as this tailer knows it."""
-        return self.partition.rows.get(self.position)
+        return self.partition.row(self.position)
 
     def tries(self, reason: str, now: float) -> tuple[Try, ...]:
         """How its attempts went, this one too. `now`: wall clock seconds."""
@@ -87,10 +90,14 @@ class Leaving(NamedTuple):
 
 
 def settle(tags: Iterable[Tag]) -> None:
-    """Items that are where they were to go: now, and only now, the frontiers may pass them. Their memory is free."""
+    """Items that are where they were to go: now, and only now, the frontiers may pass them. Their memory is free. Those
+    that were detached have been passed."""
     together: defaultdict[tuple[Partition, Fate], list[int]] = defaultdict(list)
     for part, position, size, fate in tags:
-        together[part, fate].append(position)
         part.window.give(1, size)
+        if part.detached.pop(position, None) is None:
+            together[part, fate].append(position)
+        else:
+            part.rows.pop(position, None)
     for (part, fate), positions in together.items():
         part.settle(sorted(positions), fate)

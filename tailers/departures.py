@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from itertools import chain
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..sdk.clock import Clock
 from ..sdk.model.audit import Fate
 from ..sdk.model.dead_letter import DeadLetter
@@ -31,6 +33,7 @@ from .partition import Partition, chosen
 from .pump import Counts
 from .registry import Environment
 from .rows import Home, RowChange, Rows, home_of
+from .rules.detached import FIRST_LOOK, guard_due
 from .rules.ledger import Find, Next, after_parking, found, is_soon, parking, suspect, throttled
 from .rules.settlement import Action, History, Settlement
 
@@ -85,9 +88,10 @@ class Departures:
             self._write_results, self._stored
         )
         self._over: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._stored, gather)
+        self._guards: DurableWriter[Parked, Tag] = DurableWriter(self._write_guards, departed, gather)
         self._counting: dict[tuple[str, int], tuple[Departing, float]] = {}
         self._counted: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._were_counted)
-        self._writers = (self._parks, self._dead, self._results, self._drops, self._over, self._counted)
+        self._writers = (self._parks, self._dead, self._results, self._drops, self._over, self._guards, self._counted)
 
     def __len__(self) -> int:
         return sum(len(writer) for writer in self._writers)
@@ -122,6 +126,24 @@ class Departures:
         parked = self._to_park(item, home, settlement, row.due, row.first_seen, row)
         leaving = Leaving(parked, home, None, row, written=True)
         self._parks.add(leaving, len(parked.payload), item.tag(Fate.DELAYED))
+
+    def guard(self, item: Departing, row: Entry) -> Parked:
+        """What keeps a detached item, as its row says, until it is looked at again."""
+        settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
+        due = guard_due(self._clock.wall(), row.first_seen)
+        return self._to_park(item, self._home(item), settlement, due, row.first_seen, row)
+
+    def guard_again(self, item: Departing, row: Entry) -> None:
+        """A guard was looked at while its item runs: it goes back into the delay service, then its copy is over."""
+        parked = self.guard(item, row)
+        self._guards.add(parked, len(parked.payload), item.tag(Fate.DELAYED))
+
+    def release(self, item: Departing, row: Entry) -> None:
+        """A detached item whose payload is not here any more does not run: from now on its row says when its guard
+        may start it."""
+        home, before = self._home(item), item.row
+        assert home is not None
+        self._over.add(RowChange(home, before, row), 0, item.tag(Fate.DELAYED))
 
     def _to_park(
         self,
@@ -226,6 +248,8 @@ class Departures:
                     going.append(index)
                 case Find.APPEND if row is not None:
                     self.append_again(item, row)
+                case Find.OUT:
+                    pass  # detaching.py has it
                 case _:
                     self.skip([item], fate_of(row))
         return going
@@ -272,9 +296,10 @@ class Departures:
         return Home(self._tailer, item.partition.name, item.position) if former is None else home_of(former)
 
     def _ending(self, item: Departing, place: Place) -> RowChange | None:
-        """The last write of a copy's row; None for an item of the source itself, whose row goes with the checkpoint."""
+        """The last write of the row of a copy, or of what was detached; None for any other item of the source itself,
+        whose row goes with the checkpoint."""
         former, row = item.mapped.parked.get(item.place), item.row
-        home = None if former is None else home_of(former)
+        home = home_of(former) if former is not None else self._home(item) if row and row.is_detached else None
         return None if home is None or row is None else RowChange(home, row, row._replace(place=place))
 
     async def _write_parks(self, items: list[Leaving]) -> None:
@@ -328,6 +353,14 @@ class Departures:
                     parked = as_row_says(leaving.parked, wanted)
                     pending.append(leaving._replace(before=row, wanted=wanted, parked=parked))
         return going
+
+    async def _write_guards(self, items: list[Parked]) -> None:
+        """The bound on delays may have been lowered since they were parked first."""
+        try:
+            await self._delay.park(items)
+        except UserError:
+            soon = self._clock.wall() + FIRST_LOOK
+            await self._delay.park([replace(item, due=min(item.due, soon)) for item in items])
 
     async def _write_dead(self, items: list[tuple[DeadLetter, RowChange | None]]) -> None:
         await self._environment.dead_letters.add([letter for letter, _ in items])

@@ -77,6 +77,7 @@ class Step:
     going: list[int] = field(default_factory=list)
     start: dict[int, RowChange] = field(default_factory=dict)
     append: dict[int, Entry] = field(default_factory=dict)
+    guard: dict[int, Entry] = field(default_factory=dict)
     over: list[int] = field(default_factory=list)
     later: list[int] = field(default_factory=list)
     wait: dict[int, float] = field(default_factory=dict)
@@ -236,6 +237,8 @@ class DuePump(StreamPump):
                 steps[group[place].batch].wait[group[place].place] = until
             for place, row in plan.append.items():
                 steps[group[place].batch].append[group[place].place] = row
+            for place, row in plan.guard.items():
+                steps[group[place].batch].guard[group[place].place] = row
             for place, (before, after) in plan.start.items():
                 copy = group[place]
                 step = steps[copy.batch]
@@ -269,11 +272,13 @@ class DuePump(StreamPump):
         return copies, without
 
     def _apply(self, starting: Starting, step: Step) -> None:
-        if step.over or step.append:
+        if step.over or step.append or step.guard:
             items = starting.items(self.clock.wall())
             self._departures.skip([items[index] for index in step.over], Fate.FILTERED)
             for index, row in step.append.items():
                 self._departures.append_again(items[index], row)
+            for index, row in step.guard.items():
+                self._departures.guard_again(items[index], row)
         self._hold(starting, step.again)
         self._hold(starting, step.later, self.clock.monotonic() + self.sizes.heartbeat)
         for index, due in step.wait.items():

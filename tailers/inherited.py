@@ -113,6 +113,23 @@ class Inherited:
         """The positions of those, in one partition."""
         return [record.batch.positions[0] for record in self._records.values() if record.part is part]
 
+    def positions_of(self, name: str) -> set[int]:
+        """Where in a partition that was not read yet something was adopted, or runs elsewhere."""
+        return {position for part, position in chain(self._unread, self._lost) if part == name}
+
+    def runs(self, spot: Spot) -> bool:
+        """Whether an item that was not read yet was adopted, and its end will be heard of."""
+        return spot in self._unread
+
+    def elsewhere(self, spot: Spot) -> float | None:
+        """Until when an item may run of whose end nobody hears; it is somebody else's affair from now on. None: it does
+        not."""
+        return self._lost.pop(spot, None)
+
+    def records(self) -> Iterable[Record]:
+        """Those that were read and have no outcome."""
+        return self._records.values()
+
     @property
     def flights(self) -> list[int]:
         """Those that have an item without an outcome; to be named in renewals."""

@@ -47,6 +47,7 @@ class Partition:
     window  bounds what is read of it; partitions may share one
     deadlines  of what is held and expires
     rows    what the ledger says of items that are not settled, as it was last read or written
+    detached  the rows of those that are settled and still run, or are on their way from there into a store
     holders  partitions of the tailer that hold something, this one too while it does (whoever looks tidies it)
     handed_out  the end of what was ever handed out
     again   how often the item of a position was lost in a row: it goes before others
@@ -61,6 +62,7 @@ class Partition:
         "again",
         "book",
         "deadlines",
+        "detached",
         "frontier",
         "hand_backs",
         "handed_out",
@@ -93,6 +95,7 @@ class Partition:
         self.hand_backs: HandBacks[int] = HandBacks()
         self.order: Order | None = None
         self.rows: dict[int, Entry] = {}
+        self.detached: dict[int, Entry] = {}
         self.rowed: set[int] = set()
         self.handed_out = mark.handed_out
         self._changes = 1  # counted, so that a partition to which nothing happened costs a checkpoint nothing
@@ -160,6 +163,15 @@ class Partition:
     def has_rows(self, positions: Sequence[int]) -> bool:
         """Whether the ledger has a row of any of these, which rise."""
         return _any_of(self.rows, positions)
+
+    def row(self, position: int) -> Entry | None:
+        """What the ledger says of an item, as it was last read or written."""
+        return self.rows.get(position) or self.detached.get(position)
+
+    def is_detached(self, position: int) -> bool:
+        """Whether the row of an item says that it is detached; it may not be settled yet."""
+        row = self.row(position)
+        return row is not None and row.is_detached
 
     def hand_out(self, positions: Sequence[int]) -> None:
         """These are handed out."""

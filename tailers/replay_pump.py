@@ -22,6 +22,7 @@ class ReplayPump(StreamPump):
     def __init__(self, setup: Setup, counts: Counts, source: ReplaySource, replay: Replay) -> None:
         super().__init__(setup, counts, source)
         self._gap = Fate.FILTERED  # what comes between was not chosen
+        self._detaching.after = 0.0  # its end is waited for, not its frontier
         self._replay = replay
         self._chosen = source
         self._noted = 0  # batches that the frontiers know

@@ -8,7 +8,7 @@ from: as a copy, whose only guard is that each write compares the row as it was 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ from .partition import Partition
 
 #: Rows behind the checkpoint are removed at most this often, seconds.
 SWEEP_EVERY = 0.25
+#: Rows listed at once.
+PAGE = 1000
 
 
 class Home(NamedTuple):
@@ -72,6 +74,18 @@ class Rows:
             rows = await self._epoch.guarded(partial(self._ledger.get, source, partition, positions))
             found.update((Home(source, partition, position), row) for position, row in rows.items())
         return found
+
+    async def below(self, partition: str, end: int) -> AsyncIterator[list[Entry]]:
+        """The rows of a partition of this tailer's own below a position, some at a time. There may be many: of
+        everything that is parked."""
+        after = (partition, -1)
+        while True:
+            page = await self._epoch.guarded(partial(self._ledger.list, self._source, PAGE, after))
+            own = [row.entry for row in page if row.partition == partition and row.entry.position < end]
+            if not own:
+                return
+            yield own
+            after = (partition, own[-1].position)
 
     async def write(self, changes: Sequence[RowChange]) -> list[Entry | None]:
         """The rows as they stand after it, see `Ledger.write`. Rows of other tailers are written as a copy's. Raises

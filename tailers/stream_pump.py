@@ -12,24 +12,27 @@ import contextlib
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, cast
 
 from ..sdk.model.audit import Audit, Fate
 from ..sdk.model.demand import Cell
 from ..sdk.model.errors import TailraceError
-from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended, Flight, Outcomes
 from ..sdk.source import PartitionSource, StreamBatch, StreamSource
 from ..stores.checkpoints.checkpoints import Mark
-from .accounts import FATES, Accounts
+from .accounts import Accounts
 from .aim import Aim
 from .checkpoint import Checkpoint
 from .departing import Departing, Tag, settle
 from .departures import Departures
+from .detaching import Detaching, End, detach_after
+from .ending import Ending
 from .epoch import Epoch
 from .expiring import Expiring
 from .holding import Holding
 from .inherited import Inherited, Record, out_of
+from .left_running import LeftRunning
 from .losses import Losses
 from .mapping import Mapped
 from .ordering import Ordering
@@ -38,8 +41,6 @@ from .partition import Partition, Place, chosen
 from .pump import Counts, Pump, Setup
 from .reading import Reading
 from .rows import Rows
-from .rules.hand_back import spaced
-from .rules.settlement import Action
 from .rules.window import FULL, Room
 from .session import Renewal
 from .succession import Succession
@@ -74,6 +75,10 @@ class StreamPump(Pump):
         self._holding = Holding(self, source, self._partitions, self.session, setup, self.new_wake())
         self._ordering = Ordering(setup.config, self._aim, self._partitions, self._holding, clock, self._departures)
         inherited = Inherited(self._inherited_ended, self._inherited_lost, self._ordering, self.session.cancel)
+        of_rows = (self.config.name, self._rows, self._departures)
+        self._detaching = Detaching(self, detach_after(setup), *of_rows, setup.parking, inherited, clock)
+        self._left_running = LeftRunning(self, *of_rows, inherited, self._detaching, clock)
+        self._ending = Ending(self, self._ordering, self._departures, self._holding, self.expiring, self._detaching)
         self._succession = Succession(name, self._epoch, self.session, inherited, setup.sizes, clock, self.wake)
         self._accounts = Accounts(setup.config.name, self._partitions, self._holding, inherited, self)
         self._commit_wake = self.new_wake()
@@ -90,6 +95,7 @@ class StreamPump(Pump):
         for name in self._marks:
             await self._add(name)
         await self.connecting(self._open_source, self._reopen)
+        await self._left_running.opened()
 
     async def _add(self, name: str) -> Partition:
         """A partition that came into being, or that the checkpoint knows."""
@@ -99,6 +105,7 @@ class StreamPump(Pump):
         self._holding.watch(part)
         if self._epoch.left_behind:
             await mark_suspects(self._rows, self.config.name, part, self._epoch.number)
+        await self._left_running.found(part)
         return part
 
     async def _open_source(self) -> None:
@@ -120,7 +127,8 @@ class StreamPump(Pump):
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         loops = [self._read(), self._holding.run(), self._checkpoint.run(), self._reading.measure(self)]
-        return [*loops, self._epoch.run(), self._rows.run(), *self._departures.steps()]
+        loops += [self._epoch.run(), self._rows.run(), *self._departures.steps()]
+        return [*loops, *self._detaching.steps(), *self._left_running.steps()]
 
     # Read.
 
@@ -157,6 +165,7 @@ class StreamPump(Pump):
         if batch.positions:
             self.counts.read += len(batch.positions)
             part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
+        self._left_running.read(part, batch)
         inherited = self._succession.inherited
         for piece in self._ordering.pieces(batch) if inherited.pending else (batch,):
             self._first(part, inherited.took(part, piece))
@@ -225,6 +234,10 @@ class StreamPump(Pump):
         """Whether items are read and offered now, as far as there is credit."""
         return self.session.connected and not self.paused and not self.draining and self._succession.may_push
 
+    def mapped(self, batch: StreamBatch) -> Mapped:
+        """Records as items."""
+        return self._aim.mapping.map(batch)
+
     async def reread(self, part: Partition, positions: list[int]) -> StreamBatch:
         """Items that were read before, those of them that the source still has."""
         return await self.connecting(partial(self.source.reread, part.name, positions), self._reopen)
@@ -237,8 +250,9 @@ class StreamPump(Pump):
     # Settle.
 
     def succeeded(self, out: Out, indexes: list[int]) -> None:
-        """Passed by the frontier; nothing is written."""
+        """Passed by the frontier; nothing is written, but of what it passed before."""
         part, batch, *_ = out.place
+        indexes = self._detaching.succeeded(out, indexes)
         whole = len(indexes) == len(batch.positions)
         positions = batch.positions if whole else [batch.positions[index] for index in indexes]
         part.settle(positions, Fate.SUCCEEDED)
@@ -247,37 +261,7 @@ class StreamPump(Pump):
 
     def ended(self, out: Out, index: int, ended: Ended) -> None:
         """One item that did not plainly succeed."""
-        place: Place = out.place
-        part, batch, mapped = place.part(index), place.batch, place.mapped
-        position, kind = batch.positions[index], mapped.kinds[index]
-        item = Departing(part, batch, mapped, index, out.pushed_at, out.flight.fence, ended)
-        if ended.outcome == Outcome.SUCCESS and ended.result is not None:
-            self._departures.store(item, ended.result)
-            return
-        former, wall, now = mapped.parked.get(index), self.clock.wall(), self.clock.monotonic()
-        ended = spaced(part.hand_backs, position, kind, ended, self.session.credit, wall - out.pushed_at, now)
-        history, family = item.history(wall), self._ordering.family(part, position)
-        settlement = self.settlement(kind.function, ended, family, history, former.tailer if former else "")
-        match settlement.action:
-            case Action.PARK:
-                self._departures.park(item, settlement)
-            case Action.DEAD:
-                self._departures.bury(item, settlement)
-            case Action.AGAIN | Action.HOLD | Action.RETURN:
-                part.returned(position, settlement)
-                not_before = now + settlement.delay if settlement.delay else 0.0
-                charged = settlement.crashes > history.crashes or settlement.failed >= history.attempt
-                if settlement.throttles > history.throttles or (former is None and charged):
-                    self._departures.count(item, part.troubles[position], not_before)
-                else:
-                    self._holding.back(place, index, not_before)
-            case Action.DONE if ended.outcome == Outcome.DROPPED:
-                self._departures.drop(item)
-            case Action.DONE if ended.outcome == Outcome.EXPIRED:
-                self.expiring.end(item, settlement)
-            case Action.DONE:
-                self._departures.end(item, FATES[Outcome(ended.outcome)])
-        out.release((index,))
+        self._ending.ended(out, index, ended)
 
     @property
     def in_flight(self) -> int:
@@ -289,16 +273,28 @@ class StreamPump(Pump):
         self._succession.came(outcomes)
         super().outcomes_came(outcomes)
 
+    def over(self, end: End) -> None:
+        """An item that had ended before it was detached, or was lost then."""
+        self.ended(*end)
+
     def _inherited_ended(self, record: Record, ended: Ended) -> None:
         """An adopted item ended; it settles as one that this epoch handed out, but for its fence."""
-        out = out_of(record, self._aim.mapping.map(record.batch), self.clock.wall())
-        if ended.outcome == Outcome.SUCCESS and ended.result is None:
-            self.succeeded(out, [0])
-        else:
-            self.ended(out, 0, ended)
+        self.over((self.out_of(record), 0, ended))
+
+    def out_of(self, record: Record) -> Out:
+        """An adopted item as a hand-out of this epoch."""
+        return out_of(record, self.mapped(record.batch), self.clock.wall())
 
     def _inherited_lost(self, record: Record, not_before: float) -> None:
-        self._holding.back(Place(record.part, record.batch, self._aim.mapping.map(record.batch)), 0, not_before)
+        self._lost(self.out_of(record), 0, not_before)
+
+    def _lost(self, out: Out, index: int, not_before: float, *, lost: bool = False) -> None:
+        """An item comes back whose session is gone; it may run until that time."""
+        place: Place = out.place
+        if self._detaching.knows(place.part(index), place.batch.positions[index]):
+            self._detaching.lost(out, index, not_before)
+        else:
+            self._holding.back(place, index, not_before, lost=lost)
 
     def _departed(self, tags: list[Tag]) -> None:
         settle(tags)
@@ -310,10 +306,10 @@ class StreamPump(Pump):
         self.wake()
 
     def leaving(self) -> Iterator[Tag]:
-        return self._departures.tags()
+        return chain(self._departures.tags(), self._detaching.tags())
 
     def going(self) -> int:
-        return len(self._departures)
+        return len(self._departures) + len(self._detaching)
 
     def _moved(self) -> None:
         self._read_wake.set()
@@ -347,7 +343,7 @@ class StreamPump(Pump):
         for number, out in flights.items():
             not_before = 0.0 if number in unsent else now + wait
             for index in out.still_open():
-                self._holding.back(out.place, index, not_before, lost=not_before > 0)
+                self._lost(out, index, not_before, lost=not_before > 0)
         self.wake()
 
     # What people see.
@@ -370,7 +366,7 @@ class StreamPump(Pump):
     @property
     def busy(self) -> bool:
         running = self.flights or self._succession.inherited.running
-        return bool(running or self._holding.reading_again or self._departures)
+        return bool(running or self._holding.reading_again or self.going())
 
     @property
     def held(self) -> int:
@@ -390,7 +386,7 @@ class StreamPump(Pump):
 
     @property
     def store_failing(self) -> str:
-        return self._epoch.failing or self._departures.failing or self._losses.failing
+        return self._epoch.failing or self._departures.failing or self._detaching.failing or self._losses.failing
 
     @property
     def held_because(self) -> str:

@@ -28,6 +28,9 @@ class Place(IntEnum):
         return self.name.lower()
 
 
+#: When a row is due whose item is detached (the end of the year 9999): no copy of it starts before its owner says when.
+NOT_YET = 253_402_300_799.0
+
 TERMINAL = frozenset((Place.DONE, Place.DEAD))
 #: Rows whose item is never run from its source (L15).
 AWAY = frozenset((Place.PARKING, Place.PARKED, Place.RUNNING, Place.DONE, Place.DEAD))
@@ -37,7 +40,7 @@ class Entry(NamedTuple):
     """One row. `position` is the item's in its source; times are wall clock seconds.
 
     n           how often it was parked; a copy in the delay service carries its own
-    due         when it may start
+    due         when it may start; NOT_YET: it is detached, which is a PARKING of its own
     attempts    attempts that failed; `crashes` and `throttles` are counted apart from them
     fence       of its last hand-out, below which no later one may go (L19)
     epoch       of the due partition that runs it, while RUNNING (L17); before that, the one that its next must be above
@@ -56,3 +59,9 @@ class Entry(NamedTuple):
     epoch: int = 0
     first_seen: float = 0.0
     tries: tuple[Try, ...] = ()
+
+    @property
+    def is_detached(self) -> bool:
+        """Whether the item runs where its source's owner handed it out, and the frontier passed it, or is about to.
+        What keeps it meanwhile is a copy in the delay service, which starts only once the row is due."""
+        return self.place is Place.PARKING and self.due >= NOT_YET

@@ -3,14 +3,15 @@
     before       the source's owner                  a due copy
     (none)       SUSPECT, PARKING, DEAD              -
     SUSPECT      SUSPECT, PARKING, DONE, DEAD        PARKING
-    PARKING      PARKING, PARKED, DEAD               PARKING, PARKED, RUNNING, DONE, DEAD
+    PARKING      PARKING, PARKED, DONE, DEAD         PARKING, PARKED, RUNNING, DONE, DEAD
     PARKED       -                                   PARKING, RUNNING, DONE, DEAD
     RUNNING      -                                   PARKING, PARKED, RUNNING, DONE, DEAD
     DONE, DEAD   -                                   -
 
 A copy that was never run may end too: expired, cancelled or dropped. A copy writes PARKED over the PARKING that it or
 another copy wrote (L18), and over its own RUNNING when it was throttled and waits in the due stream; and PARKING over
-what a ledger restored from a backup says of it. Terminal rows leave by themselves.
+what a ledger restored from a backup says of it. The owner ends a PARKING only of what is detached: it ran below that
+owner all the while. Terminal rows leave by themselves.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ...sdk.model.ledger import Entry, Place
 _OWNER: dict[Place | None, frozenset[Place]] = {
     None: frozenset({Place.SUSPECT, Place.PARKING, Place.DEAD}),
     Place.SUSPECT: frozenset({Place.SUSPECT, Place.PARKING, Place.DONE, Place.DEAD}),
-    Place.PARKING: frozenset({Place.PARKING, Place.PARKED, Place.DEAD}),
+    Place.PARKING: frozenset({Place.PARKING, Place.PARKED, Place.DONE, Place.DEAD}),
 }
 _ENDS = frozenset({Place.DONE, Place.DEAD})
 _COPY: dict[Place | None, frozenset[Place]] = {

@@ -28,7 +28,7 @@ from .admission import check
 from .engines import QueueEngine
 from .gates import Gates
 from .group import Submissions
-from .poller import INTERVAL, Claimed, Found, Poller
+from .poller import Claimed, Found, Poller
 from .queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from .redis_claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET, RENEW, SUBMIT_AND_CLAIM
 from .redis_cluster import cluster_client

@@ -127,6 +127,11 @@ class Frontier:
             self.position += done
         return done > 0
 
+    @property
+    def newest_settled(self) -> int:
+        """The last position read here that is settled; the one before the frontier when none above it is."""
+        return self.position + self._bits.rfind(1)
+
     def unsettled_below(self, end: int, most: int) -> list[int]:
         """Up to `most` positions below `end` that were not settled when this one was made, and not read since."""
         tail = self._tail

@@ -3,9 +3,12 @@
     an item fails at its source       PARKING(n+1) → append to the delay service → PARKED(n+1) → settled;
                                       what is due soon stays PARKING(n+1)
     … or is throttled there           SUSPECT, which bars nothing but its time
+    … or is out for long there        PARKING(1), due NOT_YET → append a guard → settled, while it runs: detached
+    a detached item ends              DONE, DEAD, or PARKING(n+1) → append; or PARKING(n), due: its guard starts
     a new owner reads its position    SUSPECT: run when due, alone if something died · PARKING: append again
-                                      any other row: never run from here
+                                      detached: append its guard again · any other row: never run from here
     a copy comes due                  its own n: RUNNING by compare-and-set, then pushed
+                                      detached: it is a guard, appended again for later
                                       a later PARKING: that one is appended again · anything else: it is over
     a copy is throttled               PARKED, its own n, until its new time: it is still in the due stream
     a copy ends                       DONE, DEAD, or PARKING(n+1) → append → PARKED(n+1); then settled in its due stream
@@ -20,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from ...sdk.model.ledger import TERMINAL, Entry, Place
+from ...sdk.model.ledger import NOT_YET, TERMINAL, Entry, Place
 from ...sdk.model.tries import Try
 from .settlement import History, Settlement
 
@@ -36,6 +39,7 @@ class Find(Enum):
     RUN = "run"
     ALONE = "alone"  # suspected: runs from the source, with nothing beside it (L14)
     APPEND = "append"  # append it to the delay service again, then it is settled (L15)
+    OUT = "out"  # detached: append its guard again, then it is settled, while it runs
     SKIP = "skip"  # it is elsewhere: settled
 
 
@@ -45,6 +49,8 @@ def found(row: Entry | None) -> Find:
         return Find.RUN
     if row.place is Place.SUSPECT:
         return Find.ALONE
+    if row.is_detached:
+        return Find.OUT
     return Find.APPEND if row.place is Place.PARKING else Find.SKIP
 
 
@@ -56,6 +62,7 @@ class Verdict(Enum):
 
     START = "start"
     APPEND = "append"
+    GUARD = "guard"  # the item runs, detached: this one is appended again for later
     OVER = "over"
     STALE = "stale"
 
@@ -71,6 +78,8 @@ def copy_finds(row: Entry | None, n: int, epoch: int, known: Entry | None = None
         return Verdict.OVER  # gone, or the item runs from its source (a restored ledger)
     if is_newer(row, epoch):
         return Verdict.STALE
+    if row.is_detached:
+        return Verdict.GUARD
     if n < row.n:
         return Verdict.APPEND if row.place is Place.PARKING else Verdict.OVER  # L18
     if row.place is Place.RUNNING and row.epoch == epoch and row != known:
@@ -96,11 +105,12 @@ class Due(NamedTuple):
 
 class Starts(NamedTuple):
     """What becomes of the copies of one batch, by their index: `start` with the row before and after; `append` with
-    the row to append again; `wait` with the time (wall clock) before which they may not start; `over` are settled;
-    `stale` says that this owner is over."""
+    the row to append again; `guard` likewise, of what is detached; `wait` with the time (wall clock) before which they
+    may not start; `over` are settled; `stale` says that this owner is over."""
 
     start: dict[int, tuple[Entry, Entry]]
     append: dict[int, Entry]
+    guard: dict[int, Entry]
     wait: dict[int, float]
     over: list[int]
     stale: bool
@@ -109,7 +119,7 @@ class Starts(NamedTuple):
 def starts(rows: Mapping[int, Entry], copies: Sequence[Due], epoch: int, fence: int, now: float) -> Starts:
     """Decides a batch of copies of one ⟨source, partition⟩ at `now`, wall clock. `fence` is above those of all rows
     (L19). The second copy of an item in one batch is over, as one that came later would be."""
-    plan = Starts({}, {}, {}, [], any(is_newer(row, epoch) for row in rows.values()))
+    plan = Starts({}, {}, {}, {}, [], any(is_newer(row, epoch) for row in rows.values()))
     taken: set[int] = set()
     for index, copy in enumerate(copies):
         row = rows.get(copy.position)
@@ -122,6 +132,8 @@ def starts(rows: Mapping[int, Entry], copies: Sequence[Due], epoch: int, fence: 
             plan.start[index] = row, running(row, copy, epoch, fence)
         elif row is not None and verdict is Verdict.APPEND:
             plan.append[index] = row
+        elif row is not None and verdict is Verdict.GUARD:
+            plan.guard[index] = row
         elif verdict is not Verdict.STALE:
             plan.over.append(index)
     return plan
@@ -165,6 +177,31 @@ def parking(
         first_seen=first_seen if before is None or not before.first_seen else before.first_seen,
         tries=tries,
     )
+
+
+def detached(
+    before: Entry | None, position: int, history: History, fence: int, first_seen: float, tries: tuple[Try, ...] = ()
+) -> Entry:
+    """The row of an item that has been out for long under `fence`, and that the frontier is about to pass while it
+    runs. `history` is what happened to it before that."""
+    return Entry(
+        position,
+        Place.PARKING,
+        n=1 if before is None else before.n + 1,
+        due=NOT_YET,
+        attempts=history.attempt - 1,
+        crashes=history.crashes,
+        throttles=history.throttles,
+        fence=fence,
+        first_seen=first_seen if before is None or not before.first_seen else before.first_seen,
+        tries=tries,
+    )
+
+
+def released(row: Entry, due: float, attempts: int = 0, crashes: int = 0) -> Entry:
+    """The row of a detached item that does not run any more: its guard starts it, not before `due`. `attempts` and
+    `crashes` are the counts now, where they are more."""
+    return row._replace(due=due, attempts=max(row.attempts, attempts), crashes=max(row.crashes, crashes))
 
 
 def suspect(

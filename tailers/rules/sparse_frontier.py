@@ -96,6 +96,10 @@ class SparseFrontier(Frontier):
         self.position = order[0] if order else self.end
         return self.position > position
 
+    @property
+    def newest_settled(self) -> int:
+        return next((position for position in reversed(self._order) if position not in self._open), self.position - 1)
+
     def unsettled_below(self, end: int, most: int) -> list[int]:
         known = sorted(self._before)
         return [position for position in known[: bisect_left(known, end)] if not self._before[position]][:most]

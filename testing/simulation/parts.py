@@ -199,6 +199,8 @@ def tailer_configs(plan: Plan) -> list[TailerConfig]:
     log = {"kind": "log", "stream": STREAM}
     stream: dict[str, Any] = {"name": STREAM, "source": log, "function": FUNCTION, "key": {"record": True}}
     stream["order"] = plan.order
+    if plan.order == "none":
+        stream["window"] = {"detach_after": plan.detach_after}
     if plan.urgent:
         urgency = {"header": "priority", "default": "eventual"}
         stream |= {"priority": urgency, "look_ahead": LOOK_AHEAD}

@@ -22,6 +22,8 @@ class Deed:
 
 
 OK = Deed("ok")
+#: Seconds after which items are passed unless a plan says otherwise: beyond most that run in a story.
+DETACH_AFTER = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ class Plan:
     gateways, delays   so many gateways, through which the queue's items are brought (0: they go to the store); so many
             delay services, if apart. Each kind stands behind one address
     order   of the stream's tailer: none, key or partition
+    detach_after  seconds after which an item of the stream is passed while it runs, as in tailers/config.py
     urgent  the stream's items have their own priorities and deadlines; what expired becomes a dead letter
     schedules   what runs by the clock; their numbers are above those of the items
     rates   seconds that a machine's clock counts in a true one
@@ -140,6 +143,7 @@ class Plan:
     gateways: int = 0
     delays: int = 1
     order: str = "none"
+    detach_after: float = DETACH_AFTER
     urgent: bool = False
     schedules: tuple[Timed, ...] = ()
     rates: dict[str, float] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from .parts import QUEUE, STREAM
-from .plan import Deed, Fault, Item, Plan
+from .plan import DETACH_AFTER, Deed, Fault, Item, Plan
 from .plans_schedules import scheduled
 from .plans_several import several
 
@@ -23,6 +23,9 @@ PATIENCE = 300.0
 ORDERED, PAUSED, LONG_WAIT = 0.25, 0.15, 0.03
 #: The share of worlds whose stream's items have priorities of their own, and of those items which expire.
 URGENT, EXPIRING = 0.25, 0.3
+#: The share of worlds without an order whose items are passed while they run, after so many seconds: the least and the
+#: most; and of those items that run for a while.
+DETACHING, DETACHED_AFTER, LONG = 0.4, (0.5, 8.0), 0.4
 #: The share of worlds whose stores are put back from a backup.
 PUT_BACK = 0.1
 #: How much a clock may drift.
@@ -54,9 +57,15 @@ def plan_of(seed: int) -> Plan:
     with_more = [_with_more(more, item, order) for item in items]
     urgency = Random(f"urgency of {seed}")
     urgent = order != "partition" and urgency.random() < URGENT
+    lasting = Random(f"lasting of {seed}")
+    detaching = order == "none" and lasting.random() < DETACHING
+    detach_after = _log_uniform(lasting, *DETACHED_AFTER) if detaching else DETACH_AFTER
+    if detaching:
+        with_more = [_long(lasting, item) for item in with_more]
     plan = Plan(
         seed=seed,
         items=tuple(_urgent(urgency, item) if urgent else item for item in with_more),
+        detach_after=detach_after,
         faults=tuple(_seen(faults, names[0])),
         order=order,
         urgent=urgent,
@@ -99,6 +108,14 @@ def _with_more(random: Random, item: Item, order: str) -> Item:
     if order == "none" and random.random() < LONG_WAIT:
         item = replace(item, deeds=(Deed("later", 0.1, random.uniform(35.0, 130.0)), *item.deeds))
     return item
+
+
+def _long(random: Random, item: Item) -> Item:
+    """The same item, perhaps one that runs for a while when it runs first."""
+    if item.source != STREAM or random.random() >= LONG:
+        return item
+    first, rest = item.deed(0), item.deeds[1:]
+    return replace(item, deeds=(replace(first, seconds=_log_uniform(random, 3.0, 60.0)), *rest))
 
 
 def _urgent(random: Random, item: Item) -> Item:

@@ -5,13 +5,14 @@ import pytest
 from tailrace.testing.simulation.bugs import BUGS, planted
 from tailrace.testing.simulation.plan import Plan
 from tailrace.testing.simulation.scenarios import SCENARIOS as FIRST
+from tailrace.testing.simulation.scenarios_detached import SCENARIOS as FIFTH
 from tailrace.testing.simulation.scenarios_order import OTHERS
 from tailrace.testing.simulation.scenarios_order import SCENARIOS as SECOND
 from tailrace.testing.simulation.scenarios_schedules import SCENARIOS as FOURTH
 from tailrace.testing.simulation.scenarios_several import SCENARIOS as THIRD
 from tailrace.testing.simulation.story import Story
 
-SCENARIOS = FIRST | SECOND | THIRD | FOURTH
+SCENARIOS = FIRST | SECOND | THIRD | FOURTH | FIFTH
 WORLDS = {id(plan): plan for plans in [*SCENARIOS.values(), OTHERS] for plan in plans}
 
 

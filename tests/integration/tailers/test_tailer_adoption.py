@@ -476,3 +476,44 @@ async def _unavailable(*_: Any) -> None:
 
 async def _refused(*_: Any) -> bool:
     return False
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+async def test_what_was_passed_while_it_runs_is_adopted_and_ends_in_its_row(
+    begin: Begin, stores: Any, parking: Any, eventually: Any, forgotten: bool
+) -> None:
+    # Given items that were passed while they run, perhaps forgotten by their source since
+    place = await begin(LONG)
+    await fill(stores, 4)
+    window = {"detach_after": "0.2s"}
+    first = await place.tailer(window=window)
+    await eventually(lambda: len(place.worker.open) == 4)
+    place.worker.end("t/0/3")
+    async with asyncio.timeout(10):
+        while await position(stores) != 4:
+            await asyncio.sleep(0.01)
+    # When their tailer dies, and another one comes
+    await place.die(first)
+    if forgotten:
+        await stores.log.trim("s", 0, 4)
+    second = await place.tailer(window=window)
+    await eventually(lambda: second.overview().in_flight == 3)
+    assert [audit.verdict() for audit in second.audits() if not audit.good] == [] and second._pump.unaccounted == 0
+    # Then they end there: one well, one to be tried again, one for good
+    place.worker.end("t/0/0")
+    place.worker.end("t/0/1", ended=Ended(Outcome.RETRY, "no luck"))
+    place.worker.end("t/0/2", ended=Ended(Outcome.FATAL, "never"))
+    await eventually(lambda: second.overview().in_flight == 0 and not second._pump.busy)
+    rows = {row.entry.position: row.entry for row in await stores.ledger.list("t", 10)}
+    letter = await stores.dead_letters.get("t/0/2")
+    if forgotten:  # their guards have the payloads: they start those, the second one to fail once more
+        assert {at: (row.n, row.attempts, row.is_detached) for at, row in rows.items()} == {
+            1: (1, 1, False),
+            2: (1, 1, False),
+        }
+        assert letter is None and len(parking.items) == 3
+    else:
+        assert {at: (row.n, row.attempts) for at, row in rows.items()} == {1: (2, 1)}
+        assert letter is not None and letter.payload == b"2"
+        assert parking.items[-1].payload == b"1"
+    assert len(place.worker.started) == 4

@@ -10,7 +10,7 @@ from tailrace.stores.ledger.lifecycle import may_move, refusal
 S, PARKING, PARKED, R, DONE, DEAD = Place
 #: Which moves are legal, by whose and from where. Written out, so that a change of the table is a change of two places.
 LEGAL: dict[bool, dict[Place | None, set[Place]]] = {
-    True: {None: {S, PARKING, DEAD}, S: {S, PARKING, DONE, DEAD}, PARKING: {PARKING, PARKED, DEAD}},
+    True: {None: {S, PARKING, DEAD}, S: {S, PARKING, DONE, DEAD}, PARKING: {PARKING, PARKED, DONE, DEAD}},
     False: {
         S: {PARKING},
         PARKING: {PARKING, PARKED, R, DONE, DEAD},

@@ -1,0 +1,106 @@
+"""How one item of a stream leaves its hand-out that did not plainly succeed: its settlement, carried out."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..sdk.clock import Clock
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import Ended
+from .accounts import FATES
+from .departing import Departing
+from .departures import Departures
+from .detaching import Detaching
+from .expiring import Expiring
+from .holding import Holding
+from .ordering import Ordering
+from .out import Out
+from .partition import Place
+from .rules.hand_back import spaced
+from .rules.settlement import Action, Family, History, Settlement
+from .session import SchedulerSession
+
+#: What becomes of an item that is to be handed out again where it is.
+_STAYS = frozenset((Action.AGAIN, Action.HOLD, Action.RETURN))
+
+
+class Owner(Protocol):
+    """The pump: `settlement` is what becomes of an item, see Pump.settlement."""
+
+    clock: Clock
+    session: SchedulerSession
+
+    def settlement(
+        self, function: str, ended: Ended, family: Family, history: History, origin: str = ""
+    ) -> Settlement: ...
+
+
+class Ending:
+    """Of one stream tailer."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        ordering: Ordering,
+        departures: Departures,
+        holding: Holding,
+        expiring: Expiring,
+        detaching: Detaching,
+    ) -> None:
+        self._owner = owner
+        self._clock = owner.clock
+        self._ordering = ordering
+        self._departures = departures
+        self._holding = holding
+        self._expiring = expiring
+        self._detaching = detaching
+
+    def ended(self, out: Out, index: int, ended: Ended) -> None:
+        """An item of a hand-out ended."""
+        if self._detaching.waits(out, index, ended):
+            return
+        place: Place = out.place
+        part, batch, mapped = place.part(index), place.batch, place.mapped
+        item = Departing(part, batch, mapped, index, out.pushed_at, out.flight.fence, ended)
+        if ended.outcome == Outcome.SUCCESS and ended.result is not None:
+            self._departures.store(item, ended.result)
+            self._detaching.over(part, item.position)
+            return
+        kind, detached, wall = mapped.kinds[index], self._detaching.knows(part, item.position), self._clock.wall()
+        if not detached:
+            credit, out_for = self._owner.session.credit, wall - out.pushed_at
+            ended = spaced(part.hand_backs, item.position, kind, ended, credit, out_for, self._clock.monotonic())
+        former, history = mapped.parked.get(index), item.history(wall)
+        family, origin = self._ordering.family(part, item.position), former.tailer if former else ""
+        settlement = self._owner.settlement(kind.function, ended, family, history, origin)
+        needs_payload = settlement.action not in (Action.DONE, *_STAYS)
+        if detached and (settlement.action in _STAYS or (needs_payload and self._detaching.is_bare(item))):
+            self._detaching.again(item, settlement)
+        else:
+            self._leave(item, settlement, history, place, index)
+        if detached:
+            self._detaching.over(part, item.position)
+        out.release((index,))
+
+    def _leave(self, item: Departing, settlement: Settlement, history: History, place: Place, index: int) -> None:
+        part, ended = item.partition, item.ended
+        match settlement.action:
+            case Action.PARK:
+                self._departures.park(item, settlement)
+            case Action.DEAD:
+                self._departures.bury(item, settlement)
+            case Action.AGAIN | Action.HOLD | Action.RETURN:
+                part.returned(item.position, settlement)
+                not_before = self._clock.monotonic() + settlement.delay if settlement.delay else 0.0
+                charged = settlement.crashes > history.crashes or settlement.failed >= history.attempt
+                former = item.mapped.parked.get(index)
+                if settlement.throttles > history.throttles or (former is None and charged):
+                    self._departures.count(item, part.troubles[item.position], not_before)
+                else:
+                    self._holding.back(place, index, not_before)
+            case Action.DONE if ended.outcome == Outcome.DROPPED:
+                self._departures.drop(item)
+            case Action.DONE if ended.outcome == Outcome.EXPIRED:
+                self._expiring.end(item, settlement)
+            case Action.DONE:
+                self._departures.end(item, FATES[Outcome(ended.outcome)])

@@ -1,0 +1,188 @@
+"""What a former owner of a stream had detached (detaching.py): its rows, its guards, and perhaps its runs.
+
+What still runs and was adopted is this owner's: its record is read again, so that it can be settled like any other, and
+when the source has it no more, its guard stands in for it. What runs elsewhere is released when that is over. All other
+rows are released at once: their items run again as copies, appended from the source where it has their records still,
+else when their guards are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from ..sdk.clock import Clock
+from ..sdk.model.ledger import Entry
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import FLIGHT_ITEMS, Ended
+from ..sdk.source import StreamBatch
+from .departing import Departing
+from .departures import Departures
+from .detaching import Detaching, Going, Spot
+from .durable import DurableWriter
+from .inherited import Inherited
+from .mapping import Mapped
+from .partition import Partition, chosen
+from .rows import Home, RowChange, Rows
+from .rules.ledger import released
+
+#: Rows in one write.
+AT_ONCE = 1024
+_NOT_RUN = Ended(Outcome.HELD)
+
+
+class Owner(Protocol):
+    """The pump."""
+
+    def mapped(self, batch: StreamBatch) -> Mapped: ...
+
+    async def reread(self, part: Partition, positions: list[int]) -> StreamBatch: ...
+
+
+class Below(NamedTuple):
+    """A partition whose rows below `end` are to be looked at, but for those that are `known`."""
+
+    part: Partition
+    end: int
+    known: frozenset[int]
+
+
+class LeftRunning:
+    """Of one stream tailer, for as long as one opening of its source lasts."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        name: str,
+        rows: Rows,
+        departures: Departures,
+        inherited: Inherited,
+        detaching: Detaching,
+        clock: Clock,
+    ) -> None:
+        self._owner = owner
+        self._name = name
+        self._rows = rows
+        self._departures = departures
+        self._inherited = inherited
+        self._detaching = detaching
+        self._clock = clock
+        self._adopted: dict[Partition, dict[int, Entry]] = {}
+        self._below: list[Below] = []
+        self._again: dict[Partition, list[Entry]] = {}
+        self._writer: DurableWriter[RowChange, Spot] = DurableWriter(rows.write, self._were_released)
+
+    async def found(self, part: Partition) -> None:
+        """A partition was taken, and nothing of it was read: what is known of its rows, and of what was adopted."""
+        rows = {position: row for position, row in part.rows.items() if row.is_detached}
+        spots = self._inherited.positions_of(part.name)
+        others = [Home(self._name, part.name, position) for position in spots if position not in part.rows]
+        rows |= {home.position: row for home, row in (await self._rows.read(others)).items() if row.is_detached}
+        if part.frontier.position:
+            self._below.append(Below(part, part.frontier.position, frozenset(rows)))
+        over: list[Entry] = []
+        again: set[int] = set()
+        for position, row in sorted(rows.items()):
+            settled = not part.frontier.unread(position, position)
+            until = self._inherited.elsewhere((part.name, position))
+            if until is not None:
+                self._detaching.at(until, partial(self._over, part, row))
+            elif position not in spots:
+                over.append(row)
+                again.update((position,) if settled else ())
+            elif settled:
+                self._adopted.setdefault(part, {})[position] = row
+        standing = await self._release(part, over)
+        self._again[part] = [row for row in standing if row.position in again]
+
+    def read(self, part: Partition, batch: StreamBatch) -> None:
+        """Records were read; those of them that are detached were not passed yet, perhaps for want of a guard."""
+        if not part.has_rows(batch.positions):
+            return
+        mapped = None
+        for index, position in enumerate(batch.positions):
+            row = part.rows.get(position)
+            if row is None or not row.is_detached:
+                continue
+            mapped = mapped or self._owner.mapped(batch)
+            one = (index,)
+            item = Departing(part, chosen(batch, one), mapped.chosen(one), 0, row.first_seen, row.fence, _NOT_RUN)
+            runs = self._inherited.runs((part.name, position))
+            self._detaching.add(Going(item, row, row, written=True, runs=runs))
+
+    async def opened(self) -> None:
+        """The source can be read: what was adopted and had been passed gets its record, before anything else is."""
+        adopted, self._adopted = self._adopted, {}
+        for part, rows in adopted.items():
+            positions = sorted(rows)
+            for begin in range(0, len(positions), FLIGHT_ITEMS):
+                some = positions[begin : begin + FLIGHT_ITEMS]
+                batch = await self._records(part, some)
+                gone = sorted(set(some).difference(batch.positions))
+                self._detaching.bare.update((part.name, position) for position in gone)
+                for each in (batch, _without_payload(part, gone)):
+                    part.detached |= {position: rows[position] for position in each.positions}
+                    part.window.take(len(each.positions), sum(map(len, each.payloads)))
+                    self._inherited.took(part, each)
+
+    async def run(self) -> None:
+        """Looks for rows of what was passed, and does not run."""
+        for part, rows in self._again.items():
+            await self._append(part, rows)
+        for part, end, known in self._below:
+            async for rows in self._rows.below(part.name, end):
+                loose = [row for row in rows if row.is_detached and row.position not in known]
+                await self._append(part, await self._release(part, loose))
+        self._again.clear()
+        self._below.clear()
+
+    def steps(self) -> list[Coroutine[Any, Any, None]]:
+        """The loops that run beside the others; the first one ends."""
+        return [self.run(), self._writer.run()]
+
+    def _over(self, part: Partition, row: Entry) -> None:
+        """Nothing of it runs any more: its guard may start."""
+        change = RowChange(Home(self._name, part.name, row.position), row, released(row, self._clock.wall()))
+        self._writer.add(change, 0, (part, row.position))
+
+    def _were_released(self, spots: list[Spot]) -> None:
+        for part, position in spots:
+            if position < part.frontier.end and not self._detaching.knows(part, position):
+                part.rows.pop(position, None)  # it is settled
+
+    async def _release(self, part: Partition, rows: Sequence[Entry]) -> list[Entry]:
+        """Rows of what does not run; those that could be released, as they are now."""
+        standing: list[Entry] = []
+        for begin in range(0, len(rows), AT_ONCE):
+            now = self._clock.wall()
+            changes = [
+                RowChange(Home(self._name, part.name, row.position), row, released(row, now))
+                for row in rows[begin : begin + AT_ONCE]
+            ]
+            answers = await self._rows.write(changes)
+            standing += [row for row, change in zip(answers, changes, strict=True) if row and row == change.after]
+        return standing
+
+    async def _records(self, part: Partition, positions: list[int]) -> StreamBatch:
+        """Those that the source has still, as they were."""
+        batch = await self._owner.reread(part, positions)
+        return chosen(batch, [index for index in range(len(batch.positions)) if index not in batch.refused])
+
+    async def _append(self, part: Partition, rows: Iterable[Entry]) -> None:
+        """What the source still has of them runs at once."""
+        by_position = {row.position: row for row in rows}
+        positions = sorted(by_position)
+        for begin in range(0, len(positions), FLIGHT_ITEMS):
+            batch = await self._records(part, positions[begin : begin + FLIGHT_ITEMS])
+            part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
+            mapped = self._owner.mapped(batch)
+            for index, position in enumerate(batch.positions):
+                row = part.detached[position] = by_position[position]
+                self._departures.append_again(Departing(part, batch, mapped, index, row.first_seen, 0, _NOT_RUN), row)
+
+
+def _without_payload(part: Partition, positions: list[int]) -> StreamBatch:
+    """Records of which only the positions are known."""
+    count = len(positions)
+    return StreamBatch(part.name, positions, [0.0] * count, [""] * count, [()] * count, [b""] * count)

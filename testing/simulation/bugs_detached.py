@@ -1,0 +1,68 @@
+"""Mistakes with items that are passed while they run (tailers/detaching.py)."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from ...sdk.model.audit import Fate
+from ...tailers import due_pump as due_pump_
+from ...tailers.detaching import Detaching
+from ...tailers.inherited import Inherited
+from ...tailers.left_running import LeftRunning
+from ...tailers.rules import ledger as rules
+from ...tailers.rules.ledger import Verdict
+from .planting import Bug, bug, instead
+
+
+@bug
+def _passed_before_its_row_is_durable() -> Bug:
+    real = Detaching.add
+
+    def add(self: Detaching, going: Any) -> None:
+        part, position = going.item.partition, going.item.position
+        part.detached[position] = going.row
+        part.settle([position], Fate.DELAYED)
+        self.at(self._clock.monotonic() + 1.0, lambda: real(self, going))
+
+    return instead(Detaching, "add", add)
+
+
+@bug
+def _a_successor_starts_what_is_detached_and_runs() -> Bug:
+    return instead(Inherited, "positions_of", lambda self, name: set())
+
+
+@bug
+def _a_guard_starts_whatever_its_row_says() -> Bug:
+    real, real_starts = rules.copy_finds, rules.starts
+
+    def finds(*args: Any) -> Verdict:
+        verdict = real(*args)
+        return Verdict.START if verdict is Verdict.GUARD else verdict
+
+    def starts(rows: Any, copies: Any, epoch: int, fence: int, now: float) -> Any:
+        return real_starts(rows, copies, epoch, fence, float("inf"))
+
+    stack = contextlib.ExitStack()
+    stack.enter_context(instead(rules, "copy_finds", finds))
+    stack.enter_context(instead(due_pump_, "starts", starts))
+    return stack
+
+
+@bug
+def _what_a_dead_owner_had_detached_is_forgotten() -> Bug:
+    async def run(self: LeftRunning) -> None:
+        """Looks at nothing."""
+
+    return instead(LeftRunning, "run", run)
+
+
+@bug
+def _a_detached_item_that_was_lost_is_released_at_once() -> Bug:
+    real = Detaching.lost
+
+    def lost(self: Detaching, out: Any, index: int, not_before: float) -> None:
+        real(self, out, index, 0.0)
+
+    return instead(Detaching, "lost", lost)
