@@ -51,13 +51,12 @@ from .postgres_roll import PostgresRoll
 from .postgres_room import Room
 from .postgres_rows import BLOCKED, refuse_what_has_no_place
 from .postgres_submit import stored
-from .postgres_told import counts, statuses, tally, tries
+from .postgres_told import ages, counts, statuses, tally, tries
 from .queue import PROGRESS, REASON, Ageing, NewItem, Page, Status, Submitted, Tally
 from .server_clock import ServerClock
 from .waiting import Waiting
 
-#: Part of this process's own interval between looks after which it looks also at what others may have changed: new
-#: lanes, leases that end, items due earlier.
+#: Part of its own interval between looks after which it looks also at what others may have changed.
 OFTEN = 0.8
 
 Rows = Sequence[tuple[Any, ...]]
@@ -377,8 +376,7 @@ class PostgresQueue:
         return dict(await self._read(call.DUE, (self._time(), most), "a look at what is due"))
 
     async def ageing(self) -> list[Ageing]:
-        rows = await self._read(call.AGEING, (self._time(),), "a look at how old what waits is")
-        return [Ageing(function, priority, waited / 1e6, attempts) for function, priority, waited, attempts in rows]
+        return ages(await self._read(call.AGEING, (self._time(),), "a look at how old what waits is"))
 
     async def sweep(self) -> int:
         """Folds the counts and forgets what is past its retention; returns how many items. The owner calls it now and

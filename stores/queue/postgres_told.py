@@ -11,7 +11,7 @@ from ..postgres_arrays import numbers
 from .ids import created_at, id_number
 from .kinds import Kinds
 from .postgres_rows import BLOCKED
-from .queue import Status, Tally
+from .queue import Ageing, Status, Tally
 
 #: Runs a statement in which S. stands for the schema.
 Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
@@ -80,3 +80,8 @@ async def tally(rows: Rows) -> Tally:
     found = {(what, state): items for what, state, items in await rows(_TALLY, (), "a tally")}
     states = {state.label: found.get(("now", int(state)), 0) for state in State}
     return Tally(found.get(("ever", TAKEN), 0), found.get(("ever", FORGOTTEN), 0), states)
+
+
+def ages(rows: Sequence[tuple[Any, ...]]) -> list[Ageing]:
+    """How old what waits is, from rows of function, priority, µs and attempts."""
+    return [Ageing(function, priority, waited / 1e6, attempts) for function, priority, waited, attempts in rows]

@@ -85,8 +85,7 @@ class RedisQueue:
         if options.cluster:
             clients = clients or (lambda: (cluster_client(options, self.base), cluster_client(options, self.base)))
         self._server = RedisServer(options, 0.0, clients)
-        durable = self._config.durability == "durable"
-        self._home = Home(self._server, self.base, wait, clock, durable=durable)
+        self._home = Home(self._server, self.base, wait, clock, durable=self._config.durability == "durable")
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._kinds = RedisKinds(self._server, self.base)
         self._submissions = Submissions(self._store)
