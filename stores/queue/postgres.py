@@ -28,7 +28,7 @@ from ..config import StoresConfig
 from ..migrations.postgres import require
 from ..postgres import PostgresServer, explained, refuse_unsafe
 from ..postgres_arrays import numbers, texts
-from ..postgres_hints import Hints
+from ..postgres_hints import PostgresHints
 from . import postgres_statements as call
 from .admission import check
 from .engines import QueueEngine
@@ -94,7 +94,7 @@ class PostgresQueue:
         self._turn = 0  # claims so far
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._room = Room(self._config.max_waiting, self.counts, clock)
-        self._hints = Hints(options, self._read, self._hinted, "queue")
+        self._hints = PostgresHints(options, self._read, self._hinted, "queue")
         self._dry = Dry()
         self._soonest = 0  # µs, when a lease may end that this process knows of
         self._server_clock = ServerClock(options.server, wait, clock)

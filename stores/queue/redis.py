@@ -33,7 +33,7 @@ from .queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from .redis_claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET, RENEW, SUBMIT_AND_CLAIM
 from .redis_cluster import cluster_client
 from .redis_find import find
-from .redis_hints import Hints
+from .redis_hints import RedisHints
 from .redis_home import Home
 from .redis_kinds import RedisKinds
 from .redis_lease import Plan, claimed, number_of_kinds, planned
@@ -92,7 +92,7 @@ class RedisQueue:
         self._storing: asyncio.Task[None] | None = None
         self._poller = Poller(options.poll_interval, RedisRoll(self._server, self.base))
         self._waiting = Waiting(self.settle, self._poller)
-        self._hints = Hints(self._server, f"{self.base}hints", listener, self._hinted)
+        self._hints = RedisHints(self._server, f"{self.base}hints", listener, self._hinted)
         self._server_clock = ServerClock(options.server, wait, clock)
         self._mender = Mender(self._server, self.base, clock)
         self._turn = 0  # claims so far

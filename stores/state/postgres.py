@@ -25,7 +25,7 @@ from ..ledger.postgres import PostgresLedger
 from ..migrations.postgres import require
 from ..ownership.postgres import PostgresOwnership
 from ..postgres import PostgresOptions, PostgresServer, refuse_unsafe
-from ..postgres_hints import Hints
+from ..postgres_hints import PostgresHints
 from ..postgres_schema import PostgresSchema
 from ..postgres_watch import Watch
 from ..replays.postgres import PostgresReplays
@@ -50,7 +50,7 @@ class PostgresGround:
         self._written = -1  # how far the server's log had come at the last look
         self.schema = PostgresSchema(self._server, relaxed=not durable)
         self.watch = Watch()
-        self._hints = Hints(options, self.schema.read, self.watch.wake, "state")
+        self._hints = PostgresHints(options, self.schema.read, self.watch.wake, "state")
         self.owners = PostgresOwnership(self.schema, clock)
         self.sweepers: list[PostgresResults] = []
 
