@@ -16,6 +16,7 @@ from ..postgres_arrays import blobs, floats, shown, texts
 from ..postgres_arrays import numbers as whole
 from ..postgres_schema import PostgresSchema
 from .dead_letters import GONE, KEPT_PAST
+from .sql_filter import Own, condition
 
 _ADD = (
     "SELECT 1 FROM S.dead_letters_add(%s::text[], %s::text[], %s::text[], %s::int[], %s::text[], %s::text[],"
@@ -28,10 +29,10 @@ _MOVED = (
 )
 _AT = "S.dead_letters_at(%s, %s, %s::bigint, %s::bigint, %s::bigint)"
 _COLUMNS = (
-    "d.number, d.id, d.tailer, function, priority, collection, tenant, outcome, reason, attempts, crashes, first_seen,"
+    "l.number, l.id, l.tailer, function, priority, collection, tenant, outcome, reason, attempts, crashes, first_seen,"
     " died_at, key, headers, progress, partition, position, tries, past"
 )
-_FROM = " FROM S.dead_letters AS d LEFT JOIN S.redriven AS r ON r.id = d.id"
+_FROM = " FROM S.dead_letters AS l LEFT JOIN S.redriven AS r ON r.id = l.id"
 
 _encode = msgspec.json.Encoder().encode
 _decode_past = msgspec.json.Decoder(Past).decode
@@ -49,8 +50,8 @@ class PostgresDeadLetters:
             await self._schema.write(_ADD, _columns(last), "dead letters")
 
     async def list(self, which: LetterFilter, limit: int, after: int = 0, max_bytes: int = 0) -> list[DeadLetter]:
-        condition, values = _condition(which)
-        text = f"SELECT {_COLUMNS}, payload{_FROM} WHERE d.number > %s{condition} ORDER BY d.number LIMIT %s"
+        where, values = _condition(which)
+        text = f"SELECT {_COLUMNS}, payload{_FROM} WHERE l.number > %s{where} ORDER BY l.number LIMIT %s"
         if max_bytes:  # a window of sizes keeps what is too much on the server
             sized = f"SELECT *, sum(octet_length(payload)) OVER (ORDER BY number) AS size FROM ({text}) AS page"
             first = f"row_number() OVER (ORDER BY number) = 1 AS is_first FROM ({sized}) AS sized"
@@ -61,7 +62,7 @@ class PostgresDeadLetters:
         return [_letter(row[: _PAYLOAD + 1]) for row in rows]
 
     async def get(self, id: str) -> DeadLetter | None:
-        rows = await self._schema.read(f"SELECT {_COLUMNS}, payload{_FROM} WHERE d.id = %s", (id,), "a dead letter")
+        rows = await self._schema.read(f"SELECT {_COLUMNS}, payload{_FROM} WHERE l.id = %s", (id,), "a dead letter")
         return _letter(rows[0]) if rows else None
 
     async def mark(self, numbers: Sequence[int], moving: bool) -> None:
@@ -116,9 +117,9 @@ class PostgresDeadLetters:
         return None if found is None else [int(each) for each in found]
 
     async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
-        condition, values = _condition(which)
+        where, values = _condition(which)
         rows = await self._schema.read(
-            f"SELECT function, count(*){_FROM} WHERE true{condition} GROUP BY function ORDER BY function",
+            f"SELECT function, count(*){_FROM} WHERE true{where} GROUP BY function ORDER BY function",
             values,
             "dead letters",
         )
@@ -130,23 +131,13 @@ class PostgresDeadLetters:
 
 
 def _condition(which: LetterFilter) -> tuple[str, list[Any]]:
-    """Of a filter: what follows WHERE, beginning with AND, and its values."""
-    wanted: list[tuple[bool, str, tuple[Any, ...]]] = [
-        (bool(which.ids), "d.id = ANY (%s::text[])", (texts(list(which.ids)),)),
-        (bool(which.function), "function = %s", (which.function,)),
-        (bool(which.tailer), "(d.tailer = %s OR r.tailer = %s)", (which.tailer, which.tailer)),
-        (bool(which.collection), "collection = %s", (which.collection,)),
-        (bool(which.tenant), "tenant = %s", (which.tenant,)),
-        (bool(which.reason), "strpos(reason, %s) > 0", (shown(which.reason),)),
-        (bool(which.since), "died_at >= %s", (which.since,)),
-        (bool(which.until), "died_at < %s", (which.until,)),
-        (bool(which.attempts), "attempts >= %s", (which.attempts,)),
-        (bool(which.crashes), "crashes >= %s", (which.crashes,)),
-        (bool(which.redrives), "redrives >= %s", (which.redrives,)),
-        (which.moving, "moving", ()),
-    ]
-    chosen = [(text, values) for is_wanted, text, values in wanted if is_wanted]
-    return "".join(f" AND {text}" for text, _ in chosen), [value for _, values in chosen for value in values]
+    own = Own(
+        ids=("l.id = ANY (?::text[])", texts(list(which.ids))),
+        reason=("strpos(reason, ?) > 0", shown(which.reason)),
+        moving="moving",
+        mark="%s",
+    )
+    return condition(which, own)
 
 
 def _columns(letters: Sequence[DeadLetter]) -> tuple[str, ...]:

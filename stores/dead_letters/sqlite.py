@@ -20,6 +20,7 @@ from ...sdk.model.workload import Kind
 from ..sqlite import SqliteFile
 from ..sqlite_insert import insert
 from .dead_letters import GONE, KEPT_PAST
+from .sql_filter import Own, condition
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS dead_letters (
@@ -120,14 +121,14 @@ class SqliteDeadLetters:
             await self._file.write(put)
 
     async def list(self, which: LetterFilter, limit: int, after: int = 0, max_bytes: int = 0) -> list[DeadLetter]:
-        condition, values = _condition(which)
+        where, values = _condition(which)
         payload = "payload" if max_bytes else "x''"
 
         def load(connection: sqlite3.Connection) -> list[Any]:
             rows: list[Any] = []
             left = max_bytes
             for row in connection.execute(
-                f"SELECT {_JOINED}, {payload}{_FROM} WHERE l.number > ?{condition} ORDER BY l.number LIMIT ?",
+                f"SELECT {_JOINED}, {payload}{_FROM} WHERE l.number > ?{where} ORDER BY l.number LIMIT ?",
                 (after, *values, limit),
             ):
                 left -= len(row[-1])
@@ -228,11 +229,11 @@ class SqliteDeadLetters:
         return await self._file.read(load)
 
     async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
-        condition, values = _condition(which)
+        where, values = _condition(which)
 
         def load(connection: sqlite3.Connection) -> dict[str, int]:
             rows = connection.execute(
-                f"SELECT function, count(*){_FROM} WHERE true{condition} GROUP BY function ORDER BY function", values
+                f"SELECT function, count(*){_FROM} WHERE true{where} GROUP BY function ORDER BY function", values
             )
             return {function: int(count) for function, count in rows}
 
@@ -247,23 +248,13 @@ class SqliteDeadLetters:
 
 
 def _condition(which: LetterFilter) -> tuple[str, list[Any]]:
-    """Of a filter: what follows WHERE, beginning with AND, and its values."""
-    wanted: list[tuple[bool, str, tuple[Any, ...]]] = [
-        (bool(which.ids), "l.id IN (SELECT value FROM json_each(?))", (json.dumps(which.ids),)),
-        (bool(which.function), "function = ?", (which.function,)),
-        (bool(which.tailer), "(l.tailer = ? OR r.tailer = ?)", (which.tailer, which.tailer)),
-        (bool(which.collection), "collection = ?", (which.collection,)),
-        (bool(which.tenant), "tenant = ?", (which.tenant,)),
-        (bool(which.reason), "instr(reason, ?) > 0", (which.reason,)),
-        (bool(which.since), "died_at >= ?", (which.since,)),
-        (bool(which.until), "died_at < ?", (which.until,)),
-        (bool(which.attempts), "attempts >= ?", (which.attempts,)),
-        (bool(which.crashes), "crashes >= ?", (which.crashes,)),
-        (bool(which.redrives), "redrives >= ?", (which.redrives,)),
-        (which.moving, "l.number IN (SELECT number FROM dead_letters_moving)", ()),
-    ]
-    chosen = [(text, values) for is_wanted, text, values in wanted if is_wanted]
-    return "".join(f" AND {text}" for text, _ in chosen), [value for _, values in chosen for value in values]
+    own = Own(
+        ids=(f"l.id IN {_NUMBERS}", json.dumps(which.ids)),
+        reason=("instr(reason, ?) > 0", which.reason),
+        moving="l.number IN (SELECT number FROM dead_letters_moving)",
+        mark="?",
+    )
+    return condition(which, own)
 
 
 def _is_forgotten(connection: sqlite3.Connection, place: tuple[str, str], first: int) -> bool:
