@@ -18,7 +18,7 @@ from ...sdk.model.demand import Cell, Closed, Demand
 from ...sdk.model.workload import Kind
 from ...stores.queue.lifecycle import LEASED, TERMINAL, WAITING, may_move
 from ...stores.queue.queue import NewItem
-from .queue import QueueEngine
+from .queue_engine import QueueEngine
 
 LEASE = 10.0
 KINDS = [Kind("f", 1), Kind("f", 1, "c"), Kind("f", 1, "c", "t"), Kind("f", 2, "", "t"), Kind("g", 1, "", "t")]

@@ -6,7 +6,7 @@ import asyncio
 
 from ...sdk.model.claim import Leased, State
 from ...stores.queue.queue import NewItem
-from .queue import LEASE, MAIL, QueueEngine, nothing, put, state, take, wanting
+from .queue_engine import LEASE, MAIL, QueueEngine, nothing, put, state, take, wanting
 
 
 class RaceLaws:

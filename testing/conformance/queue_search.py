@@ -9,7 +9,7 @@ from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.search import MOST_FOUND, Search
 from ...sdk.model.workload import Kind
 from ...stores.queue.queue import NewItem, Queue
-from .queue import MAIL, REPORT, QueueEngine, put, take
+from .queue_engine import MAIL, REPORT, QueueEngine, put, take
 
 
 async def every(queue: Queue, search: Search) -> list[str]:

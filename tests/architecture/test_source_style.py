@@ -32,10 +32,6 @@ BANS: dict[str, tuple[str, tuple[str, ...]]] = {
 BANNED_IMPORTS = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
 VAGUE = {"utils", "util", "common", "helpers", "helper", "misc"}
 LONGEST_FILE = 400
-#: Files that are longer for a reason that stands here.
-LONG_FILES = {
-    "testing/conformance/queue.py": "one law after the other; a list has no seams",
-}
 
 
 def tracked(*endings: str) -> list[Path]:
@@ -108,7 +104,7 @@ def test_no_shelf_is_vague() -> None:
 
 def test_files_are_short() -> None:
     long = {name_of(path): len(path.read_text().splitlines()) for path in shipped()}
-    assert {name: lines for name, lines in long.items() if lines > LONGEST_FILE and name not in LONG_FILES} == {}
+    assert {name: lines for name, lines in long.items() if lines > LONGEST_FILE} == {}
 
 
 def test_every_module_says_what_it_is() -> None:

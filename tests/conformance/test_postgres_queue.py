@@ -7,45 +7,21 @@ from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
-from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.postgres import PostgresQueue, PostgresQueueOptions
-from tailrace.testing.clock import ManualClock
-from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
+from tailrace.testing.conformance.queue import QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel
 from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
 
 
-class Engine:
-    """The queue in a schema of its own, under a clock of the test's own."""
+class Engine(ServedQueue):
+    """In a schema of its own."""
 
     def __init__(self, url: str, schema: str) -> None:
-        self._options = PostgresQueueOptions(url=url, schema=schema, connections=2, notify=False)
-        self._clock = ManualClock()
-
-    async def open(self) -> None:
-        self.queue = PostgresQueue(
-            self._options,
-            StoresConfig(max_payload=MAX_PAYLOAD, durability="relaxed"),
-            self._clock,
-            store_time=lambda: int(self._clock.wall() * 1e6),
-        )
-        await self.queue.open()
-
-    async def close(self) -> None:
-        await self.queue.close()
-
-    def now(self) -> float:
-        return self._clock.wall()
-
-    async def pass_time(self, seconds: float) -> None:
-        self._clock.advance(seconds)
-
-    async def reopen(self) -> None:
-        await self.close()
-        await self.open()
+        options = PostgresQueueOptions(url=url, schema=schema, connections=2, notify=False)
+        super().__init__(PostgresQueue, options, durability="relaxed")
 
 
 class TestPostgresQueue(QueueLaws, RaceLaws, SearchLaws):
@@ -73,13 +49,7 @@ class PostgresQueueModel(QueueModel):
 
 
 class TestPostgresQueueModel(PostgresQueueModel.TestCase):
-    settings = settings(
-        max_examples=8,
-        stateful_step_count=30,
-        phases=[Phase.explicit, Phase.generate],
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    settings = MODEL_ON_A_SERVER
 
     @pytest.fixture(autouse=True)
     def server(self, postgres_server: str) -> None:

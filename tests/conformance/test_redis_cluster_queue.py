@@ -10,16 +10,15 @@ from collections.abc import AsyncIterator
 import pytest
 import redis
 from pydantic import SecretStr
+from servers.queues import ServedQueue
 
 from tailrace.sdk.model.claim import Leased
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.errors import ConfigError, NotConnected
 from tailrace.sdk.model.workload import Kind
-from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.redis import RedisQueue, RedisQueueOptions
-from tailrace.testing.clock import ManualClock
-from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
+from tailrace.testing.conformance.queue import QueueLaws
 from tailrace.testing.conformance.queue_races import RaceLaws
 
 pytestmark = pytest.mark.long(minutes=0.05)
@@ -29,31 +28,11 @@ ANY = Demand({Cell("mail", 2): 1000}, frozenset(), 1000)
 LEASE = 30.0
 
 
-class Engine:
-    """The queue under a clock of the test's own, reached by the first node."""
+class Engine(ServedQueue):
+    """Reached by the first node."""
 
     def __init__(self, url: str, prefix: str) -> None:
-        self._options = RedisQueueOptions(url=url, prefix=prefix, cluster=True, notify=False)
-        self._clock = ManualClock()
-
-    async def open(self) -> None:
-        self.queue = RedisQueue(
-            self._options,
-            StoresConfig(max_payload=MAX_PAYLOAD),
-            self._clock,
-            store_time=lambda: int(self._clock.wall() * 1e6),
-        )
-        await self.queue.open()
-
-    def now(self) -> float:
-        return self._clock.wall()
-
-    async def pass_time(self, seconds: float) -> None:
-        self._clock.advance(seconds)
-
-    async def reopen(self) -> None:
-        await self.queue.close()
-        await self.open()
+        super().__init__(RedisQueue, RedisQueueOptions(url=url, prefix=prefix, cluster=True, notify=False))
 
 
 class TestRedisClusterQueue(QueueLaws, RaceLaws):

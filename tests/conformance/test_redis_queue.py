@@ -6,49 +6,27 @@ import uuid
 from collections.abc import AsyncIterator
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
-from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.redis import RedisQueue, RedisQueueOptions
-from tailrace.testing.clock import ManualClock
-from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
+from tailrace.testing.conformance.queue import QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel
 from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
 
 
-class Engine:
-    """The queue under a prefix of its own and a clock of the test's own; its keys go with it."""
+class Engine(ServedQueue):
+    """Under a prefix of its own; its keys go with it."""
 
     def __init__(self, url: str) -> None:
-        self._options = RedisQueueOptions(url=url, prefix=f"t-{uuid.uuid4()}", notify=False)
-        self._clock = ManualClock()
-
-    async def open(self) -> None:
-        self.queue = RedisQueue(
-            self._options,
-            StoresConfig(max_payload=MAX_PAYLOAD),
-            self._clock,
-            store_time=lambda: int(self._clock.wall() * 1e6),
-        )
-        await self.queue.open()
+        super().__init__(RedisQueue, RedisQueueOptions(url=url, prefix=f"t-{uuid.uuid4()}", notify=False))
 
     async def close(self) -> None:
-        await self.queue.close()
-        async with self._options.client() as client:
+        await super().close()
+        async with self.options.client() as client:
             if keys := [key async for key in client.scan_iter(f"{self.queue.base}*")]:
                 await client.delete(*keys)
             await client.connection_pool.disconnect()
-
-    def now(self) -> float:
-        return self._clock.wall()
-
-    async def pass_time(self, seconds: float) -> None:
-        self._clock.advance(seconds)
-
-    async def reopen(self) -> None:
-        await self.queue.close()
-        await self.open()
 
 
 class TestRedisQueue(QueueLaws, RaceLaws, SearchLaws):
@@ -73,13 +51,7 @@ class RedisQueueModel(QueueModel):
 
 
 class TestRedisQueueModel(RedisQueueModel.TestCase):
-    settings = settings(
-        max_examples=8,
-        stateful_step_count=30,
-        phases=[Phase.explicit, Phase.generate],
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    settings = MODEL_ON_A_SERVER
 
     @pytest.fixture(autouse=True)
     def server(self, redis_server: str) -> None:
