@@ -323,6 +323,29 @@ async def test_a_tailer_whose_clock_is_wrong_starts_nothing_early_or_an_hour_lat
     await tailer.stop()
 
 
+async def test_functions_that_flood_and_fail_for_ever_keep_no_other_waiting(stores, scheduler, start, eventually):
+    # Given two functions at the highest priority, each with more items than it has credit for, that are retried at once
+    scheduler.decide = lambda flight, index: (
+        SUCCESS if flight.kinds[index].function == "well" else Ended(Outcome.RETRY, "it never works", after=0.0)
+    )
+    scheduler.total = 400
+    for function, priority in (("stuck", 0), ("stuck_too", 0), ("well", 3)):
+        scheduler.allow(function, 200, priority)
+    stuck = [NewItem(Kind(function, 0), b"") for function in ("stuck", "stuck_too") for _ in range(1000)]
+    await stores.queue.submit(stuck)
+    tailer = await start(source=QUEUE, retry={"max_attempts": 10_000})
+    await eventually(lambda: len(scheduler.flights) > 20)
+    # When another one has work at the lowest priority
+    before = len(scheduler.flights)
+    await stores.queue.submit([NewItem(Kind("well", 3), b"") for _ in range(300)])
+    well = lambda: [kind.function for flight in scheduler.flights for kind in flight.kinds].count("well")  # noqa: E731
+    await eventually(lambda: well() == 300)
+    # Then it gets at least the share of the lowest (5 %) of what is handed out, twice that is never needed
+    last = max(index for index, flight in enumerate(scheduler.flights) if Kind("well", 3) in flight.kinds)
+    assert sum(map(len, scheduler.flights[before : last + 1])) < 2 * 300 / 0.05
+    assert tailer.overview().dead == 0
+
+
 async def test_a_tailer_of_some_functions_takes_those_alone_however_full_another_one_is(
     stores, scheduler, start, eventually
 ):
