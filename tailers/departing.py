@@ -51,19 +51,18 @@ class Departing(NamedTuple):
         """Its row in the ledger, as this tailer knows it."""
         return self.partition.row(self.position)
 
-    def tries(self, reason: str, now: float) -> tuple[Try, ...]:
-        """How its attempts went, this one too. `now`: wall clock seconds."""
-        row = self.row
+    def tries(self, reason: str, now: float, row: Entry | None) -> tuple[Try, ...]:
+        """How its attempts went, this one too, given its row. `now`: wall clock seconds."""
         return added(row.tries if row else (), now, OUTCOMES[self.ended.outcome], reason)
 
     def history(self, now: float) -> History:
         """What happened to it before this end: in this epoch, else when it was parked. `now`: wall clock seconds."""
-        trouble = self.partition.troubles.get(self.batch.positions[self.place])
-        parked = self.mapped.parked.get(self.place)
-        late = max(0.0, now - (self.pushed_at if parked is None else parked.due))
+        part, batch, mapped, place, pushed_at, _, _ = self
+        position = batch.positions[place]
+        trouble, row, parked = part.troubles.get(position), part.rows.get(position), mapped.parked.get(place)
+        late = max(0.0, now - (pushed_at if parked is None else parked.due))
         if trouble is not None:
             return trouble._replace(late=late)
-        row = self.row
         if row is not None:
             return ledger.history(row, late)
         return History(late=late) if parked is None else History(parked.attempt, parked.crashes, parked.throttles, late)

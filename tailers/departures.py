@@ -111,18 +111,21 @@ class Departures:
 
     def park(self, item: Departing, settlement: Settlement) -> None:
         """To the delay service, until it is due again. What was parked before keeps its id, origin and first sight."""
-        former, before, home = item.mapped.parked.get(item.place), item.row, self._home(item)
+        former, before, now = item.mapped.parked.get(item.place), item.row, self._clock.wall()
+        home = self._home(item, former)
         first_seen = item.pushed_at if former is None else former.first_seen
-        due = self._clock.wall() + settlement.delay
-        facts = (settlement, due, item.fence, first_seen, item.tries(settlement.reason, self._clock.wall()))
-        wanted = None if home is None else parking(before, home.position, *facts)
+        due = now + settlement.delay
+        wanted: Entry | None = None
+        if home is not None:
+            tries = item.tries(settlement.reason, now, before)
+            wanted = parking(before, home.position, settlement, due, item.fence, first_seen, tries)
         parked = self._to_park(item, home, settlement, due, first_seen, wanted)
         self._parks.add(Leaving(parked, home, before, wanted), len(parked.payload), item.tag(Fate.DELAYED))
 
     def append_again(self, item: Departing, row: Entry) -> None:
         """To the delay service, as its row says, which somebody wrote who may have died before that (L15, L18)."""
         settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
-        home = self._home(item)
+        home = self._home(item, item.mapped.parked.get(item.place))
         parked = self._to_park(item, home, settlement, row.due, row.first_seen, row)
         leaving = Leaving(parked, home, None, row, written=True)
         self._parks.add(leaving, len(parked.payload), item.tag(Fate.DELAYED))
@@ -181,7 +184,8 @@ class Departures:
     def bury(self, item: Departing, settlement: Settlement, fate: Fate = Fate.DEAD) -> None:
         """To the dead letters, with the reason; then it ended as `fate` says."""
         _, batch, mapped, index, pushed_at, _, ended = item
-        former, home = mapped.parked.get(index), self._home(item)
+        former, row, now = mapped.parked.get(index), item.row, self._clock.wall()
+        home = self._home(item, former)
         extra = mapped.extras.get(index, _NOTHING)
         letter = DeadLetter(
             id=mapped.ids[index],
@@ -193,13 +197,13 @@ class Departures:
             attempts=settlement.failed,
             crashes=settlement.crashes,
             first_seen=pushed_at if former is None else former.first_seen,
-            died_at=self._clock.wall(),
+            died_at=now,
             key=extra.key,
             headers=mapped.headers[index],
             progress=ended.progress or extra.progress,
             partition="" if home is None else home.partition,
             position=-1 if home is None else home.position,
-            tries=item.tries(settlement.reason, self._clock.wall()),
+            tries=item.tries(settlement.reason, now, row),
         )
         self._dead.add((letter, self._ending(item, Place.DEAD)), len(letter.payload), item.tag(fate))
 
@@ -272,11 +276,11 @@ class Departures:
         before which it must not start, outlive this tailer. Then it may run again."""
         one = (item.place,)
         item = item._replace(batch=chosen(item.batch, one), mapped=item.mapped.chosen(one), place=0)
-        row, home = item.row, self._home(item)
+        row, home = item.row, self._home(item, item.mapped.parked.get(item.place))
         due = self._clock.wall() + not_before - self._clock.monotonic() if not_before else 0.0
         if item.place not in item.mapped.parked:
             throttled_only = item.ended.outcome == Outcome.THROTTLED  # which is no attempt
-            tries = () if throttled_only else item.tries(item.ended.reason, self._clock.wall())
+            tries = () if throttled_only else item.tries(item.ended.reason, self._clock.wall(), row)
             after = suspect(row, item.position, history, due=due, tries=tries)
         elif home is not None and row is not None:
             after = throttled(row, history, due)
@@ -291,8 +295,7 @@ class Departures:
         for tag in tags:
             self._tell_counted(*self._counting.pop((tag.partition.name, tag.position)))
 
-    def _home(self, item: Departing) -> Home | None:
-        former = item.mapped.parked.get(item.place)
+    def _home(self, item: Departing, former: Parked | None) -> Home | None:
         return Home(self._tailer, item.partition.name, item.position) if former is None else home_of(former)
 
     def _ending(self, item: Departing, place: Place) -> RowChange | None:

@@ -80,7 +80,7 @@ class Ending:
             self._leave(item, settlement, history, place, index)
         if detached:
             self._detaching.over(part, item.position)
-        out.release((index,))
+        out.flight.payloads[index] = b""
 
     def _leave(self, item: Departing, settlement: Settlement, history: History, place: Place, index: int) -> None:
         part, ended = item.partition, item.ended

@@ -255,7 +255,8 @@ class Pump(ABC):
             index = ref & INDEX_MASK
             if out is None or index >= len(out.open) or not out.open[index]:
                 continue
-            out.close([index])
+            out.open[index] = 0
+            out.left -= 1
             returned.append(out.cells[index])
             if clogs:
                 earlier += out.before(clogs, [out.cells[index]])
