@@ -20,8 +20,9 @@ def bench(
         typer.Option(
             "--scenario",
             metavar="NAME",
-            help="stream, queue, latency, memory, idle; all of these; submit, bulk, due, store_down, outage, poison, "
-            "order, frontier, kafka, rivals, redis_stream, delay, objects, outbox; faults, restarts, kafka_faults.",
+            help="stream, queue, latency, memory, idle; all of these; submit, bulk, due, backlog, store_down, outage, "
+            "poison, order, frontier, kafka, rivals, redis_stream, delay, objects, outbox; faults, restarts, "
+            "kafka_faults.",
         ),
     ] = "all",
     items: Annotated[
@@ -60,9 +61,9 @@ def bench(
         typer.Option(
             "--engine",
             metavar="NAME",
-            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due: sqlite, "
-            "postgres, redis; outbox: sqlite, postgres; store_down: postgres, redis. stream: where the state rests, "
-            "sqlite or postgres.",
+            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due and "
+            "backlog: sqlite, postgres, redis; outbox: sqlite, postgres; store_down: postgres, redis. "
+            "stream: where the state rests, sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[

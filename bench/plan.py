@@ -43,6 +43,7 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("p95_s", 1.0, "s", False, "due: 10,000 a second, 95 % start within"),
         Asked("early", 0, "", False, "due: started before their time"),
     ),
+    "backlog": (Asked("ratio", 1.5, "", False, "backlog: a claim with 10,000,000 waiting, against 10,000"),),
     "store_down": (
         Asked("accepted_share", 0.999, "", True, "store away 60 s of 5 min: accepted within 10 s"),
         Asked("lost", 0, "", False, "store away: lost"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,6 +27,15 @@ def cpu_seconds(pid: int) -> float:
     except (FileNotFoundError, ProcessLookupError):
         return 0.0
     return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def cpu_clock(pid: int) -> float:
+    """As `cpu_seconds`, to the microsecond: by the clock that the kernel keeps of each process
+    (clock_getcpuclockid(3), whose numbers are these on Linux)."""
+    try:
+        return time.clock_gettime(~pid << 3 | 2)
+    except OSError:
+        return 0.0
 
 
 def context_switches(pid: int) -> int:

@@ -10,9 +10,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ..sdk.model.errors import InvalidRequest
-from .postgres_server import postgres_server
-from .redis_server import DURABLE, redis_server
+from .postgres_server import PostgresNode, postgres_server
+from .redis_server import DURABLE, RedisNode, redis_server
 from .scenarios import Figures, Progress, latency, queue, stream
+from .server_node import ServerNode
 from .submitting import DOWN, PERIOD, bulk, store_down, submit
 
 #: As it comes, durable; but its append-only file is not written anew meanwhile, as it would be now and then.
@@ -21,6 +22,11 @@ REDIS = (*DURABLE, "--auto-aof-rewrite-min-size", "4gb")
 SERVERS: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
     "postgres": postgres_server,
     "redis": partial(redis_server, settings=REDIS),
+}
+#: The same as nodes of our own, for scenarios that look at their processes.
+NODES: dict[str, Callable[[Path], ServerNode]] = {
+    "postgres": PostgresNode,
+    "redis": partial(RedisNode, settings=REDIS),
 }
 ENGINES = ("sqlite", *SERVERS)
 

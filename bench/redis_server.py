@@ -5,18 +5,40 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
-import subprocess
-import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from ..sdk.model.errors import ConfigError
+from .server_node import ServerNode, running
 
 VARIABLE = "TAILRACE_BENCH_REDIS"
 #: Every write is on disk before it is answered, as a delay service wants it.
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
-START_WITHIN = 10.0
+
+
+class RedisNode(ServerNode):
+    """A redis-server with these settings. Raises ConfigError where there is none."""
+
+    name = "redis-server"
+
+    def __init__(self, folder: Path, settings: Sequence[str] = DURABLE) -> None:
+        super().__init__(folder)
+        program = shutil.which("redis-server")
+        if program is None:
+            raise ConfigError(
+                f"redis-server is not installed: install it, or name a server in {VARIABLE} (redis://HOST:PORT/0)"
+            )
+        self._program, self._settings = program, settings
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def url(self) -> str:
+        return f"redis://{self.address}/0"
+
+    def command(self) -> Sequence[str]:
+        here = ("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder))
+        return (self._program, *here, *self._settings)
 
 
 @contextlib.contextmanager
@@ -26,27 +48,5 @@ def redis_server(folder: Path, settings: Sequence[str] = DURABLE) -> Iterator[st
     if address := os.environ.get(VARIABLE, ""):
         yield address
         return
-    program = shutil.which("redis-server")
-    if program is None:
-        raise ConfigError(
-            f"redis-server is not installed: install it, or name a server in {VARIABLE} (redis://HOST:PORT/0)"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), *settings]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        until = time.monotonic() + START_WITHIN
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
-                break
-            if process.poll() is not None or time.monotonic() > until:
-                raise ConfigError(f"redis-server did not start: {(folder / 'log').read_text()[-500:]}")
-            time.sleep(0.02)
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        process.terminate()
-        process.wait()
+    with running(partial(RedisNode, settings=settings), folder) as node:
+        yield node.url

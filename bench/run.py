@@ -77,6 +77,12 @@ async def _due(folder: Path, seconds: float, progress: scenarios.Progress, engin
     return await due(folder, seconds, progress, engine)
 
 
+async def _backlog(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
+    from .backlog import backlog  # its engines need their extras
+
+    return await backlog(folder, count, progress, engine)
+
+
 async def _outbox(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
     from .outbox import outbox  # its engines need their extras
 
@@ -97,7 +103,14 @@ async def _objects(folder: Path, count: int, progress: scenarios.Progress) -> sc
 
 #: The scenarios that may have another engine, by what their size is.
 _OVER_TIME = {"latency": _latency, "bulk": _bulk, "due": _due}
-_COUNTED = {"queue": _queue, "stream": _stream, "submit": _submit, "store_down": _store_down, "outbox": _outbox}
+_COUNTED = {
+    "queue": _queue,
+    "stream": _stream,
+    "submit": _submit,
+    "store_down": _store_down,
+    "backlog": _backlog,
+    "outbox": _outbox,
+}
 
 #: Each scenario and its usual size: items, or seconds for those that measure over a time.
 SCENARIOS: dict[str, tuple[Scenario, float]] = {
@@ -107,6 +120,7 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "submit": (lambda folder, size, progress: _submit(folder, int(size), progress), 30_000),
     "bulk": (_bulk, 20),
     "due": (_due, 30),
+    "backlog": (lambda folder, size, progress: _backlog(folder, int(size), progress), 10_000_000),
     "store_down": (lambda folder, size, progress: _store_down(folder, int(size), progress), 12_000),
     "memory": (lambda folder, size, progress: scenarios.memory(folder, int(size), progress), 1_000_000),
     "idle": (scenarios.idle, 10),
@@ -129,6 +143,7 @@ APART = (
     "submit",
     "bulk",
     "due",
+    "backlog",
     "store_down",
     "outage",
     "poison",

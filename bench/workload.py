@@ -45,16 +45,16 @@ def records(count: int, seed: int = 1) -> Iterator[list[Record]]:
         yield [Record(PAYLOAD, "", pick.choice(headers)) for _ in range(min(256, count - first))]
 
 
-def items(count: int, functions: int, seed: int = 1) -> Iterator[list[NewItem]]:
-    """Queue items of so many functions × 50 tenants in random order, in batches of 256."""
+def items(count: int, functions: int, seed: int = 1, size: int = 256) -> Iterator[list[NewItem]]:
+    """Queue items of so many functions × 50 tenants in random order, in batches of `size`."""
     pick = random.Random(seed)
     kinds = [
         Kind(f"noop_{function:03}", int(Priority.USER_VISIBLE), "", f"tenant-{tenant:02}")
         for function in range(functions)
         for tenant in range(TENANTS)
     ]
-    for first in range(0, count, 256):
-        yield [NewItem(pick.choice(kinds), PAYLOAD) for _ in range(min(256, count - first))]
+    for first in range(0, count, size):
+        yield [NewItem(kind, PAYLOAD) for kind in pick.choices(kinds, k=min(size, count - first))]
 
 
 def write_tailer(folder: Path, text: str = TAILER) -> Path:

@@ -1,0 +1,153 @@
+"""The scenario `backlog`: what a claim costs with ten million items waiting, against ten thousand.
+
+Two queues of one server (or two files) hold the one and the other, of the same functions and tenants, all of it due.
+They are claimed from in turns, so that both meet the same minutes of the machine; what was claimed is settled and as
+much put in again, so that a backlog stays as long as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..assembly.embedded import EmbeddedStores
+from ..sdk.model.demand import Cell, Demand
+from ..sdk.model.errors import InvalidRequest, TailraceError
+from ..sdk.model.priority import Priority
+from ..stores.config import StoresConfig
+from ..stores.queue.engines import OpenQueue
+from .percentiles import median
+from .process import cpu_clock, descendants
+from .queue_engines import ENGINES, NODES
+from .scenarios import Figures, Progress
+from .server_node import running
+from .workload import items
+
+#: The short backlog, and of how many functions both are.
+FEW, FUNCTIONS = 10_000, 20
+#: Items of one claim, as a tailer's; claims in a row of one queue, and how often the queues take turns.
+CLAIM, CLAIMS, ROUNDS = 256, 8, 40
+LEASE = 60.0
+
+
+@dataclass(slots=True)
+class Costs:
+    """Of claims, one number each: seconds of waiting, and of the CPU of this process and the server together."""
+
+    took: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the queues rest: what `queue` in stores.yaml says, by the queue's name; CPU seconds so far of all that a
+    claim takes; and what gives each item that waits there so many twins (`backlogs/`), None: nothing does."""
+
+    queue: Callable[[str], dict[str, object]]
+    cpu: Callable[[], float]
+    add_twins: Callable[[str, int, Callable[[float], None]], Awaitable[None]] | None = None
+
+
+@contextlib.contextmanager
+def _place(folder: Path, engine: str) -> Iterator[Place]:
+    if engine not in ENGINES:
+        raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join(ENGINES)}")
+    if engine not in NODES:
+        yield Place(lambda name: {"engine": engine}, time.process_time)
+        return
+    with running(NODES[engine], folder / engine) as node:
+        apart = {"postgres": "schema", "redis": "prefix"}[engine]
+
+        def cpu() -> float:
+            return time.process_time() + sum(map(cpu_clock, descendants(node.pid)))
+
+        def queue(name: str) -> dict[str, object]:
+            return {"engine": engine, "url": node.url, apart: name}
+
+        async def add_twins(name: str, times: int, done: Callable[[float], None]) -> None:
+            if engine == "postgres":
+                from .backlogs.postgres import add_twins
+            else:
+                from .backlogs.redis import add_twins  # each needs its extra
+            await add_twins(queue(name), times, done)
+
+        yield Place(queue, cpu, add_twins)
+
+
+async def backlog(folder: Path, count: int, progress: Progress, engine: str = "sqlite") -> Figures:
+    """`claim_us` and `few_claim_us`: the median wait for a claim of 256 items with `count` waiting and with FEW; their
+    `ratio`; `cpu_ratio`: that of the means of their CPU, server and client; `loaded_per_s`. Raises TailraceError when a
+    claim does not get all that it may."""
+    sizes = {"many": max(1, count // FEW) * FEW, "few": FEW}
+    with _place(folder, engine) as place:
+        began = time.perf_counter()
+        for name, size in sizes.items():
+            await _load(folder / name, place, name, size, progress)
+        loaded = time.perf_counter() - began
+        costs = {name: Costs() for name in sizes}
+        async with contextlib.AsyncExitStack() as stack:
+            queues = {name: await stack.enter_async_context(_opened(folder / name, place, name)) for name in costs}
+            for name, size in sizes.items():
+                if (waiting := (await queues[name].counts())["new"]) != size:
+                    raise TailraceError(f"{waiting} items wait in the queue of {size}")
+            for number in range(-1, ROUNDS):
+                progress("claiming in turns", max(0, number) / ROUNDS)
+                for name, queue in queues.items():
+                    # The first turn warms up, and is not counted.
+                    await _turn(queue, costs[name] if number >= 0 else Costs(), place.cpu)
+    return {"items": float(sizes["many"]), "loading_s": round(loaded, 1), **compared(costs["few"], costs["many"])}
+
+
+def compared(few: Costs, many: Costs) -> Figures:
+    """The figures of the two."""
+    waits = [1e6 * median(each.took) for each in (few, many)]
+    cpu = [1e6 * sum(each.cpu) / len(each.cpu) for each in (few, many)]
+    return {
+        "few_claim_us": round(waits[0], 1),
+        "claim_us": round(waits[1], 1),
+        "ratio": round(waits[1] / waits[0], 3),
+        "few_claim_cpu_us": round(cpu[0], 1),
+        "claim_cpu_us": round(cpu[1], 1),
+        "cpu_ratio": round(cpu[1] / cpu[0], 3),
+    }
+
+
+async def _load(data: Path, place: Place, name: str, count: int, progress: Progress) -> None:
+    """Puts items in by the queue's own submission: so that its rows are what they always are, all of them or, where
+    something makes twins, FEW."""
+    async with _opened(data, place, name) as queue:
+        count, twins = (count, 0) if place.add_twins is None else (FEW, count // FEW - 1)
+        for number, batch in enumerate(items(count, FUNCTIONS, size=FEW)):
+            await queue.submit(batch)
+            progress(f"filling the queue of {count:,}", number * FEW / count)
+    if place.add_twins is not None and twins:
+        await place.add_twins(name, twins, lambda share: progress("filling the long queue", share))
+
+
+@contextlib.asynccontextmanager
+async def _opened(data: Path, place: Place, name: str) -> AsyncIterator[OpenQueue]:
+    config = StoresConfig.model_validate({"queue": place.queue(name), "max_waiting": 1 << 40})
+    async with EmbeddedStores(data, config) as stores:
+        yield stores.queue
+
+
+async def _turn(queue: OpenQueue, costs: Costs, cpu: Callable[[], float]) -> None:
+    """Some claims, timed; then what they took is settled, and as much is put in."""
+    demand = Demand({Cell(f"noop_{number:03}", int(Priority.USER_VISIBLE)): CLAIM for number in range(FUNCTIONS)})
+    demand.total = CLAIM
+    taken = []
+    for _ in range(CLAIMS):
+        spent, began = cpu(), time.perf_counter()
+        leased = await queue.lease(demand, LEASE, 0.0)
+        costs.took.append(time.perf_counter() - began)
+        costs.cpu.append(cpu() - spent)
+        if leased is None or len(leased.ids) < CLAIM:
+            raise TailraceError(f"a claim of {CLAIM} items got {0 if leased is None else len(leased.ids)}")
+        taken.append(leased)
+    for leased in taken:
+        await queue.settle(leased.fence, leased.ids, [])
+    for batch in items(CLAIM * CLAIMS, FUNCTIONS):
+        await queue.submit(batch)

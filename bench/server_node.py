@@ -1,0 +1,112 @@
+"""A server of our own on loopback, that can be killed and started again with what it had on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from ..sdk.model.errors import ConfigError
+from .process import descendants, free_ports
+
+#: Seconds until one answers, also one that must read its log first; and until one that is asked to end has ended.
+START_WITHIN, STOP_WITHIN = 60.0, 30.0
+#: What both PostgreSQL and Redis write to their logs once they are of use.
+READY = b"eady to accept connections"
+
+
+class ServerNode:
+    """`folder` holds its data and its log; `user` is whose process it is, None: ours."""
+
+    name = "the server"
+    user: str | None = None
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        [self.port] = free_ports(1)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._began = 0  # where the log of this start begins
+
+    @property
+    def url(self) -> str:
+        """Where clients find it."""
+        raise NotImplementedError
+
+    def command(self) -> Sequence[str]:
+        """Its program and arguments."""
+        raise NotImplementedError
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """What it says."""
+        return self.folder / "log"
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Of its first process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Starts it, or starts it again; `wait` says when it is of use."""
+        self._began = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as out:
+            self._process = subprocess.Popen(self.command(), cwd=self.folder, stdout=out, stderr=out, user=self.user)
+
+    def wait(self) -> None:
+        """Returns when it is of use. Raises ConfigError with the end of its log when it ended instead."""
+        until = time.monotonic() + START_WITHIN
+        while READY not in (said := self.log.read_bytes()[self._began :]):
+            if not self.running or time.monotonic() > until:
+                raise ConfigError(f"{self.name} did not start: {said.decode(errors='replace').strip()[-500:]}")
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """SIGKILL for it and all its processes at once. What they had written to files is kept, page cache and all, so
+        this says nothing of power cuts. Harmless when it is dead."""
+        if self._process is None:
+            return
+        for pid in descendants(self._process.pid) if self.running else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(STOP_WITHIN)
+
+    def stop(self) -> None:
+        """An orderly end. Harmless when it is dead."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_WITHIN)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
+N = TypeVar("N", bound=ServerNode)
+
+
+@contextlib.contextmanager
+def running(make: Callable[[Path], N], folder: Path) -> Iterator[N]:
+    """A node for as long as the block lasts."""
+    node = make(folder)
+    node.start()
+    try:
+        node.wait()
+        yield node
+    finally:
+        node.stop()
