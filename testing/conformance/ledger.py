@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
-from ...sdk.model.ledger import Entry, Place
+from ...sdk.model.ledger import NOT_YET, Entry, Place
 from ...sdk.model.tries import Try
 from ...stores.ledger.ledger import Change, Delayed, Ledger, Row
 from .bench import StoreBench
@@ -178,6 +178,18 @@ class LedgerLaws(LedgerModel):
             assert await written(store, (run, end), epoch=None) == [newer]
         # Then the newer run stands, and ends it
         assert await written(store, (newer, at(newer, Place.DONE)), epoch=None) == [at(newer, Place.DONE)]
+
+    async def test_an_owner_ends_and_releases_below_the_checkpoint_what_it_had_detached(
+        self, store: StoreBench[Ledger]
+    ) -> None:
+        away = await opened(store, *[parking(number, due=NOT_YET, fence=8) for number in (1, 2, 3)])
+        assert all(row.is_detached for row in await rows(store))
+        assert await store.engine.passed("s", "", EPOCH, 9) == 0
+        assert await store.engine.waiting("s", "", 0, 9) == 3
+        ends = [at(away[0], Place.DONE), at(away[1], Place.PARKING, n=2, due=5.0), at(away[2], Place.PARKING, due=7.0)]
+        assert await written(store, *zip(away, ends, strict=True)) == ends
+        assert await rows(store) == ends[1:]
+        assert await store.engine.delayed("s") == {"": Delayed(2, 1, 0)}
 
     async def test_what_is_there_is_not_created_and_what_is_not_there_is_not_changed(
         self, store: StoreBench[Ledger]

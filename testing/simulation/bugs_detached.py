@@ -23,6 +23,7 @@ def _passed_before_its_row_is_durable() -> Bug:
         part, position = going.item.partition, going.item.position
         part.detached[position] = going.row
         part.settle([position], Fate.DELAYED)
+        self._owner.wake()
         self.at(self._clock.monotonic() + 1.0, lambda: real(self, going))
 
     return instead(Detaching, "add", add)

@@ -22,7 +22,7 @@ from tailrace.sdk.model.dead_letter import EVERY, DeadLetter, Moved, Past
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.drop import Cause, Drop
 from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.ledger import Entry, Place
+from tailrace.sdk.model.ledger import NOT_YET, Entry, Place
 from tailrace.sdk.model.limits import Gate, Quota
 from tailrace.sdk.model.replay import Bound, ReplayOrder, Stretch, asked_for
 from tailrace.sdk.model.replay import State as Going
@@ -358,7 +358,7 @@ class StreamRowsStory(RowsStory):
     """Checkpoint and ledger of one owner: noted epochs, marks, rows from their first write to their removal, and a
     checkpoint that nobody needs any more."""
 
-    points = 9
+    points = 12
 
     def __init__(self) -> None:
         super().__init__(({}, []))
@@ -369,6 +369,7 @@ class StreamRowsStory(RowsStory):
         parked, suspect = parking._replace(place=Place.PARKED), Entry(9, Place.SUSPECT)
         run = parked._replace(place=Place.RUNNING, fence=9, epoch=3)
         done = run._replace(place=Place.DONE)
+        away = Entry(7, Place.PARKING, 1, NOT_YET)  # runs, and its frontier passes it
         mark = {"": Mark(6, b"x", 12)}
         return [
             (lambda: marks.open("s", 5), ({}, [])),
@@ -379,6 +380,9 @@ class StreamRowsStory(RowsStory):
             (lambda: ledger.write("s", "", [(parked, run)], None), (mark, [run, suspect])),
             (lambda: ledger.write("s", "", [(run, done)], None), (mark, [done, suspect])),
             (lambda: ledger.passed("s", "", 5, 6), (mark, [suspect])),
+            (lambda: ledger.write("s", "", [(None, away)], 5), (mark, [away, suspect])),
+            (lambda: ledger.passed("s", "", 5, 8), (mark, [away, suspect])),
+            (lambda: ledger.write("s", "", [(away, away._replace(place=Place.DONE))], 5), (mark, [suspect])),
             (lambda: marks.forget("s"), ({}, [suspect])),
         ]
 
