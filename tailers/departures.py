@@ -134,7 +134,9 @@ class Departures:
         """What keeps a detached item, as its row says, until it is looked at again."""
         settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
         due = guard_due(self._clock.wall(), row.first_seen)
-        return self._to_park(item, self._home(item), settlement, due, row.first_seen, row)
+        return self._to_park(
+            item, self._home(item, item.mapped.parked.get(item.place)), settlement, due, row.first_seen, row
+        )
 
     def guard_again(self, item: Departing, row: Entry) -> None:
         """A guard was looked at while its item runs: it goes back into the delay service, then its copy is over."""
@@ -144,7 +146,7 @@ class Departures:
     def release(self, item: Departing, row: Entry) -> None:
         """A detached item whose payload is not here any more does not run: from now on its row says when its guard
         may start it."""
-        home, before = self._home(item), item.row
+        home, before = self._home(item, item.mapped.parked.get(item.place)), item.row
         assert home is not None
         self._over.add(RowChange(home, before, row), 0, item.tag(Fate.DELAYED))
 
@@ -302,7 +304,7 @@ class Departures:
         """The last write of the row of a copy, or of what was detached; None for any other item of the source itself,
         whose row goes with the checkpoint."""
         former, row = item.mapped.parked.get(item.place), item.row
-        home = home_of(former) if former is not None else self._home(item) if row and row.is_detached else None
+        home = home_of(former) if former is not None else self._home(item, None) if row and row.is_detached else None
         return None if home is None or row is None else RowChange(home, row, row._replace(place=place))
 
     async def _write_parks(self, items: list[Leaving]) -> None:

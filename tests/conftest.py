@@ -30,14 +30,17 @@ __all__ = [
     "redis_server",
 ]
 
-#: How long an example takes says how busy the machine is, not whether the code is right.
-settings.register_profile("tailrace", deadline=None)
+#: How long an example takes says how busy the machine is, not whether the code is right. A property is tried on fewer
+#: examples each time than is usual: it is tried often, and the long tests try more.
+settings.register_profile("tailrace", deadline=None, max_examples=60)
+settings.register_profile("long", deadline=None, max_examples=500)
 settings.load_profile("tailrace")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The long tests say how far they are."""
     if config.option.markexpr == "long":
+        settings.load_profile("long")
         config.pluginmanager.register(LongProgress())
 
 

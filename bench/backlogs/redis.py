@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...stores.queue.redis import RedisQueueOptions
+from ...stores.queue.redis_options import RedisQueueOptions
 
 #: Items that one call of the script reads.
 PART = 1000
