@@ -16,7 +16,7 @@ from ..sdk.clock import Clock
 from ..sdk.model.ledger import Entry
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import FLIGHT_ITEMS, Ended
-from ..sdk.source import StreamBatch
+from ..sdk.source import StreamBatch, StreamSource
 from .departing import Departing
 from .departures import Departures
 from .detaching import Detaching, Going, Spot
@@ -34,6 +34,8 @@ _NOT_RUN = Ended(Outcome.HELD)
 
 class Owner(Protocol):
     """The pump."""
+
+    source: StreamSource
 
     def mapped(self, batch: StreamBatch) -> Mapped: ...
 
@@ -166,6 +168,8 @@ class LeftRunning:
 
     async def _records(self, part: Partition, positions: list[int]) -> StreamBatch:
         """Those that the source has still, as they were."""
+        if not self._owner.source.capabilities.rereads:
+            return _without_payload(part, [])
         batch = await self._owner.reread(part, positions)
         return chosen(batch, [index for index in range(len(batch.positions)) if index not in batch.refused])
 

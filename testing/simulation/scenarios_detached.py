@@ -10,7 +10,7 @@ _ITEMS: list[Item] = [ordered(0, 1.0, LONG), ordered(1, 1.5, (Deed("ok", 0.1),))
 
 
 def _detaching(*faults: Fault) -> Plan:
-    return plan_of_faults(_ITEMS, [*faults], slots=4, detach_after=2.0)
+    return plan_of_faults(_ITEMS, [*faults], slots=4, detach_after=2.0, calm=60.0, patience=90.0)
 
 
 #: The node dies while the item runs, and is back before anything of it ends: it is adopted.

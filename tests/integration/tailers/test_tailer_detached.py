@@ -50,12 +50,12 @@ async def until_rows(stores, wanted):
 DETACHED = [(0, Place.PARKING, 1, True), (1, Place.PARKING, 1, True)]
 
 
-async def detached(stores, start, **keys):
-    """A tailer whose two long items were passed."""
-    await fill(stores)
-    tailer = await start(source=SOURCE, function="f", window=WINDOW, **keys)
-    await passed(stores, 7)
-    assert [(row.position, row.place, row.n, row.is_detached) for row in await rows(stores)] == DETACHED
+async def detached(stores, start, long=2):
+    """A tailer whose long items, and nothing else, were passed while they run."""
+    await fill(stores, long)
+    tailer = await start(source=SOURCE, function="f", window=WINDOW)
+    await passed(stores, long + 5)
+    assert [(row.position, row.is_detached) for row in await rows(stores)] == [(at, True) for at in range(long)]
     return tailer
 
 
@@ -75,34 +75,28 @@ async def test_what_runs_long_is_passed_and_its_success_ends_its_row(stores, lon
     assert (await stores.ledger.delayed("t"))["0"].done == 2
 
 
-async def test_what_failed_after_it_was_passed_is_parked_and_buried_as_ever(
+async def test_what_ends_badly_after_it_was_passed_goes_its_way_and_is_not_handed_out_by_its_source(
     stores, long_ones, parking, start, eventually
 ):
-    await detached(stores, start)
+    await detached(stores, start, long=4)
     flight = long_ones.flights[0]
-    # When one fails and the other one is fatal
-    long_ones.session.end(flight, 0, Ended(Outcome.RETRY, "no"))
-    long_ones.session.end(flight, 1, Ended(Outcome.FATAL, "never"))
-    # Then the first has its next parking, under its own fence, and the second is a dead letter
-    await until_rows(stores, [(0, Place.PARKING, 2, False)])
-    await eventually(lambda: len(parking.items) == 3)
-    again = parking.items[-1]
-    assert (again.id, again.n, again.attempt, again.fence) == ("t/0/0", 2, 2, flight.fence)
+    # When one fails, one is fatal, one is handed back and one is lost with its process
+    ends = (
+        Ended(Outcome.RETRY, "no"),
+        Ended(Outcome.FATAL, "never"),
+        Ended(Outcome.HELD),
+        Ended(Outcome.LOST, crashed=1),
+    )
+    for index, ended in enumerate(ends):
+        long_ones.session.end(flight, index, ended)
+    # Then one is a dead letter, and the others have their next parking, under their own fence
+    await until_rows(stores, [(at, Place.PARKING, 2, False) for at in (0, 2, 3)])
+    await eventually(lambda: len(parking.items) == 7)
+    again = {item.position: (item.n, item.attempt, item.crashes, item.fence) for item in parking.items[4:]}
+    assert again == {0: (2, 2, 0, flight.fence), 2: (2, 1, 0, flight.fence), 3: (2, 1, 1, flight.fence)}
     letter = await stores.dead_letters.get("t/0/1")
     assert (letter.payload, letter.reason) == (b"l1", "never")
-
-
-async def test_what_was_held_or_lost_after_it_was_passed_is_not_handed_out_by_its_source(
-    stores, long_ones, parking, start, eventually
-):
-    await detached(stores, start)
-    flight = long_ones.flights[0]
-    long_ones.session.end(flight, 0, Ended(Outcome.HELD, "gated"))
-    long_ones.session.end(flight, 1, Ended(Outcome.LOST, "gone", crashed=1))
-    await until_rows(stores, [(0, Place.PARKING, 2, False), (1, Place.PARKING, 2, False)])
-    await eventually(lambda: len(parking.items) == 4)
-    assert [(item.attempt, item.crashes) for item in parking.items[2:]] == [(1, 0), (1, 1)]
-    assert len([flight for flight in long_ones.flights if b"l0" in flight.payloads]) <= 1
+    assert long_ones.ids.count("t/0/2") == long_ones.ids.count("t/0/3") == 1
 
 
 async def test_what_a_lost_session_had_out_is_parked_when_it_cannot_run_any_more(
@@ -169,13 +163,3 @@ async def test_what_the_delay_service_refuses_holds_the_frontier_until_it_ends(s
     await passed(stores, 7)
     await until_rows(stores, [])
     assert tailer.overview().in_flight == 0
-
-
-async def test_what_holds_up_nobody_is_not_detached(stores, long_ones, parking, start):
-    await fill(stores, long=3, short=0)
-    tailer = await start(source=SOURCE, function="f", window=WINDOW)
-    async with asyncio.timeout(10):
-        while tailer.overview().in_flight != 3:
-            await asyncio.sleep(0.01)
-    await asyncio.sleep(0.5)  # that nothing happens cannot be waited for
-    assert await rows(stores) == [] and parking.items == []

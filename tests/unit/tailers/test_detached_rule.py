@@ -1,7 +1,7 @@
 """When an item that runs long is passed, what its row says, and what its guard does."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.sdk.model.ledger import TERMINAL, Entry, Place
@@ -17,6 +17,7 @@ HISTORY = History(attempt=3, crashes=1, throttles=2)
 ROW = detached(None, 7, HISTORY, fence=5, first_seen=1.0)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.floats(0.01, 4.0), st.integers(0, 3), st.integers(0, 10)), max_size=60))
 def test_flights_are_old_when_they_have_been_out_for_long_and_no_later_than_a_look_after_it(steps):
     """Flights go out and end in any order between looks; each look says which of those that are out are old."""
@@ -41,11 +42,13 @@ def test_flights_are_old_when_they_have_been_out_for_long_and_no_later_than_a_lo
                 assert number <= upto
 
 
+@settings(max_examples=30)
 @given(st.floats(0.01, 1e6))
 def test_looks_are_often_enough(after):
     assert 0 < look_every(after) <= after / 4
 
 
+@settings(max_examples=30)
 @given(st.floats(1, 1e9), st.floats(0, 1e6))
 def test_a_guard_is_looked_at_within_a_quarter_of_the_work_that_would_be_lost(now, age):
     wait = guard_due(now, now - age) - now
@@ -53,6 +56,7 @@ def test_a_guard_is_looked_at_within_a_quarter_of_the_work_that_would_be_lost(no
     assert wait <= max(FIRST_LOOK, age / 4) + 1e-3
 
 
+@settings(max_examples=30)
 @given(st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)))
 def test_only_what_something_is_done_behind_is_in_the_way(read, done):
     read, done = sorted(read), sorted(done & read)
