@@ -97,10 +97,11 @@ class Rows:
         for (source, partition), indexes in groups.items():
             batch: list[Change] = [(changes[index].before, changes[index].after) for index in indexes]
             own = source == self._source
-            for index, row in zip(indexes, await self._write(source, partition, batch, own), strict=True):
+            rows = await self._write(source, partition, batch, own)
+            for index, row in zip(indexes, rows, strict=True):
                 found[index] = row
-                if own and row is not None:
-                    self._partitions[partition].know((row,))
+            if own:
+                self._partitions[partition].know(row for row in rows if row is not None)
         return found
 
     async def _write(self, source: str, partition: str, batch: list[Change], own: bool) -> list[Entry | None]:
