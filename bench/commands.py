@@ -62,7 +62,7 @@ def bench(
             "--engine",
             metavar="NAME",
             help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due and "
-            "backlog: sqlite, postgres, redis; outbox: sqlite, postgres; store_down: postgres, redis. "
+            "backlog: sqlite, postgres, redis; outbox: sqlite, postgres; store_down and faults: postgres, redis. "
             "stream: where the state rests, sqlite or postgres.",
         ),
     ] = "",
@@ -90,7 +90,9 @@ def bench(
         from .faults.scenario import main as break_it
 
         count = None if items is None else int(items)
-        raise typer.Exit(break_it(FaultOptions(scenario, count, faults, seed, heartbeat, brokers, data, as_json)))
+        raise typer.Exit(
+            break_it(FaultOptions(scenario, count, faults, seed, heartbeat, brokers, engine, data, as_json))
+        )
     from .run import Options, main
 
     raise typer.Exit(main(Options(scenario, items, runs, as_json, plot, kafka, client, engine, against)))

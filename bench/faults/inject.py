@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from .functions import OUTAGE
-from .plan import WORKERS, Action, Item, Step
+from .plan import SERVER, WORKERS, Action, Item, Step
 from .proxy import FaultProxy
 from .verdict import QUEUE, STREAM, Fault
 from .world import World, signal_all
@@ -59,6 +59,8 @@ class Injector:
     def _sources(self, target: str) -> frozenset[str]:
         if target in ("gateway", "client:gateway", "gateway:store"):
             return _SUBMISSION
+        if target == SERVER:
+            return frozenset({QUEUE})
         return frozenset({STREAM}) if target in ("delay", "tailers:delay", "delay:store") else frozenset()
 
     def _executor(self) -> int | None:
@@ -80,7 +82,7 @@ class Injector:
         pids = frozenset(world.everything_under(target)) if target in WORKERS else frozenset()
         deaths = {name: world.parts[name].deaths for name in members}
         begin = time.monotonic()
-        signal_all([world.parts[name].pid for name in members], number)
+        signal_all([pid for name in members for pid in world.parts[name].processes], number)
         await asyncio.gather(*(world.up_again(name, count) for name, count in deaths.items()))
         # Of all but workers there is only one: nothing goes on before it was started again.
         return Fault(kind, begin, time.monotonic(), pids, self._sources(target), lasting=target not in WORKERS)

@@ -5,7 +5,6 @@ broken. The brokers are real ones, killed and started again with what they had o
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,15 @@ from typing import Any
 from ...sdk.async_client import AsyncClient
 from ...stores.log.kafka import KafkaLog
 from ...stores.log.kafka_options import KafkaOptions
-from ..kafka_nodes import KafkaCluster, KafkaNode
+from ..kafka_nodes import KafkaCluster
 from .feed import Feed
 from .journal import Line
 from .kafka_commits import Commits, passed
 from .kafka_plan import GROUP, PARTITIONS, TAILERS, TOPIC
 from .proxy import FaultProxy
+from .server_part import ServerPart
 from .verdict import Expected, Finding
-from .world import Restarted, World, until
+from .world import World, until
 
 #: Seconds: without a heartbeat for so long a member of the group is dead, and how long a request may take.
 SESSION, REQUEST = 3.0, 2.0
@@ -43,35 +43,6 @@ source:
 function: {{{{header: function}}}}
 window: {{{{items: {WINDOW}}}}}
 """
-
-
-class Broker(Restarted):
-    """A node as a part of the world, started again whenever it ends."""
-
-    def __init__(self, name: str, node: KafkaNode) -> None:
-        super().__init__(name, {}, {}, None)
-        self.node = node
-
-    @property
-    def pid(self) -> int:
-        return self.node.pid if self.node.running else 0
-
-    async def _keep(self) -> None:
-        while True:
-            if not self.node.running:
-                self.node.start()
-            with contextlib.suppress(OSError):
-                await asyncio.to_thread(self.node.wait)
-                self.ready.set()
-            while self.node.running:
-                await asyncio.sleep(0.02)
-            self.ready.clear()
-            self.deaths += 1
-            await asyncio.sleep(0.1)
-
-    async def end(self, grace: float) -> None:
-        await super().end(grace)
-        await asyncio.to_thread(self.node.kill)  # its data is the run's own, and goes with it
 
 
 class KafkaWorld(World):
@@ -105,7 +76,7 @@ class KafkaWorld(World):
         self._tailers = {"faults": _TAILER.format(bootstrap=bootstrap)}
         await super().start()
         for node in self._cluster.nodes:
-            broker = self.parts[f"kafka-{node.number}"] = Broker(f"kafka-{node.number}", node)
+            broker = self.parts[f"kafka-{node.number}"] = ServerPart(f"kafka-{node.number}", node)
             await broker.start()
 
     async def stop(self) -> None:

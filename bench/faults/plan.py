@@ -12,6 +12,8 @@ from .verdict import QUEUE, STREAM
 #: The parts that run as processes of their own. The node of `tailrace up` is the first four in one process.
 NODE = ("store", "gateway", "delay", "tailers")
 WORKERS = ("worker-1", "worker-2")
+#: What the queue rests on, where that is one.
+SERVER = "server"
 #: The wires that can be broken: who dials, and whom.
 WIRES = (
     "worker-1:scheduler",
@@ -134,6 +136,7 @@ def families() -> dict[str, list[Action]]:
         "term": [Action("term", part) for part in parts],
         "user": [Action("exit", "", 0.0), Action("memory", "", 0.0)],
         "disk": [Action("disk", "store", 0.4)],
+        SERVER: [Action("kill", SERVER)],
         "wire": [
             Action(way, wire, length)
             for wire in WIRES
@@ -145,12 +148,14 @@ def families() -> dict[str, list[Action]]:
 
 #: In which order families take turns: a run of eight faults has met each.
 _TURNS = ("kill", "wire", "stop", "two", "user", "wire", "term", "disk", "kill", "wire", "stop", "two", "wire", "kill")
+#: Every third fault is the server's, where there is one.
+_TURNS_WITH_SERVER = tuple(turn for number, each in enumerate(_TURNS) for turn in (each, SERVER)[: 1 + number % 2])
 
 
-def faults(count: int, seed: int, without: Collection[str] = ()) -> list[Step]:
+def faults(count: int, seed: int, without: Collection[str] = (), *, server: bool = False) -> list[Step]:
     """So many faults: the families in turns, each family's actions in a random order until all were done.
 
-    `without`: words of actions that cannot be done here.
+    `without`: words of actions that cannot be done here; `server`: the queue rests on one, which is killed too.
     """
     chance = random.Random(f"faults {seed}")
     known = {name: [action for action in actions if action.what not in without] for name, actions in families().items()}
@@ -163,7 +168,7 @@ def faults(count: int, seed: int, without: Collection[str] = ()) -> list[Step]:
             deck.extend(chance.sample(known[family], len(known[family])))
         return deck.pop()
 
-    turns = [turn for turn in _TURNS if turn == "two" or turn in known]
+    turns = [turn for turn in (_TURNS_WITH_SERVER if server else _TURNS) if turn == "two" or turn in known]
     steps: list[Step] = []
     for number in range(count):
         turn = turns[number % len(turns)]

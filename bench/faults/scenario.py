@@ -19,7 +19,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ...sdk.model.errors import ConfigError
+from ...sdk.model.errors import ConfigError, InvalidRequest
 from . import plan
 from .report import broken, figures, show
 from .run import Run, run
@@ -34,7 +34,8 @@ CALM = 1000
 
 @dataclass(frozen=True, slots=True)
 class FaultOptions:
-    """What to run. None: as usual; a seed of None is chosen and printed. `brokers`: nodes of Kafka, one or three."""
+    """What to run. None: as usual; a seed of None is chosen and printed. `brokers`: nodes of Kafka, one or three;
+    `engine`: where the queue of `faults` rests."""
 
     scenario: str = "faults"
     items: int | None = None
@@ -42,6 +43,7 @@ class FaultOptions:
     seed: int | None = None
     heartbeat: float = 0.5
     brokers: int = 1
+    engine: str = ""
     data: Path | None = None
     as_json: bool = False
 
@@ -53,6 +55,8 @@ def main(options: FaultOptions) -> int:
     faults = usual_faults if options.faults is None else options.faults
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     rolling = options.scenario == "restarts"
+    if options.engine and options.scenario != "faults":
+        raise InvalidRequest(f"--engine is for the scenario faults, not for {options.scenario}")
     make_plan = _with_kafka if options.scenario == KAFKA else _plan
     planned = make_plan(options, count, faults, seed)
 
@@ -110,14 +114,26 @@ class _Planned(NamedTuple):
 
 def _plan(options: FaultOptions, count: int, faults: int, seed: int) -> _Planned:
     items = plan.items(count, seed)
-    make = partial(World, heartbeat=options.heartbeat)
+    make: Callable[[Path], World] = partial(World, heartbeat=options.heartbeat)
     if options.scenario == "restarts":
         # The crashes of killers would be taken for charges.
         mild = [item for item in items if item.function != "killer"]
         return _Planned(mild, plan.restarts(faults, seed), make, {}, {})
+    if options.engine:
+        make = _on_engine(options)
     without = () if os.geteuid() == 0 and sys.platform == "linux" else ("disk",)
     skipped = dict.fromkeys(without, "a disk that can be filled needs Linux and root")
-    return _Planned(items, plan.faults(faults, seed, without), make, {}, skipped)
+    steps = plan.faults(faults, seed, without, server=bool(options.engine))
+    return _Planned(items, steps, make, {}, skipped)
+
+
+def _on_engine(options: FaultOptions) -> Callable[[Path], World]:
+    from ..queue_engines import NODES  # each needs its extra
+    from .server_world import ServerWorld
+
+    if options.engine not in NODES:
+        raise InvalidRequest(f"--engine {options.engine}: faults kill a server, so expected {' or '.join(NODES)}")
+    return partial(ServerWorld, heartbeat=options.heartbeat, engine=options.engine)
 
 
 def _with_kafka(options: FaultOptions, count: int, faults: int, seed: int) -> _Planned:

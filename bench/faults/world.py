@@ -66,6 +66,11 @@ class Restarted:
         """Its process; 0 while there is none."""
         return self.child.pid if self.child is not None else 0
 
+    @property
+    def processes(self) -> list[int]:
+        """Those that end with it when it is killed."""
+        return [self.pid] if self.pid else []
+
     async def start(self) -> None:
         """Keeps it running from now on; returns when it is ready for the first time."""
         self._task = asyncio.create_task(self._keep(), name=f"keep-{self.name}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,18 @@ def test_eight_faults_under_load_lose_nothing_and_run_nothing_twice_at_once(tmp_
     figures = bench(tmp_path, 280, "--scenario", "faults", "--items", "2000", "--faults", "8", "--seed", "2")
     assert figures["faults"] == 8
     assert figures["completed"] + figures["dead_letters"] == figures["items"] >= 2000
+
+
+@pytest.mark.long(minutes=2)
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("engine", ["postgres", "redis"])
+def test_a_queue_on_a_server_that_is_killed_loses_nothing(engine: str) -> None:
+    # PostgreSQL runs as another user, whom pytest's own folders do not let pass
+    with tempfile.TemporaryDirectory(prefix="tailrace-faults-") as folder:
+        options = ("--scenario", "faults", "--engine", engine, "--items", "1000", "--faults", "8", "--seed", "3")
+        figures = bench(Path(folder), 260, *options)
+    assert figures["by_kind"]["kill server"]["faults"] == 2
+    assert figures["completed"] + figures["dead_letters"] == figures["items"]
 
 
 @pytest.mark.long(minutes=1)  # tests/e2e/test_rolling_restarts.py restarts each part in `make test`

@@ -22,8 +22,11 @@ def test_the_same_seed_gives_the_same_plan(seed: int, count: int) -> None:
 def test_a_long_plan_does_everything_that_can_be_done() -> None:
     steps = plan.faults(800, seed=5)
     done = {action for step in steps for action in step.actions}
-    assert done == {action for actions in plan.families().values() for action in actions}
+    families = plan.families()
+    server = set(families.pop(plan.SERVER))
+    assert done == {action for actions in families.values() for action in actions}
     assert any(step.kind == plan.TWO for step in steps)
+    assert not done & server
 
 
 def test_eight_faults_meet_each_family() -> None:
@@ -32,6 +35,14 @@ def test_eight_faults_meet_each_family() -> None:
         words = {action.what for step in steps for action in step.actions}
         assert {"kill", "stop", "term", "disk"} <= words
         assert words & {"exit", "memory"} and words & set(plan.WAYS)
+
+
+def test_where_the_queue_rests_on_a_server_every_third_fault_is_its_death() -> None:
+    steps = plan.faults(21, seed=5, server=True)
+    assert [number for number, step in enumerate(steps) if step.kind == "kill server"] == [2, 5, 8, 11, 14, 17, 20]
+    # And the others are those of any run.
+    others = [step.actions for step in steps if step.kind != "kill server"]
+    assert len({action.what for actions in others for action in actions}) > 4
 
 
 def test_what_cannot_be_done_here_is_left_out() -> None:
