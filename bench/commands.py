@@ -20,13 +20,14 @@ def bench(
         typer.Option(
             "--scenario",
             metavar="NAME",
-            help="stream, queue, latency, memory, idle; all of these; submit, bulk, due, backlog, store_down, outage, "
-            "poison, order, frontier, kafka, rivals, redis_stream, delay, objects, outbox; faults, restarts, "
-            "kafka_faults.",
+            help="stream, queue, latency, memory, idle; all of these; submit, bulk, due, backlog, power_cut, "
+            "store_down, outage, poison, order, frontier, kafka, rivals, redis_stream, delay, objects, outbox; faults, "
+            "restarts, kafka_faults.",
         ),
     ] = "all",
     items: Annotated[
-        float | None, typer.Option("--items", min=1, help="Items, or seconds where the scenario measures over time.")
+        float | None,
+        typer.Option("--items", min=1, help="Items; seconds where the scenario measures over time; cuts of power_cut."),
     ] = None,
     runs: Annotated[int, typer.Option("--runs", min=1, max=100, help="So many runs; their median counts.")] = 1,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Write the figures as SVG.")] = None,
@@ -62,8 +63,8 @@ def bench(
             "--engine",
             metavar="NAME",
             help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due and "
-            "backlog: sqlite, postgres, redis; outbox: sqlite, postgres; store_down and faults: postgres, redis. "
-            "stream: where the state rests, sqlite or postgres.",
+            "backlog: sqlite, postgres, redis; outbox: sqlite, postgres; store_down and faults: postgres, redis; "
+            "power_cut: postgres, redis, redis-everysec. stream: where the state rests, sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[

@@ -50,6 +50,14 @@ def context_switches(pid: int) -> int:
     return switches
 
 
+def runs(pid: int) -> bool:
+    """Whether a process is there, and no mere entry that nobody asked about yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def descendants(pid: int) -> list[int]:
     """A process and everything below it."""
     found = [pid]

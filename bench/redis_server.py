@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,16 @@ class RedisNode(ServerNode):
     def command(self) -> Sequence[str]:
         here = ("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder))
         return (self._program, *here, *self._settings)
+
+    def mend(self) -> bool:
+        """A file system may keep the length of a write and not its bytes: then the append-only file ends in zeros, and
+        the server does not start until they are cut off."""
+        program = shutil.which("redis-check-aof")
+        manifests = [*self.folder.glob("appendonlydir/*.manifest")]
+        if program is None or not manifests:
+            return False
+        command = [program, "--fix", str(manifests[0])]
+        return not subprocess.run(command, input=b"y\n", capture_output=True, check=False).returncode
 
 
 @contextlib.contextmanager

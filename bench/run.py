@@ -83,6 +83,14 @@ async def _backlog(folder: Path, count: int, progress: scenarios.Progress, engin
     return await backlog(folder, count, progress, engine)
 
 
+async def _power_cut(
+    folder: Path, count: int, progress: scenarios.Progress, engine: str = "redis"
+) -> scenarios.Figures:
+    from .power_cut import power_cut  # its engines need their extras
+
+    return await power_cut(folder, count, progress, engine)
+
+
 async def _outbox(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
     from .outbox import outbox  # its engines need their extras
 
@@ -109,10 +117,11 @@ _COUNTED = {
     "submit": _submit,
     "store_down": _store_down,
     "backlog": _backlog,
+    "power_cut": _power_cut,
     "outbox": _outbox,
 }
 
-#: Each scenario and its usual size: items, or seconds for those that measure over a time.
+#: Each scenario and its usual size: items, cuts, or seconds for those that measure over a time.
 SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "stream": (lambda folder, size, progress: scenarios.stream(folder, int(size), progress), 600_000),
     "queue": (lambda folder, size, progress: scenarios.queue(folder, int(size), progress), 300_000),
@@ -121,6 +130,7 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "bulk": (_bulk, 20),
     "due": (_due, 30),
     "backlog": (lambda folder, size, progress: _backlog(folder, int(size), progress), 10_000_000),
+    "power_cut": (lambda folder, size, progress: _power_cut(folder, int(size), progress), 5),
     "store_down": (lambda folder, size, progress: _store_down(folder, int(size), progress), 12_000),
     "memory": (lambda folder, size, progress: scenarios.memory(folder, int(size), progress), 1_000_000),
     "idle": (scenarios.idle, 10),
@@ -144,6 +154,7 @@ APART = (
     "bulk",
     "due",
     "backlog",
+    "power_cut",
     "store_down",
     "outage",
     "poison",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..sdk.model.errors import ConfigError
-from .process import descendants, free_ports
+from .process import descendants, free_ports, runs
 
 #: Seconds until one answers, also one that must read its log first; and until one that is asked to end has ended.
 START_WITHIN, STOP_WITHIN = 60.0, 30.0
@@ -76,15 +76,23 @@ class ServerNode:
                 raise ConfigError(f"{self.name} did not start: {said.decode(errors='replace').strip()[-500:]}")
             time.sleep(0.02)
 
+    def mend(self) -> bool:
+        """What its own messages tell to do when it does not start after a power cut; whether there is anything."""
+        return False
+
     def kill(self) -> None:
         """SIGKILL for it and all its processes at once. What they had written to files is kept, page cache and all, so
         this says nothing of power cuts. Harmless when it is dead."""
         if self._process is None:
             return
-        for pid in descendants(self._process.pid) if self.running else ():
+        family = descendants(self._process.pid) if self.running else []
+        for pid in family:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait(STOP_WITHIN)
+        until = time.monotonic() + STOP_WITHIN
+        while any(map(runs, family)) and time.monotonic() < until:
+            time.sleep(0.005)
 
     def stop(self) -> None:
         """An orderly end. Harmless when it is dead."""

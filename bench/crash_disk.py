@@ -1,0 +1,67 @@
+"""A disk that can be looked at as a power cut would leave it: an ext4 file system in an image file of its own. What was
+only written rests in the page cache above it; what was synced, or written back since, is in the image. So a copy of the
+image has what a machine would find that lost its power in that moment.
+
+It needs Linux, root, and loop devices. What the kernel wrote back by itself counts as kept, which a disk with a cache
+of its own need not.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from ..sdk.model.errors import ConfigError
+
+#: Of the image, which is sparse.
+SIZE = 1 << 30
+#: Copies that are made until one was not disturbed.
+COPIES = 20
+
+
+class CrashDisk:
+    """`path` is where it is mounted. Raises ConfigError where that cannot be."""
+
+    def __init__(self, image: Path, path: Path) -> None:
+        self.image = image
+        self.path = path
+
+    def make(self) -> None:
+        """An empty one."""
+        with self.image.open("wb") as file:
+            file.truncate(SIZE)
+        _run("mkfs.ext4", "-q", "-F", str(self.image))
+
+    def mount(self) -> None:
+        """Mounts it; what a cut left unfinished its journal mends, as at a machine's start."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        _run("mount", "-o", "loop", str(self.image), str(self.path))
+
+    def sync(self) -> None:
+        """All that was written so far is on it."""
+        _run("sync", "--file-system", str(self.path))
+
+    def cut(self, image: Path, path: Path) -> CrashDisk:
+        """As it would be found after a power cut now. Whoever writes to it should be stopped. The kernel still may, so
+        it is copied again until nothing was written meanwhile: half of a write back is no state of a disk."""
+        for _ in range(COPIES):
+            before = self.image.stat().st_mtime_ns
+            _run("cp", "--sparse=always", str(self.image), str(image))
+            if self.image.stat().st_mtime_ns == before:
+                return CrashDisk(image, path)
+        raise ConfigError(f"{self.image} was written to during each of {COPIES} copies: is the machine overloaded?")
+
+    def unmount(self) -> None:
+        """Unmounts it."""
+        _run("umount", str(self.path))
+
+
+def _run(command: str, *arguments: str) -> None:
+    program = shutil.which(command)
+    if program is None:
+        raise ConfigError(f"there is no {command} here: this scenario needs Linux, root and loop devices")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        why = done.stderr.strip() or "it failed"
+        raise ConfigError(f"{command}: {why}: this scenario needs Linux, root and loop devices")
