@@ -16,6 +16,7 @@ from .client import PATIENCE
 from .conversation import Ask, Conversation, Steps
 from .discovery import find_gateways
 from .function import Function
+from .gathering import Gathering
 from .handle import AsyncHandle
 from .identity import whoami
 from .model.errors import InvalidRequest
@@ -49,6 +50,7 @@ class AsyncClient:
         self._channels: list[grpc.aio.Channel] = []
         self._stubs: list[Any] = []
         self._closed = False
+        self._together = Gathering(lambda calls: self._run(self._talk.together(calls)))
 
     async def submit(
         self,
@@ -67,7 +69,8 @@ class AsyncClient:
         arguments: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> AsyncHandle:
-        """Submits one workload; it is durable when this returns. See `Client.submit`."""
+        """Submits one workload; it is durable when this returns. See `Client.submit`. Those that are submitted at once,
+        in one turn of the event loop, share a call to the gateway."""
         call = Call(
             function,
             *args,
@@ -83,7 +86,7 @@ class AsyncClient:
             arguments=arguments,
             **kwargs,
         )
-        answer = await self._run(self._talk.submit(call))
+        answer = await self._together.submit(call)
         return AsyncHandle(self, answer.id, call.function, answer.duplicate, spooled=answer.spooled)
 
     async def submit_many(self, calls: Iterable[Call], *, resend: bool = True) -> list[AsyncHandle]:
@@ -206,6 +209,7 @@ class AsyncClient:
     async def close(self) -> None:
         """Closes the connection; the client cannot be used any more. Harmless twice."""
         self._closed = True
+        await self._together.close()
         channels, self._channels, self._stubs = self._channels, [], []
         for channel in channels:
             await channel.close()
@@ -238,7 +242,11 @@ class AsyncClient:
             answer = problem = None
             if isinstance(step, Ask):
                 try:
-                    answer = await getattr(self._stubs[step.place], step.method)(step.request, timeout=step.timeout)
+                    call = getattr(self._stubs[step.place], step.method)(step.request, timeout=step.timeout)
+                    if step.meanwhile is not None:
+                        await asyncio.sleep(0)  # now it is on its way
+                        step.meanwhile()  # does not wait
+                    answer = await call
                 except grpc.aio.AioRpcError as error:
                     problem = error_of(error, self._addresses[step.place])
             else:

@@ -283,7 +283,13 @@ class Client:
             answer = problem = None
             if isinstance(step, Ask):
                 try:
-                    answer = getattr(stubs[step.place], step.method)(step.request, timeout=step.timeout)
+                    call = getattr(stubs[step.place], step.method)
+                    if step.meanwhile is None:
+                        answer = call(step.request, timeout=step.timeout)
+                    else:
+                        answering = call.future(step.request, timeout=step.timeout)
+                        step.meanwhile()
+                        answer = answering.result()
                 except grpc.RpcError as error:
                     problem = error_of(error, self._addresses[step.place])
             else:

@@ -47,12 +47,14 @@ UNKNOWN = "unknown"
 
 
 class Ask(NamedTuple):
-    """Make this call to the gateway of this place; give up on its answer after `timeout` seconds."""
+    """Make this call to the gateway of this place; give up on its answer after `timeout` seconds. `meanwhile` is called
+    once the call is on its way."""
 
     method: str
     request: Any
     timeout: float
     place: int = 0
+    meanwhile: Callable[[], None] | None = None
 
 
 class Pause(NamedTuple):
@@ -77,32 +79,46 @@ class Conversation:
 
     def submit(self, call: Call) -> Steps[Accepted]:
         """Submits one call."""
-        reply = yield from self.answered("Submit", pb.SubmitRequest(workloads=[_message(call, uuid.uuid4().hex)]))
-        return accepted(reply)[0]
+        return (yield from self.together([call]))[0]
+
+    def together(self, calls: Sequence[Call]) -> Steps[list[Accepted]]:
+        """Submits a few calls that are stored together, or not at all."""
+        workloads = [_message(call, uuid.uuid4().hex) for call in calls]
+        return accepted((yield from self.answered("Submit", pb.SubmitRequest(workloads=workloads))))
 
     def submit_many(self, calls: Iterable[Call], resend: bool, made: Callable[[Call, Accepted], T]) -> Steps[list[T]]:
         """Submits calls in chunks, each stored whole or not at all; returns what `made` makes of each."""
         done: list[T] = []
-        chunks = _chunks(calls)
+        ahead = _Ahead(_chunks(calls), resend)
+        told: tuple[list[Call], list[Accepted]] | None = None  # of the chunk before
+
+        def tell() -> None:
+            nonlocal told
+            if told is not None:
+                done.extend(map(made, *told))
+                told = None
+
+        def meanwhile() -> None:
+            """While one chunk is stored the next is made ready and the one before is told: both take a processor."""
+            ahead.prepare()
+            tell()
+
         while True:
             try:
-                chunk = next(chunks, None)
-                if chunk is None:
+                if (one := ahead.next()) is None:
+                    tell()
                     return done
-                token = secrets.token_hex(13) if resend else ""
-                request = pb.SubmitRequest(
-                    workloads=[
-                        _message(call, f"{token}{index:06x}" if resend else "") for index, call in enumerate(chunk)
-                    ]
-                )
-                reply = yield from self.answered("Submit", request, again=resend)
+                chunk, request = one
+                reply = yield from self.answered("Submit", request, again=resend, meanwhile=meanwhile)
             except Exception as error:
+                tell()
                 if not done:
                     raise
                 raise PartlySubmitted(
                     f"the first {len(done)} workloads were accepted, none is known to be of those after: {error}", done
                 ) from error
-            done += [made(call, answer) for call, answer in zip(chunk, accepted(reply), strict=True)]
+            tell()
+            told = chunk, accepted(reply)
 
     def status(self, ids: list[str], tries: bool = False) -> Steps[list[WorkloadStatus | None]]:
         """The status of each id, None for unknown ones; with `tries` also how its attempts went."""
@@ -188,7 +204,14 @@ class Conversation:
                 continue
         return replies
 
-    def answered(self, method: str, request: Any, extra: float = 0.0, again: bool = True) -> Steps[Any]:
+    def answered(
+        self,
+        method: str,
+        request: Any,
+        extra: float = 0.0,
+        again: bool = True,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> Steps[Any]:
         """One call, made again while no gateway can be reached or they ask to come later, as far as patience goes."""
         end = self._now() + self._patience
         pause, places = FIRST_PAUSE, len(self.addresses)
@@ -198,7 +221,7 @@ class Conversation:
             left = max(FIRST_PAUSE, end - self._now())
             timeout = left if places == 1 else min(left, max(left / 2, LEAST_TRY))
             try:
-                return (yield Ask(method, request, timeout + extra, place))
+                return (yield Ask(method, request, timeout + extra, place, meanwhile))
             except StoreFull:
                 raise
             except Overloaded as error:
@@ -254,6 +277,41 @@ def _message(call: Call, token: str) -> pb.NewWorkload:
     if token and not call.dedupe_key:
         message.submission_id = token
     return message
+
+
+class _Ahead:
+    """The requests of chunks, one made ready before it is asked for. What fails in that is raised when it is."""
+
+    def __init__(self, chunks: Iterator[list[Call]], resend: bool) -> None:
+        self._chunks = chunks
+        self._resend = resend
+        self._ready: list[tuple[list[Call], pb.SubmitRequest] | Exception | None] = []
+
+    def prepare(self) -> None:
+        """Harmless when one is ready."""
+        if self._ready:
+            return
+        try:
+            chunk = next(self._chunks, None)
+            self._ready.append(None if chunk is None else (chunk, self._request(chunk)))
+        except Exception as error:
+            self._ready.append(error)
+
+    def next(self) -> tuple[list[Call], pb.SubmitRequest] | None:
+        """The next one; None: there is none."""
+        self.prepare()
+        one = self._ready.pop()
+        if isinstance(one, Exception):
+            raise one
+        return one
+
+    def _request(self, chunk: list[Call]) -> pb.SubmitRequest:
+        token = secrets.token_hex(13) if self._resend else ""
+        return pb.SubmitRequest(
+            workloads=[
+                _message(call, f"{token}{index:06x}" if self._resend else "") for index, call in enumerate(chunk)
+            ]
+        )
 
 
 def _chunks(calls: Iterable[Call]) -> Iterator[list[Call]]:
