@@ -39,21 +39,28 @@ class SubmissionRule:
         self._functions = functions
         self._kinds: dict[tuple[str, int, str, str], Kind] = {}
 
-    def items(self, workloads: Sequence[pb.NewWorkload], now: float) -> list[NewItem]:
-        """The items, in order. `now` is wall clock seconds."""
+    def check_count(self, workloads: Sequence[pb.NewWorkload]) -> None:
+        """Raises InvalidRequest for more than one request may have."""
         if len(workloads) > self._config.max_batch:
             raise InvalidRequest(
                 f"{len(workloads)} workloads in one request: at most {self._config.max_batch} are taken; send several"
             )
+
+    def items(self, workloads: Sequence[pb.NewWorkload], now: float, before: int = 0, of: int = 0) -> list[NewItem]:
+        """The items, in order. `now` is wall clock seconds. They are a part of a request `of` so many, with so many
+        `before` them; 0: they are all of it."""
+        if not of:
+            self.check_count(workloads)
+            of = len(workloads)
         items: list[NewItem] = []
         try:
             item = self._item
             for workload in workloads:
                 items.append(item(workload, now))
         except UserError as error:
-            if len(workloads) == 1:
+            if of == 1:
                 raise
-            raise type(error)(f"workload {len(items)} of {len(workloads)}: {error}; none was accepted") from None
+            raise type(error)(f"workload {before + len(items)} of {of}: {error}; none was accepted") from None
         return items
 
     def _item(self, workload: pb.NewWorkload, now: float) -> NewItem:

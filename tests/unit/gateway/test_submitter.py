@@ -1,0 +1,61 @@
+"""A large request is checked a part at a time, and refused or stored whole all the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from tailrace.gateway.config import GatewayConfig
+from tailrace.gateway.known_functions import KnownFunctions
+from tailrace.gateway.rules.refusals import Refusals
+from tailrace.gateway.submitter import PART, Submitter
+from tailrace.sdk.clock import SYSTEM_CLOCK
+from tailrace.sdk.model.errors import InvalidRequest, UnknownFunction
+from tailrace.sdk.model.function_spec import FunctionSpec
+from tailrace.sdk.wire.gateway_messages import new_workload
+from tailrace.sdk.wire.v1 import gateway_pb2 as pb
+from tailrace.stores.queue.queue import NewItem, Queue, Submitted
+
+
+class Stored:
+    """A queue that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
+        self.sizes.append(len(items))
+        return [Submitted(str(number), False) for number in range(len(items))]
+
+
+def submitter(queue: Stored, **bounds: Any) -> Submitter:
+    functions = KnownFunctions()
+    functions.replace([FunctionSpec("index")])
+    return Submitter(GatewayConfig.model_validate(bounds), cast(Queue, queue), functions, SYSTEM_CLOCK, Refusals())
+
+
+def request(*functions: str) -> pb.SubmitRequest:
+    return pb.SubmitRequest(workloads=[new_workload(function, b"{}") for function in functions])
+
+
+async def test_a_lone_submission_does_not_wait_until_a_large_one_is_checked() -> None:
+    queue = Stored()
+    subject = submitter(queue)
+    large = asyncio.create_task(subject.submit(request(*["index"] * (3 * PART + 1))))
+    lone = asyncio.create_task(subject.submit(request("index")))
+    assert len((await lone).ids) == 1
+    assert len((await large).ids) == 3 * PART + 1
+    assert queue.sizes == [1, 3 * PART + 1]
+
+
+async def test_one_that_is_wrong_in_a_later_part_refuses_all_and_is_named_by_its_place() -> None:
+    queue = Stored()
+    wrong = request(*["index"] * (PART + 2), "indx", "index")
+    with pytest.raises(UnknownFunction, match=f"workload {PART + 2} of {PART + 4}: .*; none was accepted"):
+        await submitter(queue).submit(wrong)
+    with pytest.raises(InvalidRequest, match="at most 10 are taken"):
+        await submitter(queue, max_batch=10).submit(request(*["index"] * 11))
+    assert not queue.sizes
