@@ -21,8 +21,8 @@ def bench(
             "--scenario",
             metavar="NAME",
             help="stream, queue, latency, memory, idle; all of these; submit, bulk, due, backlog, power_cut, "
-            "store_down, outage, poison, order, frontier, kafka, rivals, redis_stream, delay, objects, outbox; faults, "
-            "restarts, kafka_faults.",
+            "plateau, store_down, outage, poison, order, frontier, kafka, rivals, redis_stream, delay, objects, "
+            "outbox; faults, restarts, kafka_faults.",
         ),
     ] = "all",
     items: Annotated[
@@ -62,9 +62,9 @@ def bench(
         typer.Option(
             "--engine",
             metavar="NAME",
-            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due and "
-            "backlog: sqlite, postgres, redis; outbox: sqlite, postgres; store_down and faults: postgres, redis; "
-            "power_cut: postgres, redis, redis-everysec. stream: where the state rests, sqlite or postgres.",
+            help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due, "
+            "backlog and plateau: sqlite, postgres, redis; outbox: sqlite, postgres; store_down and faults: postgres, "
+            "redis; power_cut: postgres, redis, redis-everysec. stream: where the state rests, sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[

@@ -44,6 +44,7 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("early", 0, "", False, "due: started before their time"),
     ),
     "backlog": (Asked("ratio", 1.5, "", False, "backlog: a claim with 10,000,000 waiting, against 10,000"),),
+    "plateau": (Asked("growth", 1.05, "", False, "plateau: the last quarter's most, against the one before it"),),
     "power_cut": (Asked("lost", 0, "", False, "power cut of a durable server: accepted work lost"),),
     "power_cut-redis-everysec": (Asked("lost_s", 1.0, "s", False, "power cut, appendfsync everysec: work lost"),),
     "store_down": (

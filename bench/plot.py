@@ -61,6 +61,26 @@ def compared(title: str, note: str, rows: Sequence[tuple[str, float]]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+def curve(title: str, note: str, values: Sequence[float], unit: str) -> str:
+    """An SVG picture: a figure over a run, from zero up; the most of it and its end are told."""
+    left, top, wide, high = 70, 70, WIDTH - 210, 240
+    most = max([*values, 1e-9])
+    across = wide / max(1, len(values) - 1)
+    points = [(left + number * across, top + high * (1 - value / most)) for number, value in enumerate(values)]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    end = points[-1] if points else (left, top + high)
+    parts = [
+        *_head(title, note, top + high + 30),
+        f'<path d="M{left} {top}V{top + high}H{left + wide}" fill="none" stroke="#16324f"/>',
+        f'<text x="{left - 8}" y="{top + 5}" text-anchor="end" fill="#16324f">{_number(most)}</text>',
+        f'<polyline points="{line}" fill="none" stroke="#2a7f62" stroke-width="2"/>',
+    ]
+    if values:
+        said = f"{_number(values[-1])} {unit}"
+        parts.append(f'<text x="{end[0] + 8:.1f}" y="{end[1] + 4:.1f}" fill="#16324f">{escape(said)}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
 def _head(title: str, note: str, height: int) -> list[str]:
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '

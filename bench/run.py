@@ -18,7 +18,7 @@ from ..sdk.model.errors import InvalidRequest
 from . import failures, scenarios
 from .percentiles import median
 from .plan import ASKED
-from .plot import Bar, bars, compared
+from .plot import Bar, bars, compared, curve
 
 Scenario = Callable[[Path, float, scenarios.Progress], Coroutine[Any, Any, scenarios.Figures]]
 
@@ -91,6 +91,12 @@ async def _power_cut(
     return await power_cut(folder, count, progress, engine)
 
 
+async def _plateau(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
+    from .plateau import plateau  # its engines need their extras
+
+    return await plateau(folder, count, progress, engine)
+
+
 async def _outbox(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
     from .outbox import outbox  # its engines need their extras
 
@@ -118,6 +124,7 @@ _COUNTED = {
     "store_down": _store_down,
     "backlog": _backlog,
     "power_cut": _power_cut,
+    "plateau": _plateau,
     "outbox": _outbox,
 }
 
@@ -131,6 +138,7 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "due": (_due, 30),
     "backlog": (lambda folder, size, progress: _backlog(folder, int(size), progress), 10_000_000),
     "power_cut": (lambda folder, size, progress: _power_cut(folder, int(size), progress), 5),
+    "plateau": (lambda folder, size, progress: _plateau(folder, int(size), progress), 10_000_000),
     "store_down": (lambda folder, size, progress: _store_down(folder, int(size), progress), 12_000),
     "memory": (lambda folder, size, progress: scenarios.memory(folder, int(size), progress), 1_000_000),
     "idle": (scenarios.idle, 10),
@@ -155,6 +163,7 @@ APART = (
     "due",
     "backlog",
     "power_cut",
+    "plateau",
     "store_down",
     "outage",
     "poison",
@@ -202,6 +211,8 @@ def main(options: Options) -> int:
     ]
     if options.plot is not None and names == [RIVALS]:
         options.plot.write_text(_compared(figures[RIVALS], options))
+    elif options.plot is not None and names == ["plateau"]:
+        options.plot.write_text(_sizes(figures["plateau"], options))
     elif options.plot is not None:
         note = f"median of {options.runs} on this machine; the dashed line is what was asked"
         options.plot.write_text(bars("tailrace bench", note, rows))
@@ -278,6 +289,14 @@ def _compared(figures: scenarios.Figures, options: Options) -> str:
     rates |= {name.removesuffix(end): rate for name, rate in figures.items() if name.endswith(end)}
     note = f"items a second, median of {options.runs} on this machine, on the same broker"
     return compared("tailrace bench: rivals", note, sorted(rates.items(), key=lambda each: -each[1]))
+
+
+def _sizes(figures: scenarios.Figures, options: Options) -> str:
+    """The picture of the scenario `plateau`: what the store takes over its run."""
+    from .plateau import series
+
+    note = f"megabytes over {figures['items']:,.0f} completions, of which {figures['kept']:,.0f} are kept"
+    return curve(f"tailrace bench: plateau, {options.engine or 'sqlite'}", note, series(figures), "MB")
 
 
 def _print(figures: dict[str, scenarios.Figures], rows: list[Bar]) -> None:

@@ -1,0 +1,104 @@
+"""The scenario `plateau`: so many workloads are submitted, claimed and settled, one batch after the other, with a bound
+of the history small enough to bite; what the store takes must level off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..assembly.embedded import QUEUE_FILE, EmbeddedStores
+from ..sdk.model.demand import Cell, Demand
+from ..sdk.model.errors import InvalidRequest, TailraceError
+from ..sdk.model.priority import Priority
+from ..stores.config import StoresConfig
+from .queue_engines import ENGINES, NODES
+from .scenarios import Figures, Progress
+from .server_node import running
+from .workload import items
+
+#: Of how many functions the items are, and how many go through at once.
+FUNCTIONS, BATCH = 20, 256
+#: Looks at the sizes, evenly over the run; and the part of the items that the history may keep.
+LOOKS, KEPT = 40, 20
+#: What each look's figure begins with: the looks' number follows, from 01.
+SERIES = "mb_"
+
+#: What a look tells: bytes by the name of what takes them.
+Look = Callable[[], Awaitable[dict[str, float]]]
+
+
+async def plateau(folder: Path, count: int, progress: Progress, engine: str = "sqlite") -> Figures:
+    """`mb_01` … `mb_40`: what the store takes after each fortieth of the items, megabytes; `growth`: the most of the
+    last quarter against the most of the one before it; of the last look each part (`tables_mb`, `indexes_mb`, …)."""
+    if engine not in ENGINES:
+        raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join(ENGINES)}")
+    keep = max(1, count // KEPT)
+    with _choice(folder, engine) as choice:
+        config = StoresConfig.model_validate({"queue": choice, "keep_ended": keep})
+        async with _look(folder / "data", choice) as look, EmbeddedStores(folder / "data", config) as stores:
+            sizes: list[float] = []
+            parts: dict[str, float] = {}
+            done = 0
+            for batch in items(count, FUNCTIONS, size=BATCH):
+                await stores.queue.submit(batch)
+                demand = Demand(
+                    {Cell(f"noop_{number:03}", int(Priority.USER_VISIBLE)): BATCH for number in range(FUNCTIONS)},
+                    total=BATCH,
+                )
+                leased = await stores.queue.lease(demand, 60.0, 1.0)
+                if leased is None or await stores.queue.settle(leased.fence, leased.ids, []):
+                    raise TailraceError("what was just submitted could not be claimed and settled")
+                done += len(leased.ids)
+                if done * LOOKS >= count * (len(sizes) + 1):
+                    parts = await look()
+                    sizes.append(sum(parts.values()) / 1e6)
+                    progress("settling", done / count)
+    figures = {f"{SERIES}{number:02}": round(size, 2) for number, size in enumerate(sizes, 1)}
+    ends = {f"{name}_mb": round(size / 1e6, 2) for name, size in parts.items()}
+    return {"items": float(done), "kept": float(keep), "growth": growth(sizes), **ends, **figures}
+
+
+def growth(sizes: list[float]) -> float:
+    """The most of the last quarter of the looks against the most of the quarter before it."""
+    quarter = max(1, len(sizes) // 4)
+    before = max(sizes[-2 * quarter : -quarter], default=0.0)
+    return round(max(sizes[-quarter:]) / before, 3) if before else 0.0
+
+
+def series(figures: Figures) -> list[float]:
+    """The looks of a run, in order."""
+    return [figures[name] for name in sorted(figures) if name.removeprefix(SERIES).isdigit()]
+
+
+@contextlib.contextmanager
+def _choice(folder: Path, engine: str) -> Iterator[dict[str, Any]]:
+    if engine not in NODES:
+        yield {"engine": engine}
+        return
+    with running(NODES[engine], folder / engine) as node:
+        yield {"engine": engine, "url": node.url}
+
+
+@contextlib.asynccontextmanager
+async def _look(data: Path, choice: dict[str, Any]) -> AsyncIterator[Look]:
+    """How the sizes of an engine are read."""
+    if choice["engine"] == "postgres":
+        from .sizes_postgres import sizes
+
+        async with sizes(choice["url"]) as look:
+            yield look
+    elif choice["engine"] == "redis":
+        from .sizes_redis import sizes as redis_sizes
+
+        async with redis_sizes(choice["url"]) as look:
+            yield look
+    else:
+
+        async def files() -> dict[str, float]:
+            found = {"file": data / QUEUE_FILE, "log": data / f"{QUEUE_FILE}-wal"}
+            return {name: float(path.stat().st_size) if path.exists() else 0.0 for name, path in found.items()}
+
+        yield files

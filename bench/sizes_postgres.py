@@ -1,0 +1,28 @@
+"""What a queue takes of a PostgreSQL: bytes of its tables and of their indexes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from ..stores.postgres import PostgresOptions
+
+_SIZES = """
+SELECT coalesce(sum(pg_table_size(c.oid)), 0)::float8, coalesce(sum(pg_indexes_size(c.oid)), 0)::float8
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = 'tailrace' AND c.relkind = 'r'
+"""
+
+
+@contextlib.asynccontextmanager
+async def sizes(url: str) -> AsyncIterator[Callable[[], Awaitable[dict[str, float]]]]:
+    """What tells them."""
+    connection = await PostgresOptions.model_validate({"url": url}).connect()
+
+    async def look() -> dict[str, float]:
+        tables, indexes = await (await connection.execute(_SIZES)).fetchone() or (0.0, 0.0)
+        return {"tables": tables, "indexes": indexes}
+
+    try:
+        yield look
+    finally:
+        await connection.close()
