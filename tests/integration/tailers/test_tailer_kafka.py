@@ -97,6 +97,23 @@ async def test_a_failed_item_does_not_hold_the_group_back_and_one_in_flight_does
     assert ran(scheduler) == [20]
 
 
+async def test_what_runs_long_does_not_hold_the_group_back(topic, start, scheduler, parking, eventually):
+    # Given a topic of which one item does not end
+    await topic.put(0, numbered(30))
+    scheduler.allow("f")
+    scheduler.decide = lambda flight, index: None if flight.payloads[index] == b"20" else Ended(Outcome.SUCCESS)
+    tailer = await start(0.5, source=topic.source(), function="f", window={"detach_after": "0.3s"})
+    # When all others are done, then the group's own offset has passed it while it runs, and a guard keeps its payload
+    await topic.knows(0, 30)
+    assert [(item.position, item.payload) for item in parking.items] == [(20, b"20")]
+    assert tailer.overview().in_flight == 1
+    # And its end is its end
+    [(flight, index)] = [(each, each.payloads.index(b"20")) for each in scheduler.flights if b"20" in each.payloads]
+    scheduler.session.end(flight, index, Ended(Outcome.SUCCESS))
+    await eventually(lambda: tailer.overview().settled == 30, 60)
+    assert ran(scheduler) == list(range(30))
+
+
 async def test_partitions_that_are_added_are_read(topic, start, scheduler, eventually):
     await topic.put(0, numbered(5))
     scheduler.allow("f")
