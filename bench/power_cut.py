@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 from ..sdk.model.errors import ConfigError, InvalidRequest, Unavailable
 from ..stores.config import StoresConfig
-from ..stores.queue.engines import ENGINES, OpenQueue
+from ..stores.queue.engines import OpenQueue
 from .crash_disk import CrashDisk
+from .open_queue import opened
 from .postgres_server import PostgresNode
 from .process import descendants
 from .redis_server import DURABLE, RedisNode
@@ -89,7 +90,7 @@ async def _cut(folder: Path, engine: str, seconds: float) -> Cut:
         config = StoresConfig.model_validate(
             {"queue": {"engine": engine.partition("-")[0], "url": node.url}, "durability": durability}
         )
-        async with _opened(config) as queue, _fed(queue, seconds) as known:
+        async with opened(config) as queue, _fed(queue, seconds) as known:
             _stop(node)
             cut, known = time.monotonic(), dict(known)
             # Nothing writes any more: this is what the disk has.
@@ -99,7 +100,7 @@ async def _cut(folder: Path, engine: str, seconds: float) -> Cut:
         disk = found
         disk.mount()
         mended = _started(node)
-        async with _opened(config) as queue:
+        async with opened(config) as queue:
             lost = await _missing(queue, known)
     finally:
         if node is not None:
@@ -163,14 +164,3 @@ async def _missing(queue: OpenQueue, known: Mapping[str, float]) -> list[str]:
         page = ids[first : first + PAGE]
         missing += [id for id, status in zip(page, await queue.status(page), strict=True) if status is None]
     return missing
-
-
-@asynccontextmanager
-async def _opened(config: StoresConfig) -> AsyncIterator[OpenQueue]:
-    queue: OpenQueue | None = ENGINES.chosen(config.queue, config)
-    assert queue is not None
-    await queue.open()
-    try:
-        yield queue
-    finally:
-        await queue.close()

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +21,7 @@ START_WITHIN, STOP_WITHIN = 60.0, 30.0
 READY = b"eady to accept connections"
 
 
-class ServerNode:
+class ServerNode(ABC):
     """`folder` holds its data and its log; `user` is whose process it is, None: ours."""
 
     name = "the server"
@@ -33,13 +34,13 @@ class ServerNode:
         self._began = 0  # where the log of this start begins
 
     @property
+    @abstractmethod
     def url(self) -> str:
         """Where clients find it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def command(self) -> Sequence[str]:
         """Its program and arguments."""
-        raise NotImplementedError
 
     @property
     def address(self) -> str:

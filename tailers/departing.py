@@ -47,6 +47,11 @@ class Departing(NamedTuple):
         return self.batch.positions[self.place]
 
     @property
+    def former(self) -> Parked | None:
+        """What it was when it was parked; None: it comes from the source itself."""
+        return self.mapped.parked.get(self.place)
+
+    @property
     def row(self) -> Entry | None:
         """Its row in the ledger, as this tailer knows it."""
         return self.partition.row(self.position)

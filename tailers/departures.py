@@ -111,7 +111,7 @@ class Departures:
 
     def park(self, item: Departing, settlement: Settlement) -> None:
         """To the delay service, until it is due again. What was parked before keeps its id, origin and first sight."""
-        former, before, now = item.mapped.parked.get(item.place), item.row, self._clock.wall()
+        former, before, now = item.former, item.row, self._clock.wall()
         home = self._home(item, former)
         first_seen = item.pushed_at if former is None else former.first_seen
         due = now + settlement.delay
@@ -125,7 +125,7 @@ class Departures:
     def append_again(self, item: Departing, row: Entry) -> None:
         """To the delay service, as its row says, which somebody wrote who may have died before that (L15, L18)."""
         settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
-        home = self._home(item, item.mapped.parked.get(item.place))
+        home = self._home(item, item.former)
         parked = self._to_park(item, home, settlement, row.due, row.first_seen, row)
         leaving = Leaving(parked, home, None, row, written=True)
         self._parks.add(leaving, len(parked.payload), item.tag(Fate.DELAYED))
@@ -134,9 +134,7 @@ class Departures:
         """What keeps a detached item, as its row says, until it is looked at again."""
         settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
         due = guard_due(self._clock.wall(), row.first_seen)
-        return self._to_park(
-            item, self._home(item, item.mapped.parked.get(item.place)), settlement, due, row.first_seen, row
-        )
+        return self._to_park(item, self._home(item, item.former), settlement, due, row.first_seen, row)
 
     def guard_again(self, item: Departing, row: Entry) -> None:
         """A guard was looked at while its item runs: it goes back into the delay service, then its copy is over."""
@@ -146,7 +144,7 @@ class Departures:
     def release(self, item: Departing, row: Entry) -> None:
         """A detached item whose payload is not here any more does not run: from now on its row says when its guard
         may start it."""
-        home, before = self._home(item, item.mapped.parked.get(item.place)), item.row
+        home, before = self._home(item, item.former), item.row
         assert home is not None
         self._over.add(RowChange(home, before, row), 0, item.tag(Fate.DELAYED))
 
@@ -278,7 +276,7 @@ class Departures:
         before which it must not start, outlive this tailer. Then it may run again."""
         one = (item.place,)
         item = item._replace(batch=chosen(item.batch, one), mapped=item.mapped.chosen(one), place=0)
-        row, home = item.row, self._home(item, item.mapped.parked.get(item.place))
+        row, home = item.row, self._home(item, item.former)
         due = self._clock.wall() + not_before - self._clock.monotonic() if not_before else 0.0
         if item.place not in item.mapped.parked:
             throttled_only = item.ended.outcome == Outcome.THROTTLED  # which is no attempt
@@ -303,9 +301,11 @@ class Departures:
     def _ending(self, item: Departing, place: Place) -> RowChange | None:
         """The last write of the row of a copy, or of what was detached; None for any other item of the source itself,
         whose row goes with the checkpoint."""
-        former, row = item.mapped.parked.get(item.place), item.row
-        home = home_of(former) if former is not None else self._home(item, None) if row and row.is_detached else None
-        return None if home is None or row is None else RowChange(home, row, row._replace(place=place))
+        former, row = item.former, item.row
+        if row is None or (former is None and not row.is_detached):
+            return None
+        home = self._home(item, former)
+        return None if home is None else RowChange(home, row, row._replace(place=place))
 
     async def _write_parks(self, items: list[Leaving]) -> None:
         """Row, append, and the row again unless it is due soon (L15). What the delay service refuses for good (a delay

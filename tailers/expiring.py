@@ -65,7 +65,7 @@ class Expiring:
 
     def end(self, item: Departing, settlement: Settlement) -> None:
         """An item expired, wherever that was found."""
-        former = item.mapped.parked.get(item.place)
+        former = item.former
         config: TailerConfig | None = self._config if former is None else self._origin(former.tailer)
         if config is not None and config.on_expiry == "dead_letter":
             self._departures.bury(item, settlement, Fate.EXPIRED)

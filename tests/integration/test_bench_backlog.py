@@ -3,17 +3,16 @@ claimed in its turn, oldest first, and settled."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tailrace.bench.backlogs import postgres, redis
+from tailrace.bench.open_queue import opened
 from tailrace.bench.workload import PAYLOAD, items
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.queue.engines import ENGINES, OpenQueue
 from tailrace.stores.queue.ids import created_at
 
 ADD = {"postgres": postgres.add_twins, "redis": redis.add_twins}
@@ -30,17 +29,6 @@ def options(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Any]]:
         return {"engine": engine, "url": where, apart: name}
 
     return of
-
-
-@contextlib.asynccontextmanager
-async def opened(config: StoresConfig) -> AsyncIterator[OpenQueue]:
-    queue: OpenQueue | None = ENGINES.chosen(config.queue, config)
-    assert queue is not None
-    await queue.open()
-    try:
-        yield queue
-    finally:
-        await queue.close()
 
 
 @pytest.mark.parametrize("engine", list(ADD))
