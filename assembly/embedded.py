@@ -20,9 +20,9 @@ from ..stores.config import StoresConfig
 from ..stores.data_dir import DataDir
 from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
-from ..stores.queue import sqlite as queue
 from ..stores.queue.engines import ENGINES as QUEUES
 from ..stores.queue.engines import OpenQueue
+from ..stores.queue.sqlite import queue
 from ..stores.restored import Stamp
 from ..stores.sqlite import SqliteFile
 from ..stores.sqlite_restored import supersede

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..sdk.model.errors import ConfigError
-from ..stores.queue import sqlite as queue
 from ..stores.queue.lifecycle import LEASED, WAITING
+from ..stores.queue.sqlite import queue
 from ..stores.sqlite import SqliteFile
 from ..stores.state import sqlite as state
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from ..stores.queue.redis_options import RedisQueueOptions
+from ..stores.queue.redis.options import RedisQueueOptions
 
 
 @contextlib.asynccontextmanager

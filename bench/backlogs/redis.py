@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...stores.queue.redis_options import RedisQueueOptions
+from ...stores.queue.redis.options import RedisQueueOptions
 
 #: Items that one call of the script reads.
 PART = 1000
 #: KEYS: what the names of the queue's keys begin with. ARGV: the oldest twin and the newest one to make, ids of eight
-#: bytes each. How a task is written: stores/queue/redis_script.py.
+#: bytes each. How a task is written: stores/queue/redis/script.py.
 _TWINS = """
 local base, oldest, newest = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local char, byte, sub, floor = string.char, string.byte, string.sub, math.floor

@@ -1,6 +1,6 @@
 """An outbox in SQLite: its table, and how a row gets into it; `?` stands for each value of `NewRow`, in its order.
 
-A file of the queue has one too, which the queue empties by itself (stores/queue/sqlite_collect.py).
+A file of the queue has one too, which the queue empties by itself (stores/queue/sqlite/collect.py).
 """
 
 from __future__ import annotations

@@ -29,5 +29,5 @@ class OpenQueue(Queue, Protocol):
 QueueEngine = Engine[OpenQueue]
 
 ENGINES = Engines[OpenQueue](
-    {"postgres": "tailrace.stores.queue.postgres:ENGINE", "redis": "tailrace.stores.queue.redis:ENGINE"}
+    {"postgres": "tailrace.stores.queue.postgres.queue:ENGINE", "redis": "tailrace.stores.queue.redis.queue:ENGINE"}
 )

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import ConfigError, NotConnected, Unavailable
-from ..queue.redis_cluster import cluster_client
+from ..queue.redis.cluster import cluster_client
 from ..redis import RedisOptions, RedisServer, Script
 from ..redis_full import settles
 from ..redis_trust import facts, profile

@@ -10,9 +10,10 @@ from unittest import mock
 
 from ...delay_service.mover import Rung
 from ...sdk.model.outcome import Outcome
-from ...stores.queue import sqlite as queue_
-from ...stores.queue import sqlite_lease, sqlite_settle
 from ...stores.queue.ids import id_number
+from ...stores.queue.sqlite import lease as sqlite_lease
+from ...stores.queue.sqlite import queue as queue_
+from ...stores.queue.sqlite import settle as sqlite_settle
 from ...tailers import epoch as epoch_
 from ...tailers import pump as pump_
 from ...tailers.departures import Departures

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
-from tailrace.stores.queue.postgres import PostgresQueue, PostgresQueueOptions
+from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.testing.conformance.queue import QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel
 from tailrace.testing.conformance.queue_races import RaceLaws

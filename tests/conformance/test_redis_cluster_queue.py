@@ -17,7 +17,7 @@ from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.errors import ConfigError, NotConnected
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.redis import RedisQueue, RedisQueueOptions
+from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
 from tailrace.testing.conformance.queue import QueueLaws
 from tailrace.testing.conformance.queue_races import RaceLaws
 

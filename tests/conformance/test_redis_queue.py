@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
-from tailrace.stores.queue.redis import RedisQueue, RedisQueueOptions
+from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
 from tailrace.testing.conformance.queue import QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel
 from tailrace.testing.conformance.queue_races import RaceLaws

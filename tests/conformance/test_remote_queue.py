@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.queue.sqlite import SCHEMA, SqliteQueue
+from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.remote import RemoteQueue
 from tailrace.stores.server import StoreServer
 from tailrace.testing.conformance.embedded import SqliteBench

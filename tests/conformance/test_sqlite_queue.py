@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.queue.sqlite import SCHEMA, SqliteQueue
+from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite import SqliteFile
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws

@@ -16,7 +16,7 @@ import pytest
 
 from tailrace.sdk.model.claim import State
 from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.stores.queue.sqlite import SCHEMA, SqliteQueue
+from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite import SqliteFile
 
 _CHILD = """
@@ -26,7 +26,7 @@ from tailrace.sdk.model.claim import Settle, State
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.sqlite import SCHEMA, SqliteQueue
+from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite import SqliteFile
 
 def say(**what):

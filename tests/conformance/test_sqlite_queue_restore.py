@@ -11,7 +11,7 @@ from tailrace.sdk.model.claim import State
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.sqlite import SCHEMA, SqliteQueue
+from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.testing.conformance.embedded import SqliteBench
 
 ANY = Demand({Cell("f", 2): 10}, frozenset(), 10)

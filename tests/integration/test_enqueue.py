@@ -24,8 +24,8 @@ import tailrace
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.errors import ConfigError, InvalidPayload, InvalidRequest
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.queue import sqlite as sqlite_queue
-from tailrace.stores.queue.postgres import PostgresQueue, PostgresQueueOptions
+from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
+from tailrace.stores.queue.sqlite import queue as sqlite_queue
 from tailrace.stores.sqlite import SqliteFile
 
 MAIL = "send_confirmation"

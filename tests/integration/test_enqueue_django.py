@@ -21,7 +21,7 @@ from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.errors import ConfigError, InvalidRequest
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.outbox import sqlite_table
-from tailrace.stores.queue.postgres import PostgresQueue, PostgresQueueOptions
+from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 
 MAIL = Demand({Cell("mail", 2): 10}, frozenset(), 10)
 

@@ -15,8 +15,8 @@ from tailrace.sdk.model.errors import ConfigError, InvalidRequest, NotConnected,
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.migrations.postgres import steps
-from tailrace.stores.queue.postgres import PostgresQueue, PostgresQueueOptions
-from tailrace.stores.queue.postgres_roll import PostgresRoll
+from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
+from tailrace.stores.queue.postgres.roll import PostgresRoll
 from tailrace.stores.queue.queue import NewItem
 from tailrace.testing.clock import ManualClock
 

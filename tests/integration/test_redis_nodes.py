@@ -16,8 +16,8 @@ from tailrace.sdk.model.errors import ConfigError, InvalidRequest, NotConnected,
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.redis import RedisQueue, RedisQueueOptions
-from tailrace.stores.queue.redis_roll import RedisRoll
+from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
+from tailrace.stores.queue.redis.roll import RedisRoll
 from tailrace.testing.clock import ManualClock
 
 MAIL = Kind("mail", 2)

@@ -21,9 +21,9 @@ from tailrace.stores.control.sqlite import SqliteControl
 from tailrace.stores.dead_letters import sqlite as dead_letters_sqlite
 from tailrace.stores.dead_letters.dead_letters import DeadLetters
 from tailrace.stores.dead_letters.sqlite import SqliteDeadLetters
-from tailrace.stores.queue import sqlite as queue_sqlite
 from tailrace.stores.queue.queue import Queue
-from tailrace.stores.queue.sqlite import SqliteQueue
+from tailrace.stores.queue.sqlite import queue as queue_sqlite
+from tailrace.stores.queue.sqlite.queue import SqliteQueue
 from tailrace.stores.results import sqlite as results_sqlite
 from tailrace.stores.results.results import Results
 from tailrace.stores.results.sqlite import SqliteResults

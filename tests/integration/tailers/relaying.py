@@ -15,7 +15,7 @@ from typing import Any
 from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.stores.control import sqlite as control
-from tailrace.stores.queue import sqlite as queue
+from tailrace.stores.queue.sqlite import queue
 from tailrace.stores.sqlite import SqliteFile
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.pump import Counts, Setup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.stores.queue.postgres_dry import MOST, Dry
+from tailrace.stores.queue.postgres.dry import MOST, Dry
 
 LANES = [1, 2, 3]
 

@@ -13,9 +13,9 @@ from tailrace.sdk.config import loads
 from tailrace.sdk.model.errors import ConfigError
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.queue.postgres import PostgresQueue
+from tailrace.stores.queue.postgres.queue import PostgresQueue
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.sqlite import SqliteQueue
+from tailrace.stores.queue.sqlite.queue import SqliteQueue
 
 ELSEWHERE = {"engine": "postgres", "url": "postgresql://127.0.0.1:1/nowhere"}
 

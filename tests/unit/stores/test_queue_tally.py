@@ -10,9 +10,9 @@ from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.queue import sqlite_tally
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.sqlite_tally import Count
+from tailrace.stores.queue.sqlite import tally as sqlite_tally
+from tailrace.stores.queue.sqlite.tally import Count
 from tailrace.testing.clock import ManualClock
 
 ALL = Demand({Cell("f", 2): 1000}, frozenset(), 1000)

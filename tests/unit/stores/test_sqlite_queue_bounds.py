@@ -14,10 +14,10 @@ from tailrace.sdk.model.demand import Cell, Closed, Demand
 from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded, StoreFull
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.queue import sqlite as engine
 from tailrace.stores.queue.ids import Ids, created_at, first_id, id_number, id_text
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.sqlite import SCHEMA, SqliteQueue
+from tailrace.stores.queue.sqlite import queue as engine
+from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite import SqliteFile
 from tailrace.testing.clock import ManualClock
 

@@ -13,8 +13,8 @@ from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.sqlite import SCHEMA, SqliteQueue
-from tailrace.stores.queue.sqlite_submit import FRESH_BYTES, FRESH_ITEMS
+from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
+from tailrace.stores.queue.sqlite.submit import FRESH_BYTES, FRESH_ITEMS
 from tailrace.stores.sqlite import SqliteFile
 from tailrace.testing.clock import ManualClock
 

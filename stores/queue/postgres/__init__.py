@@ -1,0 +1,1 @@
+"""The queue on PostgreSQL: each verb is one function of the schema in `stores/migrations`."""

@@ -1,0 +1,121 @@
+"""How a claim on PostgreSQL is planned, and what its rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ....sdk.model.claim import Leased
+from ....sdk.model.demand import Cell, Demand
+from ....sdk.model.workload import FLIGHT_ITEMS, Extra
+from ...postgres_arrays import numbers
+from ..gates import Gates
+from ..ids import id_text
+from ..kinds import Kinds
+from ..turns import Ready, turns
+from .bounds import Bounds
+
+_decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
+
+
+class Lanes(NamedTuple):
+    """The lanes that a demand may visit, and the kinds in them that are shut."""
+
+    lanes: list[int]
+    shut: list[int]
+
+
+def open_lanes(kinds: Kinds, demand: Demand, gates: Gates) -> Lanes:
+    """What of the known lanes a demand names and no gate shuts."""
+    lanes: list[int] = []
+    shut: list[int] = []
+    for lane, cell in kinds.cells.items():
+        if demand.cells.get(cell, 0) <= 0 or gates.shut(cell.function, kinds.lanes[lane][2]):
+            continue
+        lanes.append(lane)
+        shut += gates.shut_kinds(kinds, lane)
+    return Lanes(lanes, shut)
+
+
+class Plan(NamedTuple):
+    """The arguments of `queue_claim` between the time and the lease: columns over visits, and wanted over cells."""
+
+    visits: str
+    limits: str
+    bounds: str
+    cells: str
+    wanted: str
+    shut: str
+    total: int
+    room: int
+
+
+def planned(
+    kinds: Kinds, demand: Demand, ready: Sequence[int], shut: Sequence[int], bounds: Bounds, share: float, turn: int
+) -> Plan:
+    """Visits in turns. Lanes for which nothing was left come last: they get what the others did not have."""
+    total = min(demand.total, FLIGHT_ITEMS)
+    waiting = [Ready(lane, kinds.lanes[lane][1], demand.cells[kinds.cells[lane]]) for lane in ready]
+    limits: dict[int, int] = {}
+    for each in turns(waiting, total, share, turn):
+        limits[each.lane] = limits.get(each.lane, 0) + each.limit
+    for each in sorted(waiting, key=lambda each: each.priority):
+        limits.setdefault(each.lane, 0)
+    places: dict[Cell, int] = {}
+    cells = [places.setdefault(kinds.cells[lane], len(places) + 1) for lane in limits]
+    return Plan(
+        visits=numbers(limits),
+        limits=numbers(limits.values()),
+        bounds=numbers(bounds.of(lane) for lane in limits),
+        cells=numbers(cells),
+        wanted=numbers(demand.cells[cell] for cell in places),
+        shut=numbers(shut),
+        total=total,
+        room=demand.max_bytes,
+    )
+
+
+class Claimed(NamedTuple):
+    """A claim's rows, without those whose time to start is past; `expired` has their ids."""
+
+    number: int
+    moment: int
+    ids: list[int]
+    leased: Leased | None
+    expired: list[int]
+
+
+def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Claimed:
+    """`rows` are those of `queue_claim`, at least one; their kinds are known."""
+    fence, number, moment = rows[0][10:13]
+    ids = [row[0] for row in rows]
+    expired = [row[0] for row in rows if 0 < row[7] <= moment / 1e6]
+    if expired:
+        gone = set(expired)
+        rows = [row for row in rows if row[0] not in gone]
+        if not rows:
+            return Claimed(number, moment, ids, None, expired)
+    extras: dict[int, Extra] = {}
+    for index, row in enumerate(rows):
+        crashes, key, headers, expires_at, progress = row[3], row[5], row[6], row[7], row[8]
+        if crashes or key or headers or expires_at or progress:
+            extras[index] = Extra(
+                key=key,
+                headers=_decode(headers) if headers else (),
+                crashes=crashes,
+                expires_at=expires_at,
+                alone=crashes > 0,
+                progress=progress,
+            )
+    leased = Leased(
+        fence=fence,
+        lease=seconds,
+        kinds=[kinds.kinds[row[1]] for row in rows],
+        ids=[id_text(row[0]) for row in rows],
+        payloads=[row[4] for row in rows],
+        attempts=[row[2] + 1 for row in rows],
+        extras=extras,
+    )
+    return Claimed(number, moment, ids, leased, expired)

@@ -1,0 +1,15 @@
+"""How a queue on PostgreSQL is configured."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from ....sdk.config import Seconds
+from ...postgres import PostgresOptions
+from ..poller import INTERVAL
+
+
+class PostgresQueueOptions(PostgresOptions):
+    """poll_interval   seconds between looks at the queue of all nodes together, when nothing tells them"""
+
+    poll_interval: Seconds = Field(INTERVAL, ge=0.01, le=60)

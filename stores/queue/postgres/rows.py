@@ -1,0 +1,107 @@
+"""How items become the arguments of a statement in PostgreSQL: a column is one array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from ....sdk.model.errors import InvalidRequest
+from ...postgres_arrays import blobs, numbers, texts
+from ..kinds import Kinds
+from ..queue import NewItem
+
+#: Flags of a task; `stores/migrations/` has the same numbers.
+HAS_EXTRA = 1  # key, headers, expiry or progress in its entity
+CANCEL = 2  # its holder is to be told
+KEYED = 4  # in `keyed`; waits for the older ones of its key
+DEDUPED = 8  # in `dedupe`
+TRIED = 16  # in `tries`
+
+#: Next trigger of an item that waits for an older one of its key: never by itself.
+BLOCKED = (1 << 62) - 1
+
+#: What an index of PostgreSQL takes of a text.
+LONGEST_KEY = 2000
+
+_encode = msgspec.json.Encoder().encode
+
+
+def refuse_what_has_no_place(items: Sequence[NewItem]) -> None:
+    """Raises InvalidRequest for names and keys that PostgreSQL cannot keep or index."""
+    for index, item in enumerate(items):
+        for name, text in (
+            ("function", item.kind.function),
+            ("collection", item.kind.collection),
+            ("tenant", item.kind.tenant),
+            ("key", item.key),
+            ("dedupe_key", item.dedupe_key),
+        ):
+            if text and ("\0" in text or not _has_place(text)):
+                raise InvalidRequest(
+                    f"workload {index} for {item.kind.function!r}: its {name} has a NUL, half a character or more than "
+                    f"{LONGEST_KEY} bytes, which this store cannot index: use a shorter one, such as a hash of it"
+                )
+
+
+def _has_place(text: str) -> bool:
+    if text.isascii():
+        return len(text) <= LONGEST_KEY
+    try:
+        return len(text.encode()) <= LONGEST_KEY
+    except UnicodeEncodeError:
+        return False
+
+
+class NewRows(NamedTuple):
+    """The arguments of `queue_submit` after the time."""
+
+    ids: str
+    lanes: str
+    kinds: str
+    dues: str
+    sizes: str
+    flags: str
+    payloads: str
+    tagged: str
+    keys: str
+    headers: str
+    expires: str
+    deduped: str
+    dedupe_functions: str
+    dedupe_keys: str
+
+
+def new_rows(kinds: Kinds, ids: Sequence[int], items: Sequence[NewItem]) -> NewRows:
+    """Items under their ids; their kinds have numbers."""
+    of_items = [kinds.numbers[item.kind] for item in items]
+    tagged: list[tuple[int, str, str, float]] = []
+    deduped: list[tuple[int, str, str]] = []
+    flags: list[int] = []
+    for number, item in zip(ids, items, strict=True):
+        flag = 0
+        if item.key or item.headers or item.expires_at:
+            flag = HAS_EXTRA | (KEYED if item.key else 0)
+            headers = _encode(item.headers).decode() if item.headers else ""
+            tagged.append((number, item.key, headers, item.expires_at))
+        if item.dedupe_key:
+            flag |= DEDUPED
+            deduped.append((number, item.kind.function, item.dedupe_key))
+        flags.append(flag)
+    return NewRows(
+        ids=numbers(ids),
+        lanes=numbers(kinds.lane_of[kind] for kind in of_items),
+        kinds=numbers(of_items),
+        dues=numbers(int(item.due * 1e6) for item in items),
+        sizes=numbers(len(item.payload) for item in items),
+        flags=numbers(flags),
+        payloads=blobs([item.payload for item in items]),
+        tagged=numbers(each[0] for each in tagged),
+        keys=texts([each[1] for each in tagged]),
+        headers=texts([each[2] for each in tagged]),
+        expires="{" + ",".join(repr(each[3]) for each in tagged) + "}",
+        deduped=numbers(each[0] for each in deduped),
+        dedupe_functions=texts([each[1] for each in deduped]),
+        dedupe_keys=texts([each[2] for each in deduped]),
+    )

@@ -1,0 +1,53 @@
+"""A submission to PostgreSQL, and the claim that it takes along for somebody who waits (`hand_over.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+import psycopg
+
+from ..ids import Ids
+from ..queue import NewItem
+from . import statements as call
+from .kinds import PostgresKinds
+from .rows import new_rows
+
+#: Tries of a submission whose new ids were taken already.
+NEW_IDS = 3
+
+Row = tuple[Any, ...]
+
+
+class Stored(NamedTuple):
+    """What was written: the new ids in order, which of them had been submitted before as what, the server's time (µs),
+    and the rows of the claim."""
+
+    ids: Sequence[int]
+    first: dict[int, int]
+    moment: int
+    claim: Sequence[Row]
+
+
+async def stored(
+    rows: Callable[[str, Sequence[Any], str], Awaitable[list[Row]]],
+    kinds: PostgresKinds,
+    ids: Ids,
+    items: Sequence[NewItem],
+    times: tuple[int | None, int],
+    claim: Sequence[Any],
+) -> Stored:
+    """Stores the items in one statement. `times`: µs instead of the server's clock, and this host's ms; `claim`: the
+    arguments of a claim in the same transaction, or none."""
+    for attempt in range(NEW_IDS):
+        numbers = ids.take(len(items), times[1])
+        arguments = (times[0], *new_rows(kinds, numbers, items), *claim)
+        try:
+            found = await rows(call.SUBMIT_AND_CLAIM if claim else call.SUBMIT, arguments, "a submission")
+        except psycopg.errors.UniqueViolation:  # another node made the same ids in this millisecond
+            if attempt == NEW_IDS - 1:
+                raise
+            continue
+        first = {row[0]: row[1] for row in found if row[0] is not None}
+        return Stored(numbers, first, first.pop(-1), [row[2:] for row in found if row[0] is None])
+    raise AssertionError

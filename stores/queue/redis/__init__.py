@@ -1,0 +1,1 @@
+"""The queue on Redis: each verb is one Lua script over columns."""

@@ -1,0 +1,294 @@
+"""Claims on the queue in Redis: what a poll looks at, what is taken, how leases are prolonged and ended.
+
+The claim is the lease of all that was handed out together. A holder that renews only some of it splits the claim, so
+that the others end in their time.
+"""
+
+from __future__ import annotations
+
+from .script import AT_HOME, queue_script
+from .submit import SUBMIT_BODY
+
+#: What LOOK and CLAIM answer first where they are not at home (MOVED), nothing is leased until a time, something was
+#: claimed, nothing was, or there is more due than the claim was planned for; then the time.
+QUIET, CLAIMED, NOTHING, MORE = 1, 2, 3, 4
+
+_AWAKE = """
+if tonumber(facts[3] or '0') > now then return {1, now, tonumber(facts[3])} end
+"""
+
+#: ARGV: time, home, position. Answers when the next lane has something due, when the
+#: next lease ends (both as text, empty: never), and the lanes that have something due now. Reads one index of each and
+#: writes nothing.
+LOOK = queue_script(
+    "no-writes",
+    AT_HOME
+    + _AWAKE
+    + """
+local later = call('ZRANGEBYSCORE', base .. 'heads', string.format('(%.0f', now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+local lease = call('ZRANGE', base .. 'leases', 0, 0, 'WITHSCORES')
+return {
+  3, now, later[2] or '', lease[2] or '',
+  concat(call('ZRANGEBYSCORE', base .. 'heads', '-inf', string.format('%.0f', now)))
+}
+""",
+)
+
+#: ARGV: time, home, position, lease (µs), items and bytes in all, the lanes that were thought to have something due,
+#: how many cells and what is wanted of each, the kinds that are shut, then visits: lane, limit, cell, how many of the
+#: lane's first were passed by. CLAIMED: fence, position, ids, tasks, payloads, what some have besides, passed, how many
+#: could not be read, and the lanes that have something due now; NOTHING: passed and these; MORE: these alone. A lane
+#: with kinds that are shut is looked through 4,000 items at a time: then what was passed is below zero.
+_CLAIM = (
+    AT_HOME
+    + _AWAKE
+    + """
+local lease, total, room = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local function due_now()
+  return call('ZRANGEBYSCORE', base .. 'heads', '-inf', string.format('%.0f', now))
+end
+local thought = {}
+for _, lane in ipairs(cut(ARGV[7], 4)) do thought[lane] = true end
+for _, lane in ipairs(due_now()) do
+  if not thought[lane] then return {4, now, concat(due_now())} end
+end
+local wanted, at = {}, 8 + tonumber(ARGV[8])
+for i = 9, at do wanted[i - 8] = tonumber(ARGV[i]) end
+local shut, any_shut = {}, false
+for _, kind in ipairs(cut(ARGV[at + 1], 4)) do
+  shut[kind] = true
+  any_shut = true
+end
+local ids, tasks, visits, unread = {}, {}, {}, 0
+for i = at + 2, #ARGV, 4 do
+  visits[#visits + 1] = {
+    lane = ARGV[i], limit = tonumber(ARGV[i + 1]), cell = tonumber(ARGV[i + 2]), passed = tonumber(ARGV[i + 3]),
+    looked = 0, dry = false
+  }
+end
+
+local open = true
+local function visit(each, most)
+  local key = base .. 'lane:' .. each.lane
+  while most > 0 and open and not each.dry do
+    local step = any_shut and 500 or most
+    local found = call('ZRANGE', key, each.passed, each.passed + step - 1, 'WITHSCORES')
+    local due = {}
+    for i = 1, #found, 2 do
+      if tonumber(found[i + 1]) > now then break end
+      due[#due + 1] = found[i]
+    end
+    each.dry = #due < step
+    local gone, passed = {}, 0
+    for i, task in ipairs(fields('tasks', due)) do
+      if #gone >= most then
+        each.dry = false
+        break
+      end
+      if not task or #task ~= 38 then
+        gone[#gone + 1] = due[i]
+        unread = unread + 1
+      elseif any_shut and shut[sub(task, 7, 10)] then
+        passed = passed + 1
+      else
+        local size = int4(task, 11)
+        if size > room and #ids > 0 then
+          open = false
+          break
+        end
+        room = room - size
+        gone[#gone + 1] = due[i]
+        ids[#ids + 1] = due[i]
+        tasks[#tasks + 1] = task
+        wanted[each.cell] = wanted[each.cell] - 1
+        most = most - 1
+        if room <= 0 then
+          open = false
+          break
+        end
+      end
+    end
+    if #gone > 0 then
+      lanes[each.lane] = true
+      if any_shut then
+        call('ZREM', key, unpack(gone))
+      else
+        call('ZREMRANGEBYRANK', key, 0, #gone - 1)
+      end
+    end
+    each.passed = each.passed + passed
+    each.looked = each.looked + #due
+    if each.looked >= 4000 then return end
+  end
+end
+for pass = 1, 2 do
+  for _, each in ipairs(visits) do
+    local most = min(wanted[each.cell], total - #ids)
+    if pass == 1 then most = min(most, each.limit) end
+    visit(each, most)
+  end
+end
+local passed = {}
+for i, each in ipairs(visits) do passed[i] = (each.dry or #ids > 0) and each.passed or -1 - each.passed end
+if #ids == 0 then
+  tell()
+  return {3, now, passed, concat(due_now())}
+end
+
+local fence = next_fence()
+local claim = be8(call('HINCRBY', base .. 'meta', 'claim', 1))
+local position = call('HINCRBY', base .. 'meta', 'position', 1)
+if lease > meta('longest') then call('HSET', base .. 'meta', 'longest', lease) end
+local tail = be8(fence) .. claim
+local rows, extras, hands = {}, {}, {}
+for i, task in ipairs(tasks) do
+  rows[2 * i - 1], rows[2 * i] = ids[i], char(2) .. sub(task, 2, 22) .. tail
+  moved(byte(task, 1), 2)
+  local flags = byte(task, 2)
+  if flags % 2 == 1 or has(flags, 32) then
+    extras[#extras + 1] = i - 1
+    extras[#extras + 1] = call('HGET', base .. 'extras', ids[i]) or ''
+    extras[#extras + 1] = call('HGET', base .. 'progress', ids[i]) or ''
+  end
+end
+many('HSET', 'tasks', rows)
+local listed = concat(ids)
+call('HSET', base .. 'claims', claim, listed)
+call('HSET', base .. 'out', claim, #ids)
+call('ZADD', base .. 'leases', now + lease, claim)
+tell()
+local payloads = fields('payloads', ids)
+for i = 1, #ids do payloads[i] = payloads[i] or '' end
+return {2, now, fence, position, listed, concat(tasks), payloads, extras, passed, unread, concat(due_now())}
+"""
+)
+CLAIM = queue_script("allow-oom", _CLAIM)
+
+#: ARGV: time, how many of the next are SUBMIT's behind its time, these, then CLAIM's behind its. Answers what each of
+#: them does, and for the claim nothing where nothing was submitted.
+SUBMIT_AND_CLAIM = queue_script(
+    "",
+    f"""
+local function submit(ARGV) {SUBMIT_BODY} end
+local function claim(ARGV) {_CLAIM} end
+local count = tonumber(ARGV[2])
+local first, second = {{ARGV[1]}}, {{ARGV[1]}}
+for i = 3, 2 + count do first[i - 1] = ARGV[i] end
+for i = 3 + count, #ARGV do second[i - 1 - count] = ARGV[i] end
+local submitted = submit(first)
+if submitted[1] < 0 then return {{submitted, {{}}}} end
+moves, lanes = {{}}, {{}}
+return {{submitted, claim(second)}}
+""",
+)
+
+#: ARGV: time, fence, lease (µs), phase, ids. Answers the position, of each id whether it is held, and whether it is to
+#: be cancelled.
+RENEW = queue_script(
+    "allow-oom",
+    """
+local fence, lease, phase, ids = be8(tonumber(ARGV[2])), tonumber(ARGV[3]), tonumber(ARGV[4]), cut(ARGV[5], 8)
+local held, cancel, claims, seen = {}, {}, {}, {}
+local tasks = fields('tasks', ids)
+for i, id in ipairs(ids) do
+  local task = tasks[i]
+  held[i], cancel[i] = '0', '0'
+  if task and sub(task, 23, 30) == fence and byte(task, 1) >= 2 and byte(task, 1) <= 4 then
+    held[i] = '1'
+    if has(byte(task, 2), 2) then cancel[i] = '1' end
+    if not seen[id] then
+      seen[id] = true
+      local claim = sub(task, 31)
+      claims[claim] = claims[claim] or {}
+      claims[claim][#claims[claim] + 1] = i
+    end
+  end
+end
+local rows = {}
+for claim, items in pairs(claims) do
+  local till = max(now + lease, tonumber(call('ZSCORE', base .. 'leases', claim) or '0'))
+  local mine = claim
+  if #items < tonumber(call('HGET', base .. 'out', claim) or '0') then
+    mine = be8(call('HINCRBY', base .. 'meta', 'claim', 1))
+    local listed = {}
+    for _, i in ipairs(items) do listed[#listed + 1] = ids[i] end
+    call('HSET', base .. 'claims', mine, concat(listed))
+    call('HSET', base .. 'out', mine, #items)
+    back({[claim] = #items})
+  end
+  call('ZADD', base .. 'leases', till, mine)
+  for _, i in ipairs(items) do
+    local state = byte(tasks[i], 1)
+    if state < phase then moved(state, phase) end
+    if state < phase or mine ~= claim then
+      rows[#rows + 1] = ids[i]
+      rows[#rows + 1] = char(max(state, phase)) .. sub(tasks[i], 2, 30) .. mine
+    end
+  end
+end
+local position = meta('position')
+if next(claims) then
+  many('HSET', 'tasks', rows)
+  if lease > meta('longest') then call('HSET', base .. 'meta', 'longest', lease) end
+  position = call('HINCRBY', base .. 'meta', 'position', 1)
+  tell()
+end
+return {position, concat(held), concat(cancel)}
+""",
+)
+
+#: ARGV: time, until when leases may end (µs), how many claims at most. Items whose lease is over wait again, first in
+#: their lanes, or are cancelled where that was asked; their fence moves on, so that the former holder is refused.
+#: Answers how many claims ended, and those that could not be read, which are looked at again a minute later. A clock
+#: that was set back prolongs no lease beyond the longest one.
+END_LEASES = queue_script(
+    "allow-oom",
+    """
+local latest = now + meta('longest')
+local beyond = string.format('(%.0f', latest)
+for _, claim in ipairs(call('ZRANGEBYSCORE', base .. 'leases', beyond, '+inf', 'LIMIT', 0, 1000)) do
+  call('ZADD', base .. 'leases', latest, claim)
+end
+local over = call('ZRANGEBYSCORE', base .. 'leases', '-inf', string.format('%.0f', min(now, tonumber(ARGV[2]))),
+  'LIMIT', 0, tonumber(ARGV[3]))
+local troubles = {}
+local fence = #over > 0 and be8(next_fence()) or ''
+for _, claim in ipairs(over) do
+  local listed = call('HGET', base .. 'claims', claim)
+  if not listed or #listed % 8 ~= 0 then
+    troubles[#troubles + 1] = string.format('claim %.0f', int8(claim .. '        ', 1))
+    call('ZADD', base .. 'leases', now + 60000000, claim)
+  else
+    local ids, rows, gone, flags = cut(listed, 8), {}, {}, {}
+    for i, task in ipairs(fields('tasks', ids)) do
+      local state = task and #task == 38 and byte(task, 1) or 0
+      if state >= 2 and state <= 4 and sub(task, 31) == claim then
+        local id, lane = ids[i], sub(task, 3, 6)
+        rows[#rows + 1] = id
+        if has(byte(task, 2), 2) then
+          moved(state, 12)
+          settled(id, task)
+          gone[#gone + 1] = id
+          flags[#flags + 1] = byte(task, 2)
+          call('HSET', base .. 'reasons', id, 'cancelled')
+          rows[#rows + 1] = char(12, with(byte(task, 2), 32)) .. sub(task, 3, 22) .. fence .. be8(now)
+        else
+          local after = int4(task, 15) > 0 and 1 or 0
+          local trigger = first(lane)
+          moved(state, after)
+          put(lane, trigger, id)
+          rows[#rows + 1] = char(after) .. sub(task, 2, 22) .. fence .. be8(trigger)
+        end
+      end
+    end
+    many('HSET', 'tasks', rows)
+    ended(gone, flags)
+    call('HDEL', base .. 'claims', claim)
+    call('HDEL', base .. 'out', claim)
+    call('ZREM', base .. 'leases', claim)
+  end
+end
+tell()
+return {#over - #troubles, troubles}
+""",
+)

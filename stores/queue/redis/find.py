@@ -1,0 +1,98 @@
+"""Searches of a queue in Redis. There is no index by id: a search without a key reads all tasks, a step at a time, so
+that the server is held for no longer than a step, and keeps the newest that fit."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from ....sdk.model.search import Search
+from ...redis import RedisServer
+from ..ids import id_number, id_text
+from ..looking import LOOK, Span, kinds_of, span
+from ..queue import Page, Status
+from .kinds import RedisKinds
+from .script import queue_script
+from .told import statuses
+
+#: Tasks that one step looks at.
+STEP = 1000
+
+# ARGV: time, the scan's cursor, how many, states (a byte each; none: any), kinds (4 bytes each), whether they count.
+_STEP = queue_script(
+    "no-writes",
+    """
+local states, any = ARGV[4], ARGV[6] == '0'
+local kinds = {}
+for _, kind in ipairs(cut(ARGV[5], 4)) do kinds[kind] = true end
+local step = call('HSCAN', base .. 'tasks', ARGV[2], 'COUNT', tonumber(ARGV[3]))
+local found = {}
+for i = 1, #step[2], 2 do
+  local task = step[2][i + 1]
+  if (states == '' or string.find(states, sub(task, 1, 1), 1, true)) and (any or kinds[sub(task, 7, 10)]) then
+    found[#found + 1] = step[2][i]
+  end
+end
+return {step[1], found}
+""",
+)
+# ARGV: time, key, how many.
+_KEYED = queue_script(
+    "no-writes",
+    """
+local key = be4(#ARGV[2]) .. ARGV[2]
+local found = call('ZREVRANGEBYLEX', base .. 'keyed', '(' .. key .. '\\255', '[' .. key, 'LIMIT', 0, ARGV[3])
+for i, each in ipairs(found) do found[i] = sub(each, -8) end
+return found
+""",
+)
+
+
+async def find(server: RedisServer, base: str, kinds: RedisKinds, search: Search) -> Page:
+    """A page, as `Queue.find` says."""
+    ids = span(search)
+    await kinds.look()
+    fitting = kinds_of(search, kinds.kinds)
+    if fitting == []:
+        return Page([])
+    if search.key:
+        raw = await server.run(_KEYED, [base], -1, search.key.encode(), LOOK, about="a search")
+        numbers = sorted((number for each in raw if _within(number := int.from_bytes(each, "big"), ids)), reverse=True)
+    else:
+        numbers = await _scan(server, base, search, ids, fitting)
+    found = await statuses(server, base, kinds, [id_text(number) for number in numbers])
+    fits = [each for each in found if each is not None and _fits(each, search)][: search.limit]
+    if search.key:
+        return Page(fits, fits[-1].id if len(fits) == search.limit else "")
+    return Page(fits, id_text(numbers[-1]) if len(numbers) == search.limit else "")
+
+
+def _within(number: int, ids: Span) -> bool:
+    return ids.lowest <= number < ids.before
+
+
+def _fits(status: Status, search: Search) -> bool:
+    """It may have moved since it was scanned."""
+    kind = status.kind
+    return (
+        (not search.states or status.state in search.states)
+        and search.function in ("", kind.function)
+        and search.tenant in ("", kind.tenant)
+        and _within(id_number(status.id), span(search))
+    )
+
+
+async def _scan(server: RedisServer, base: str, search: Search, ids: Span, kinds: Sequence[int] | None) -> list[int]:
+    """The newest ids of what fits, at most a page of them."""
+    states = bytes(int(state) for state in search.states)
+    numbers = b"".join(kind.to_bytes(4, "big") for kind in kinds or ())
+    newest: list[int] = []
+    cursor = b"0"
+    while True:
+        cursor, step = await server.run(
+            _STEP, [base], -1, cursor, STEP, states, numbers, int(kinds is not None), about="a search"
+        )
+        there = {number for each in step if _within(number := int.from_bytes(each, "big"), ids)}
+        newest = heapq.nlargest(search.limit, there.union(newest))
+        if cursor == b"0":
+            return newest

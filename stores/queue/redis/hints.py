@@ -1,0 +1,50 @@
+"""Hints by PUBLISH and SUBSCRIBE."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from redis import exceptions as errors
+
+from ...hints import Hints
+from ...redis import RedisServer
+
+#: Seconds of one wait for a hint.
+LISTEN = 60.0
+
+
+class RedisHints(Hints):
+    """`listener` makes a client of which one connection will listen; None: nothing is told and nothing heard."""
+
+    def __init__(
+        self, server: RedisServer, channel: str, listener: Callable[[], Any] | None, wake: Callable[[], None]
+    ) -> None:
+        super().__init__("redis", wake, errors.RedisError, on=listener is not None)
+        self._server = server
+        self._channel = channel
+        self._make = listener
+        self._me = secrets.token_hex(8)
+
+    async def _send(self) -> None:
+        await self._server.call("PUBLISH", self._channel, self._me, about="a hint")
+
+    async def _hear(self) -> None:
+        assert self._make is not None, "nobody listens without a client"
+        client = self._make()
+        try:
+            async with client.pubsub() as heard:
+                await heard.subscribe(self._channel)
+                self._wake()
+                while True:
+                    message = await heard.get_message(timeout=LISTEN)
+                    if message is None:
+                        continue
+                    if message["type"] == "subscribe":
+                        self.listening.set()
+                    elif message["data"] != self._me.encode():
+                        self._wake()
+        finally:
+            await client.aclose()
+            await client.connection_pool.disconnect()

@@ -1,0 +1,138 @@
+"""How a claim on Redis is planned, and what its answer says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ....sdk.model.claim import Leased
+from ....sdk.model.demand import Cell, Demand
+from ....sdk.model.workload import FLIGHT_ITEMS, Extra
+from ..gates import Gates
+from ..kinds import Kinds
+from ..turns import Ready, turns
+from .script import EXTRA
+from .told import TASK
+
+_decode = msgspec.json.Decoder(type=tuple[str, tuple[tuple[str, str], ...], float]).decode
+
+
+class Plan(NamedTuple):
+    """The lanes that a claim visits, in that order, and the arguments of CLAIM from the lease on."""
+
+    lanes: list[int]
+    shut: frozenset[int]
+    arguments: list[Any]
+
+
+def planned(
+    kinds: Kinds,
+    demand: Demand,
+    gates: Gates,
+    due: Collection[int],
+    passed: Callable[[int, frozenset[int]], int],
+    lease: float,
+    share: float,
+    turn: int,
+) -> Plan:
+    """Visits in turns of the lanes in `due` that the demand names and no gate shuts; in the second round those that
+    have more get what the others did not have. `passed`: how many of a lane's first are known to be shut."""
+    total = min(demand.total, FLIGHT_ITEMS)
+    cells, shut = kinds.cells, frozenset[int]()
+    ready: list[Ready] = []
+    for lane in due:
+        cell = cells[lane]
+        wanted = demand.cells.get(cell, 0)
+        if wanted > 0 and not gates.shut(cell.function, kinds.lanes[lane][2]):
+            ready.append(Ready(lane, cell.priority, wanted))
+            shut |= gates.shut_kinds(kinds, lane)
+    if not ready or total <= 0:
+        return Plan([], shut, [])
+    limits: dict[int, int] = {}
+    for each in turns(ready, total, share, turn):
+        limits[each.lane] = limits.get(each.lane, 0) + each.limit
+    for each in sorted(ready, key=lambda each: each.priority):
+        limits.setdefault(each.lane, 0)
+    places: dict[Cell, int] = {}
+    visits: list[Any] = []
+    for lane, limit in limits.items():
+        place = places.setdefault(cells[lane], len(places) + 1)
+        visits += (lane.to_bytes(4, "big"), limit, place, passed(lane, shut))
+    wants = [demand.cells[cell] for cell in places]
+    closed = b"".join(kind.to_bytes(4, "big") for kind in shut)
+    thought = b"".join(lane.to_bytes(4, "big") for lane in due)
+    arguments = [int(lease * 1e6), total, demand.max_bytes, thought, len(wants), *wants, closed, *visits]
+    return Plan([*limits], shut, arguments)
+
+
+class Claimed(NamedTuple):
+    """A claim, without those whose time to start is past; `expired` has their ids. `unread`: tasks that make no sense,
+    which nobody gets."""
+
+    fence: int
+    position: int
+    kinds: list[int]
+    leased: Leased | None
+    expired: list[str]
+    unread: int
+
+
+def number_of_kinds(tasks: bytes) -> list[int]:
+    """The kinds of tasks."""
+    return [row[3] for row in TASK.iter_unpack(tasks)]
+
+
+def claimed(kinds: Kinds, answer: Sequence[Any], seconds: float) -> Claimed:
+    """What CLAIM answered with CLAIMED; its kinds are known."""
+    _, moment, fence, position, listed, tasks, payloads, more, _, unread, _ = answer
+    text: str = listed.hex()
+    ids = [text[index : index + 16] for index in range(0, len(text), 16)]
+    rows = [*TASK.iter_unpack(tasks)]
+    extras: dict[int, Extra] = {}
+    expired: list[str] = []
+    told = {more[n]: (more[n + 1], more[n + 2]) for n in range(0, len(more), 3)}
+    for index, row in enumerate(rows):
+        crashes = row[6]
+        if index not in told and not crashes:
+            continue
+        extra, progress = told.get(index, (b"", b""))
+        key, headers, expires_at = _decode(extra) if row[1] & EXTRA and extra else ("", (), 0.0)
+        if 0 < expires_at <= moment / 1e6:
+            expired.append(ids[index])
+        if crashes or progress or extra:
+            extras[index] = Extra(
+                key=key,
+                headers=headers,
+                crashes=crashes,
+                expires_at=expires_at,
+                alone=crashes > 0,
+                progress=progress.decode(),
+            )
+    of, numbers = kinds.kinds, [row[3] for row in rows]
+    leased = Leased(
+        fence=fence,
+        lease=seconds,
+        kinds=[of[number] for number in numbers],
+        ids=ids,
+        payloads=payloads,
+        attempts=[row[5] + 1 for row in rows],
+        extras=extras,
+    )
+    return Claimed(fence, position, numbers, _without(leased, set(expired)) if expired else leased, expired, unread)
+
+
+def _without(leased: Leased, gone: set[str]) -> Leased | None:
+    kept = [index for index, id in enumerate(leased.ids) if id not in gone]
+    if not kept:
+        return None
+    return Leased(
+        fence=leased.fence,
+        lease=leased.lease,
+        kinds=[leased.kinds[index] for index in kept],
+        ids=[leased.ids[index] for index in kept],
+        payloads=[leased.payloads[index] for index in kept],
+        attempts=[leased.attempts[index] for index in kept],
+        extras={place: leased.extras[index] for place, index in enumerate(kept) if index in leased.extras},
+    )

@@ -1,0 +1,23 @@
+"""What a Redis server promises, and which ones a queue cannot rest on."""
+
+from __future__ import annotations
+
+from ....sdk.model.errors import ConfigError, NotConnected
+from ... import redis_trust
+from ...redis import RedisServer
+from ...redis_trust import OLDEST, facts
+from .script import queue_script
+
+_FACTS = queue_script("no-writes", "return redis.call('INFO', 'everything')")
+
+
+async def profile(server: RedisServer, base: str, *, durability: str, cluster: bool) -> str:
+    """What it promises, in a line. Raises ConfigError for a server that cannot keep a queue, or not as it should,
+    NotConnected for one that takes no writes now."""
+    try:
+        text = await server.run(_FACTS, [base], 0, about="its settings")
+    except NotConnected as error:
+        if "ompil" in str(error):  # Error compiling script: it does not know what scripts may say of themselves
+            raise ConfigError(f"{server.name} is too old: expected Redis {OLDEST} or newer") from None
+        raise
+    return await redis_trust.profile(server, facts(text), durability, cluster=cluster, about="queue")

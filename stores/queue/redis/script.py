@@ -1,0 +1,182 @@
+"""What every script of the queue in Redis begins with: the keys, the time, how a task is written, what moves with it.
+
+All keys begin with one name that has a hash tag, so that they are in one slot of a cluster; scripts make the keys'
+names of it. A script either refuses before its first write or does all it is to do: Redis runs one at a time and keeps
+it whole in its append-only file.
+
+    tasks      hash    id → the task, 38 bytes, as below; until it is forgotten
+    payloads   hash    id → payload; extras: key, headers, expiry; both go when the item ends
+    reasons, progress, tries   hashes of what was told of an item, where anything was
+    lane:LANE  zset    what waits in a lane, by its next trigger (µs), then id
+    heads      zset    lane → next trigger of its first item: the one index that a poll reads
+    keyed      zset    key and id of live items with a key, in order; the first of a key alone is in a lane
+    tried:LANE zset    live items of a lane whose attempts were not all free, by how many they spent
+    dedupe     hash    function and dedupe key → id; deduped: the inverse
+    leases     zset    claim → until when (µs); claims: claim → its ids; out: claim → how many are still out
+    ended      list    ids in the order of their ends
+    kinds      list    the lane and the words of each kind; kind_numbers, lane_numbers: the inverse
+    counts     hash    state → how many; 100 → how many wait for an older one of their key
+    meta       hash    fence, claim, position, home, …
+
+A task: state 1, flags 1, lane 4, kind 4, size 4, attempts 4, crashes 2, throttles 2, fence 8, at 8 (when it waits its
+next trigger, when it is out its claim, when it ended the time of that). Numbers have their highest byte first.
+"""
+
+from __future__ import annotations
+
+from ...redis import Script
+
+#: Flags of a task; the scripts have the same numbers.
+EXTRA = 1  # key, headers or expiry
+CANCEL = 2  # its holder is to be told
+KEYED = 4  # in `keyed`
+DEDUPED = 8
+TRIED = 16  # in `tries`
+TOLD = 32  # in `reasons` or `progress`
+BLOCKED = 64  # waits for an older one of its key, in no lane
+
+_PRELUDE = """
+local call, floor, sub, byte, char = redis.call, math.floor, string.sub, string.byte, string.char
+local concat, unpack, min, max = table.concat, unpack, math.min, math.max
+local base = KEYS[1]
+local now = tonumber(ARGV[1])
+if now < 0 then
+  local time = call('TIME')
+  now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+
+local function be4(n)
+  return char(floor(n / 16777216) % 256, floor(n / 65536) % 256, floor(n / 256) % 256, n % 256)
+end
+local function be8(n) return be4(floor(n / 4294967296)) .. be4(n % 4294967296) end
+local function int2(text, i)
+  local a, b = byte(text, i, i + 1)
+  return a * 256 + b
+end
+local function int4(text, i)
+  local a, b, c, d = byte(text, i, i + 3)
+  return ((a * 256 + b) * 256 + c) * 256 + d
+end
+local function int8(text, i) return int4(text, i) * 4294967296 + int4(text, i + 4) end
+local function has(flags, flag) return floor(flags / flag) % 2 == 1 end
+local function with(flags, flag) return has(flags, flag) and flags or flags + flag end
+
+-- A variadic command over any number of arguments; pairs stay whole.
+local function many(command, key, list)
+  for i = 1, #list, 4000 do call(command, base .. key, unpack(list, i, min(i + 3999, #list))) end
+end
+local function fields(key, names)
+  if #names == 0 then return {} end
+  if #names <= 4000 then return call('HMGET', base .. key, unpack(names)) end
+  local found = {}
+  for i = 1, #names, 4000 do
+    for _, each in ipairs(call('HMGET', base .. key, unpack(names, i, min(i + 3999, #names)))) do
+      found[#found + 1] = each
+    end
+  end
+  return found
+end
+local function cut(blob, width)
+  local found = {}
+  for i = 1, #blob, width do found[#found + 1] = sub(blob, i, i + width - 1) end
+  return found
+end
+local function meta(name) return tonumber(call('HGET', base .. 'meta', name) or '0') end
+
+-- What moves with a state: the counts, and the first of each lane that something came to or went from.
+local moves, lanes = {}, {}
+local function moved(before, after)
+  moves[before] = (moves[before] or 0) - 1
+  moves[after] = (moves[after] or 0) + 1
+end
+local function put(lane, trigger, id)
+  call('ZADD', base .. 'lane:' .. lane, trigger, id)
+  lanes[lane] = true
+end
+local function tell()
+  for state, count in pairs(moves) do
+    if count ~= 0 then call('HINCRBY', base .. 'counts', state, count) end
+  end
+  for lane in pairs(lanes) do
+    local first = call('ZRANGE', base .. 'lane:' .. lane, 0, 0, 'WITHSCORES')
+    if first[1] then
+      call('ZADD', base .. 'heads', first[2], lane)
+    else
+      call('ZREM', base .. 'heads', lane)
+    end
+  end
+end
+-- A time to wait for that is not after any other in the lane: who has it is leased first.
+local function first(lane)
+  local head = call('ZRANGE', base .. 'lane:' .. lane, 0, 0, 'WITHSCORES')
+  return head[1] and min(now, tonumber(head[2])) or now
+end
+
+-- An item with a key has ended: the next one of its key may run, when it is due.
+local freed = false
+local function release(id)
+  local place = call('HGET', base .. 'places', id)
+  if not place then return end
+  call('HDEL', base .. 'places', id)
+  call('ZREM', base .. 'keyed', place)
+  local key = sub(place, 1, -9)
+  local next = call('ZRANGEBYLEX', base .. 'keyed', '[' .. key, '(' .. key .. '\\255', 'LIMIT', 0, 1)[1]
+  if not next then return end
+  local heir = sub(next, -8)
+  local task = call('HGET', base .. 'tasks', heir)
+  if task and has(byte(task, 2), 64) and byte(task, 1) < 2 then
+    moves[100] = (moves[100] or 0) - 1
+    call('HSET', base .. 'tasks', heir, sub(task, 1, 1) .. char(byte(task, 2) - 64) .. sub(task, 3))
+    put(sub(task, 3, 6), string.format('%.0f', int8(task, 31)), heir)
+    freed = true
+  end
+end
+-- An item ends: if it had spent attempts, nobody asks after them any more.
+local function settled(id, task)
+  if sub(task, 15, 18) ~= '\\0\\0\\0\\0' then call('ZREM', base .. 'tried:' .. sub(task, 3, 6), id) end
+end
+-- What goes with the end of items, whose tasks are written already.
+local function ended(ids, flags)
+  if #ids == 0 then return end
+  many('HDEL', 'payloads', ids)
+  many('RPUSH', 'ended', ids)
+  for i, id in ipairs(ids) do
+    local flag = flags[i]
+    if flag % 2 == 1 then call('HDEL', base .. 'extras', id) end
+    if has(flag, 4) then release(id) end
+  end
+end
+-- So many items of each claim are out no more.
+local function back(claims)
+  for claim, count in pairs(claims) do
+    if tonumber(call('HINCRBY', base .. 'out', claim, -count)) <= 0 then
+      call('HDEL', base .. 'out', claim)
+      call('HDEL', base .. 'claims', claim)
+      call('ZREM', base .. 'leases', claim)
+    end
+  end
+end
+local function next_fence()
+  local fence = max(now, meta('fence') + 1)
+  call('HSET', base .. 'meta', 'fence', string.format('%.0f', fence))
+  return fence
+end
+"""
+
+
+#: For scripts whose ARGV goes on with the home and the position that the asking process knows: is this the server that
+#: the queue knows, with all that the process knows of? Else it is to look first.
+AT_HOME = """
+local facts = fields('meta', {'home', 'position', 'quiet'})
+local info = redis.pcall('INFO', 'server')
+local here = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or 'unknown'
+if facts[1] ~= here or ARGV[2] ~= here or tonumber(facts[2] or '0') < tonumber(ARGV[3]) then return {-2} end
+"""
+#: What such a script answers first where the home is to be looked at.
+MOVED = -2
+
+
+def queue_script(flags: str, body: str) -> Script:
+    """A script of the queue. KEYS: what the names of its keys begin with. The first of ARGV is the time in µs, or -1
+    for the server's."""
+    return Script(f"#!lua flags={flags}\n{_PRELUDE}\n{body}")

@@ -1,0 +1,1 @@
+"""The queue on SQLite: an embedded file with one writer thread."""

@@ -1,0 +1,140 @@
+"""Leases of the queue on SQLite: prolonged together, and ended when nobody prolongs them.
+
+One row holds the lease of all items claimed together. A holder that renews only some of them splits the row, so that
+the others end in their time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from ....sdk.model.claim import Renewed, State
+from ..ids import id_number, id_text
+from ..lifecycle import may_move
+from .memory import Memory
+from .rows import BLOCKED, CANCEL, IDS, json_text
+from .settle import release_keys
+
+#: A wall clock that moved by so many µs against the monotonic one jumped; less is how clocks are kept right.
+JUMP = 1_000_000
+
+_decode = msgspec.json.Decoder().decode
+
+
+def keep_time(connection: sqlite3.Connection, memory: Memory, ahead: int) -> None:
+    """Moves the ends of all leases with a wall clock that jumped, so that none ends before its time (or long after
+    it): `ahead` is how far it is ahead of the monotonic clock now, µs. What it does while the store is closed is not
+    seen."""
+    jump = 0 if memory.ahead is None else ahead - memory.ahead
+    if memory.ahead is not None and abs(jump) < JUMP:
+        return
+    if jump:
+        connection.execute("UPDATE claims SET until = until + ?", (jump,))
+        for parts in memory.claims.values():
+            for part in parts:
+                part.until += jump
+        memory.soonest = min((part.until for parts in memory.claims.values() for part in parts), default=BLOCKED)
+    start_clock(connection, memory, ahead)
+
+
+def start_clock(connection: sqlite3.Connection, memory: Memory, ahead: int) -> None:
+    """Leases are right as they stand."""
+    connection.execute("DELETE FROM clock")
+    connection.execute("INSERT INTO clock VALUES (?)", (ahead,))
+    memory.ahead = ahead
+
+
+def renew(
+    connection: sqlite3.Connection,
+    memory: Memory,
+    ids: Sequence[str],
+    fence: int,
+    seconds: float,
+    phase: State,
+    now: int,
+) -> Renewed:
+    """Prolongs the leases of those ids that are still out under the fence."""
+    numbers = [id_number(each) for each in ids]
+    parts = memory.claims.get(fence, [])
+    listed = set(numbers)
+    held = {number for part in parts for number in part.out & listed}
+    if held:
+        until = now + int(seconds * 1e6)
+        if len(parts) == 1 and len(held) == len(parts[0].out):
+            parts[0].until = max(parts[0].until, until)
+            connection.execute("UPDATE claims SET until = ? WHERE number = ?", (parts[0].until, parts[0].number))
+        else:
+            until = max([until, *(part.until for part in parts if part.out & held)])
+            memory.release(connection, fence, held)
+            memory.claim(connection, fence, until, held)
+        _advance(connection, memory, held, fence, phase)
+    return Renewed(
+        seconds,
+        [each for each, number in zip(ids, numbers, strict=True) if number not in held],
+        _to_cancel(connection, held),
+    )
+
+
+def _advance(connection: sqlite3.Connection, memory: Memory, held: set[int], fence: int, phase: State) -> None:
+    """ENQUEUED → CLAIMED → PROCESSING, never back."""
+    text = json_text([*held])
+    for before in (State.ENQUEUED, State.CLAIMED):
+        if before < phase and may_move(before, phase):
+            moved = connection.execute(
+                f"UPDATE tasks SET state = ? WHERE id IN {IDS} AND fence = ? AND state = ?",
+                (phase, text, fence, before),
+            ).rowcount
+            memory.moved(before, phase, moved)
+
+
+def _to_cancel(connection: sqlite3.Connection, held: set[int]) -> list[str]:
+    (text,) = connection.execute(
+        f"SELECT json_group_array(id) FROM tasks WHERE id IN {IDS} AND flags & ?", (json_text([*held]), CANCEL)
+    ).fetchone()
+    return [id_text(number) for number in _decode(text)]
+
+
+def end_leases(connection: sqlite3.Connection, memory: Memory, now: int) -> int:
+    """Items whose lease is over wait again, first in their lanes, or are cancelled where that was asked; their fence
+    moves on, so that the former holder is refused. Returns the time at which the next lease may end."""
+    if memory.soonest > now:
+        return memory.soonest
+    for fence, parts in [*memory.claims.items()]:
+        over = {number for part in parts if part.until <= now for number in part.out}
+        if over:
+            memory.release(connection, fence, over)
+            _return(connection, memory, fence, over, now)
+    memory.soonest = min((part.until for parts in memory.claims.values() for part in parts), default=BLOCKED)
+    return memory.soonest
+
+
+def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: set[int], now: int) -> None:
+    (text,) = connection.execute(
+        "SELECT json_group_array(json_array(id, state, lane, attempts, flags)) FROM tasks"
+        f" WHERE id IN {IDS} AND fence = ? AND state IN (2, 3, 4)",
+        (json_text([*over]), fence),
+    ).fetchone()
+    back: list[tuple[int, int]] = []
+    cancelled: list[int] = []
+    for number, state, lane, attempts, flags in _decode(text):
+        if flags & CANCEL:
+            cancelled.append(number)
+            memory.moved(State(state), State.CANCELLED)
+        else:
+            trigger = memory.first(lane, now)
+            back.append((number, trigger))
+            memory.moved(State(state), State.RETRIABLE_FAILURE if attempts else State.NEW)
+            memory.sooner(lane, trigger)
+    connection.execute(
+        "UPDATE tasks SET state = iif(attempts > 0, 1, 0), next_trigger = j.value ->> 1, fence = fence + 1"
+        " FROM json_each(?) AS j WHERE tasks.id = j.value ->> 0",
+        (json_text(back),),
+    )
+    if cancelled:
+        ended = json_text(cancelled)
+        connection.execute(f"UPDATE tasks SET state = 12, ended = ?, fence = fence + 1 WHERE id IN {IDS}", (now, ended))
+        connection.execute(f"UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id IN {IDS}", (ended,))
+        release_keys(connection, memory, ended)

@@ -1,0 +1,40 @@
+"""Searches of the queue on SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from ....sdk.model.search import Search
+from ..ids import id_text
+from ..looking import LOOK, Span
+from .rows import IDS, json_text
+
+#: A status' columns, of `t` as tasks, `e` as entities and `k` as keyed.
+COLUMNS = "t.id, t.state, t.kind, t.attempts, t.crashes, t.next_trigger, t.ended, e.reason, e.progress, k.due, t.fence"
+_JOINS = "LEFT JOIN entities AS e ON e.id = t.id LEFT JOIN keyed AS k ON k.id = t.id"
+
+
+def find(
+    connection: sqlite3.Connection, search: Search, span: Span, kinds: Sequence[int] | None
+) -> tuple[list[Any], str]:
+    """Rows of COLUMNS, and where the next page goes on."""
+    keyed = " AND id IN (SELECT id FROM keyed WHERE key = ?)" if search.key else ""
+    looked = f"SELECT * FROM tasks WHERE id >= ? AND id < ?{keyed} ORDER BY id DESC LIMIT {LOOK}"
+    bounds: list[Any] = [*span, *([search.key] if search.key else [])]
+    fits, given = "", list[Any]()
+    if kinds is not None:
+        fits += f" AND t.kind IN {IDS}"
+        given.append(json_text(kinds))
+    if search.states:
+        fits += f" AND t.state IN {IDS}"
+        given.append(json_text([int(state) for state in search.states]))
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM ({looked}) AS t {_JOINS} WHERE true{fits} ORDER BY t.id DESC LIMIT ?",
+        (*bounds, *given, search.limit),
+    ).fetchall()
+    if len(rows) == search.limit:
+        return rows, id_text(rows[-1][0])
+    lowest, count = connection.execute(f"SELECT min(id), count(*) FROM ({looked})", bounds).fetchone()
+    return rows, id_text(lowest) if count == LOOK else ""

@@ -1,0 +1,251 @@
+"""Claims of the queue on SQLite: which lanes have something due, what is taken of each, and the claim's one write."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter, itemgetter
+
+import msgspec
+
+from ....sdk.model.claim import Leased, Settle, State
+from ....sdk.model.demand import Cell, Demand
+from ....sdk.model.workload import FLIGHT_ITEMS, Extra, Headers
+from ..gates import Gates
+from ..ids import id_text
+from ..turns import Ready, turns
+from .claims import end_leases
+from .memory import Fresh, Memory, Row
+from .rows import BLOCKED, HAS_EXTRA, IDS, json_text, one_or_many
+from .settle import end
+
+_decode = msgspec.json.Decoder().decode
+_due_and_id = itemgetter(8, 0)
+
+# The first items of many lanes in one step: where each lane begins is in ?1, ?2 is now, ?3 how many of each.
+_PICK = (
+    "SELECT json_group_array(json_array(t.id, t.kind, t.state, t.fence, t.attempts, t.crashes, t.flags, t.size,"
+    " t.next_trigger, t.lane)) FROM json_each(?1) AS j CROSS JOIN tasks AS t WHERE t.id IN"
+    " (SELECT id FROM tasks WHERE lane = j.value ->> 0 AND (next_trigger, id) > (j.value ->> 1, j.value ->> 2)"
+    "  AND next_trigger <= ?2 {} ORDER BY next_trigger, id LIMIT ?3)"
+)
+_PICK_ALL = _PICK.format("")
+_PICK_OPEN = _PICK.format("AND kind NOT IN (SELECT value FROM json_each(?4))")
+_NEXT = (
+    "SELECT json_group_array((SELECT min(next_trigger) FROM tasks WHERE lane = j.value AND next_trigger > ?2))"
+    " FROM json_each(?1) AS j"
+)
+
+
+class _Visit:
+    """One claim in the making: what is left of each cell, of the total and of the bytes."""
+
+    def __init__(self, demand: Demand) -> None:
+        self.cells = dict(demand.cells)
+        self.total = min(demand.total, FLIGHT_ITEMS)
+        self.room = demand.max_bytes
+        self.rows: list[Row] = []
+        self.taken: dict[int, tuple[int, int]] = {}  # lane → trigger and id of the last item taken
+
+    def left(self) -> int:
+        """How many more items may be taken. One is, however large it is."""
+        return self.total - len(self.rows) if self.room > 0 or not self.rows else 0
+
+    def take(self, memory: Memory, lane: int, rows: Sequence[Row]) -> int:
+        """Takes what there is room for, from the first on; returns how many."""
+        cell = memory.kinds.cells[lane]
+        rows = rows[: min(self.cells[cell], self.left())]
+        for index, row in enumerate(rows):
+            self.room -= row[7]
+            if self.room < 0 and (index or self.rows):
+                rows = rows[:index]
+                break
+        if rows:
+            self.rows += rows
+            self.taken[lane] = (rows[-1][8], rows[-1][0])
+            self.cells[cell] -= len(rows)
+        return len(rows)
+
+
+def claim(
+    connection: sqlite3.Connection, memory: Memory, demand: Demand, gates: Gates, seconds: float, share: float, now: int
+) -> Leased | float:
+    """Claims what is due within the demand; else seconds until something may be, at the latest."""
+    look = end_leases(connection, memory, now)
+    cells, cell_of = demand.cells, memory.kinds.cells
+    shut: dict[int, frozenset[int]] = {}
+    ready: list[Ready] = []
+    for lane in memory.earliest:
+        limit = cells.get(cell_of[lane], 0)
+        if limit <= 0:
+            continue
+        function, priority, collection = memory.kinds.lanes[lane]
+        if gates.shut(function, collection):
+            continue
+        kinds = gates.shut_kinds(memory.kinds, lane)
+        bound = memory.bound(lane, kinds)
+        if bound <= now:
+            shut[lane] = kinds
+            ready.append(Ready(lane, priority, limit))
+        else:
+            look = min(look, bound)
+    if not ready:
+        return max(0.0, (look - now) / 1e6)
+    fresh = memory.just_submitted(connection)
+    if fresh is not None and (rows := _all_fresh(memory, fresh, demand, ready, shut)):
+        memory.turn += 1
+        return _take(connection, memory, rows, now, seconds, [fresh.payloads[row[0]] for row in rows])
+    visit = _Visit(demand)
+    while ready and visit.left():
+        plan = turns(ready, visit.left(), share, memory.turn)
+        for (limit, kinds), visits in groupby(plan, lambda each: (each[2], shut[each[0]])):
+            _pick(connection, memory, visit, [each[0] for each in visits], limit, kinds, now)
+        if not visit.left():
+            break
+        # What some lanes did not have goes to those that have more; the lower priorities had their share.
+        share = 0.0
+        ready = [
+            each._replace(limit=left)
+            for each in ready
+            if memory.bound(each.lane, shut[each.lane]) <= now and (left := visit.cells[cell_of[each.lane]]) > 0
+        ]
+    if visit.rows:  # looks that find nothing take nobody's turn
+        memory.turn += 1
+    else:
+        look = min([look, *(memory.bound(lane, kinds) for lane, kinds in shut.items())])
+        return max(0.0, (look - now) / 1e6)
+    return _take(connection, memory, visit.rows, now, seconds)
+
+
+def _all_fresh(
+    memory: Memory, fresh: Fresh, demand: Demand, ready: Sequence[Ready], shut: Mapping[int, frozenset[int]]
+) -> list[Row]:
+    """All that is due, when all of it was submitted just now and all of it may be taken: then it need not be looked
+    for. Empty when that is not so."""
+    if any(shut[each.lane] or each.lane not in fresh.rows for each in ready):
+        return []
+    rows: list[Row] = []
+    counts: Counter[Cell] = Counter()
+    for each in sorted(ready, key=attrgetter("priority")):
+        rows += fresh.rows[each.lane]
+        counts[memory.kinds.cells[each.lane]] += len(fresh.rows[each.lane])
+    size = sum(row[7] for row in rows)
+    if len(rows) > min(demand.total, FLIGHT_ITEMS) or (size > demand.max_bytes and len(rows) > 1):
+        return []
+    if any(count > demand.cells[cell] for cell, count in counts.items()):
+        return []
+    for each in ready:
+        memory.advance(each.lane, shut[each.lane], BLOCKED)
+    return rows
+
+
+def _pick(
+    connection: sqlite3.Connection,
+    memory: Memory,
+    visit: _Visit,
+    lanes: Sequence[int],
+    limit: int,
+    shut: frozenset[int],
+    now: int,
+) -> None:
+    """Takes up to `limit` due items of each lane. Everything below a lane's new bound was taken."""
+    if not visit.left():
+        return
+    starts = [(lane, *(visit.taken.get(lane) or (memory.bound(lane, shut), -1))) for lane in lanes]
+    if shut:
+        arguments = (json_text(starts), now, limit, json_text([*shut]))
+        (text,) = connection.execute(_PICK_OPEN, arguments).fetchone()
+    else:
+        (text,) = connection.execute(_PICK_ALL, (json_text(starts), now, limit)).fetchone()
+    found: dict[int, list[Row]] = {lane: [] for lane in lanes}
+    for row in sorted(_decode(text), key=_due_and_id):
+        found[row[9]].append(row)
+    emptied: list[int] = []
+    for lane, rows in found.items():
+        took = visit.take(memory, lane, rows)
+        if took < len(rows):
+            memory.advance(lane, shut, rows[took][8])
+        elif len(rows) < limit:
+            emptied.append(lane)
+        else:
+            memory.advance(lane, shut, rows[-1][8])
+    if emptied:
+        (text,) = connection.execute(_NEXT, (json_text(emptied), now)).fetchone()
+        for lane, trigger in zip(emptied, _decode(text), strict=True):
+            memory.advance(lane, shut, BLOCKED if trigger is None else trigger)
+
+
+def _take(
+    connection: sqlite3.Connection,
+    memory: Memory,
+    rows: list[Row],
+    now: int,
+    seconds: float,
+    payloads: list[bytes] | None = None,
+) -> Leased | float:
+    """Writes the claim and reads the payloads that are not known. Expired items end here, without being handed out."""
+    numbers = [row[0] for row in rows]
+    which, ids = one_or_many(numbers)
+    fence = memory.fence = max([now, memory.fence + 1, *(row[3] + 1 for row in rows)])
+    connection.execute(f"UPDATE tasks SET state = 2, fence = ?, next_trigger = NULL WHERE id {which}", (fence, ids))
+    memory.claim(connection, fence, now + int(seconds * 1e6), numbers)
+    for row in rows:
+        memory.counts[State(row[2])] -= 1
+    memory.counts[State.ENQUEUED] += len(rows)
+    extras = _extras(connection, rows)
+    expired = {number for number, extra in extras.items() if 0 < extra.expires_at <= now / 1e6}
+    if expired:
+        reason = "its deadline passed before it started"
+        over = [Settle(id_text(number), fence, State.EXPIRED, reason=reason) for number in expired]
+        end(connection, memory, fence, over, now)
+        rows = [row for row in rows if row[0] not in expired]
+        if not rows:
+            return 0.0
+    if payloads is None:
+        payloads = _payloads(connection, [row[0] for row in rows])
+    kinds = memory.kinds.kinds
+    return Leased(
+        fence=fence,
+        lease=seconds,
+        kinds=[kinds[row[1]] for row in rows],
+        ids=[f"{row[0]:016x}" for row in rows],
+        payloads=payloads,
+        attempts=[row[4] + 1 for row in rows],
+        extras={index: extras[row[0]] for index, row in enumerate(rows) if row[0] in extras} if extras else {},
+    )
+
+
+def _payloads(connection: sqlite3.Connection, numbers: list[int]) -> list[bytes]:
+    # CROSS JOIN keeps the order of the ids; every live item has its entity.
+    (found,) = connection.execute(
+        "SELECT json_group_array(hex(e.payload)) FROM json_each(?) AS j CROSS JOIN entities AS e ON e.id = j.value",
+        (json_text(numbers),),
+    ).fetchone()
+    return [*map(bytes.fromhex, _decode(found))]
+
+
+def _extras(connection: sqlite3.Connection, rows: list[Row]) -> dict[int, Extra]:
+    crashes = {row[0]: row[5] for row in rows if row[6] & HAS_EXTRA or row[5]}
+    if not crashes:
+        return {}
+    (text,) = connection.execute(
+        f"SELECT json_group_array(json_array(id, key, headers, expires_at, progress)) FROM entities WHERE id IN {IDS}",
+        (json_text([*crashes]),),
+    ).fetchone()
+    return {
+        number: Extra(
+            key=key,
+            headers=_headers(headers),
+            crashes=crashes[number],
+            expires_at=expires_at,
+            alone=crashes[number] > 0,
+            progress=progress,
+        )
+        for number, key, headers, expires_at, progress in _decode(text)
+    }
+
+
+def _headers(text: str) -> Headers:
+    return tuple((name, value) for name, value in _decode(text)) if text else ()

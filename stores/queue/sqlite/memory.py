@@ -1,0 +1,198 @@
+"""What the queue's writer knows without asking its tables: counts, kinds, bounds on what is due, and the claims.
+
+All of it can be read again from the tables (`reload`), which is what happens when the file is opened and after a
+rollback. Only the writer thread changes it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+
+from ....sdk.model.claim import State
+from ..ids import Ids
+from .rows import BLOCKED, SqliteKinds, json_text
+
+#: Rows of `tasks` by state, in the order of State.
+SUMS = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
+
+
+# id, kind, state, fence, attempts, crashes, flags, size, next trigger, lane
+Row = tuple[int, int, int, int, int, int, int, int, int, int]
+
+
+class Part:
+    """The items of one claim that share a lease: its row's number, the lease's end in µs, and what is still out."""
+
+    __slots__ = ("number", "out", "until")
+
+    def __init__(self, number: int, until: int, out: set[int]) -> None:
+        self.number = number
+        self.until = until
+        self.out = out
+
+
+class Counting:
+    """A count of all rows that is under way (tally.py): it has looked at rows up to `at`, of which the retention
+    removed `behind` since. `begins_again`: what it compares with was read anew."""
+
+    __slots__ = ("at", "begins_again", "behind")
+
+    def __init__(self) -> None:
+        self.at = -1
+        self.behind = 0
+        self.begins_again = False
+
+    def gone(self, ids: Iterable[int]) -> None:
+        """The retention removed these."""
+        self.behind += sum(1 for each in ids if each <= self.at)
+
+
+class Fresh:
+    """What was submitted just now to lanes in which nothing else is due: rows, and payloads by id. True for as
+    long as nothing was written since (`changes` is what the connection has changed in all)."""
+
+    __slots__ = ("changes", "payloads", "rows")
+
+    def __init__(self) -> None:
+        self.changes = 0
+        self.rows: dict[int, list[Row]] = {}
+        self.payloads: dict[int, bytes] = {}
+
+    def add(self, row: Row, payload: bytes) -> None:
+        """One more row of a lane of which all rows are here."""
+        self.rows.setdefault(row[9], []).append(row)
+        self.payloads[row[0]] = payload
+
+
+class Memory:
+    """Invariants:
+
+    counts    the rows of `tasks` by state; `taken` of them since the tables were read, `forgotten` of those
+    earliest  at most the earliest next trigger of what waits in the lane; lanes where nothing waits may be absent
+    passed    lane → closed kinds and a bound like `earliest`, for the lane's other kinds: what is not looked at again
+              while a gate keeps many items at the lane's head
+    claims    fence → parts; each row of `claims` is one part, each leased item is out in exactly one
+    soonest   at most the earliest end of a part's lease
+    counted   rows that an audit is counting now
+    fresh     None, or what a claim that follows at once need not read
+    ahead     µs that the wall clock was ahead of the monotonic one when leases were last right; None: not known yet
+    """
+
+    def __init__(self) -> None:
+        self.kinds = SqliteKinds()
+        self.ids = Ids(0)
+        self.counts: Counter[State] = Counter()
+        self.taken = self.forgotten = 0
+        self.counted: Counting | None = None
+        self.earliest: dict[int, int] = {}
+        self.passed: dict[int, tuple[frozenset[int], int]] = {}
+        self.claims: dict[int, list[Part]] = {}
+        self.soonest = BLOCKED
+        self.fresh: Fresh | None = None
+        self.ahead: int | None = None
+        self.fence = 0
+        self.keyed = 0
+        self.turn = 0
+        self.loaded = False
+
+    def reload(self, connection: sqlite3.Connection) -> None:
+        """Reads everything from the tables."""
+        self.fresh = None
+        self.kinds.reload(connection)
+        self.counts = rows_by_state(connection)
+        self.taken, self.forgotten = self.counts.total(), 0
+        if self.counted is not None:
+            self.counted.begins_again = True
+        self.earliest = dict(
+            connection.execute(
+                "SELECT lane, min(next_trigger) FROM tasks WHERE next_trigger IS NOT NULL GROUP BY lane"
+            ).fetchall()
+        )
+        self.passed = {}
+        out: defaultdict[int, set[int]] = defaultdict(set)
+        for number, fence in connection.execute("SELECT id, fence FROM tasks WHERE state IN (2, 3, 4)").fetchall():
+            out[fence].add(number)
+        self.claims = {}
+        for number, fence, until, ids in connection.execute("SELECT number, fence, until, ids FROM claims").fetchall():
+            part = Part(number, until, out[fence].intersection(json.loads(ids)))
+            self.claims.setdefault(fence, []).append(part)
+        self.soonest = min((part.until for parts in self.claims.values() for part in parts), default=BLOCKED)
+        self.ahead = next((row[0] for row in connection.execute("SELECT ahead FROM clock")), None)
+        (self.fence,) = connection.execute("SELECT coalesce(max(fence), 0) FROM tasks").fetchone()
+        (self.keyed,) = connection.execute("SELECT count(*) FROM keyed").fetchone()
+        (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM tasks").fetchone()
+        self.ids = Ids(max(last, self.ids.last))
+        self.loaded = True
+
+    def moved(self, before: State, after: State, count: int = 1) -> None:
+        """Counts a change of state."""
+        self.counts[before] -= count
+        self.counts[after] += count
+
+    def sooner(self, lane: int, trigger: int) -> None:
+        """Something in the lane waits for this moment."""
+        if trigger < self.earliest.get(lane, BLOCKED + 1):
+            self.earliest[lane] = trigger
+        passed = self.passed.get(lane)
+        if passed is not None and trigger < passed[1]:
+            self.passed[lane] = (passed[0], trigger)
+
+    def first(self, lane: int, now: int) -> int:
+        """A time to wait for that is not after any other in the lane: who has it is leased first."""
+        return min(now, self.earliest.get(lane, now))
+
+    def bound(self, lane: int, shut: frozenset[int]) -> int:
+        """A time before which nothing of the lane's kinds, without the `shut` ones, is due."""
+        if shut:
+            passed = self.passed.get(lane)
+            if passed is not None and passed[0] <= shut:
+                return passed[1]
+        return self.earliest[lane]
+
+    def just_submitted(self, connection: sqlite3.Connection) -> Fresh | None:
+        """What was submitted by the last writes, if nothing else was written since. It is told once."""
+        fresh, self.fresh = self.fresh, None
+        return fresh if fresh is not None and fresh.changes == connection.total_changes else None
+
+    def advance(self, lane: int, shut: frozenset[int], bound: int) -> None:
+        """Everything before the bound was taken, but for the `shut` kinds."""
+        if shut:
+            self.passed[lane] = (shut, bound)
+        else:
+            self.earliest[lane] = bound
+
+    def claim(self, connection: sqlite3.Connection, fence: int, until: int, numbers: Iterable[int]) -> None:
+        """Notes items that are out together until `until`, durably."""
+        out = set(numbers)
+        number = connection.execute(
+            "INSERT INTO claims (fence, until, ids) VALUES (?, ?, ?)", (fence, until, json_text([*out]))
+        ).lastrowid
+        assert number is not None
+        self.claims.setdefault(fence, []).append(Part(number, until, out))
+        self.soonest = min(self.soonest, until)
+
+    def leased_until(self, fence: int) -> int:
+        """The latest end of a claim's leases, µs; 0 when none is out. Any thread may ask."""
+        return max((part.until for part in self.claims.get(fence, ())), default=0)
+
+    def release(self, connection: sqlite3.Connection, fence: int, numbers: Collection[int]) -> None:
+        """Items of a claim are not out any more; a part with none out is over."""
+        parts = self.claims.get(fence)
+        if parts is None:
+            return
+        for part in parts:
+            part.out.difference_update(numbers)
+            if not part.out:
+                connection.execute("DELETE FROM claims WHERE number = ?", (part.number,))
+        self.claims[fence] = [part for part in parts if part.out]
+        if not self.claims[fence]:
+            del self.claims[fence]
+
+
+def rows_by_state(connection: sqlite3.Connection) -> Counter[State]:
+    """Every row is looked at. (Not GROUP BY state: without an index on it that sorts every row in memory.)"""
+    row = connection.execute(f"SELECT {SUMS} FROM tasks").fetchone()
+    return Counter(dict(zip(State, row, strict=True)))

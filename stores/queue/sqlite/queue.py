@@ -1,0 +1,294 @@
+"""The queue on SQLite: submissions, claims and settlements as statements over batches, in one writer thread.
+
+Every statement takes one step, however many rows it touches (see stores/sqlite.py); a look that finds nothing due costs
+no statement, because a lower bound of each lane's next trigger is kept in memory. The steps of each verb are in files
+of their own beside this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ....sdk.clock import SYSTEM_CLOCK, Clock
+from ....sdk.model.claim import Leased, Renewed, Settle, State
+from ....sdk.model.demand import Demand
+from ....sdk.model.errors import InvalidRequest, NotConnected
+from ....sdk.model.search import Search
+from ....sdk.model.tries import Try
+from ...config import StoresConfig
+from ...sqlite import Again, SqliteFile
+from ..admission import check
+from ..ageing import folded
+from ..gates import Gates
+from ..history import ROW, kept
+from ..ids import created_at, first_id, id_number, id_text
+from ..lifecycle import LEASED, TERMINAL
+from ..looking import kinds_of, span
+from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
+from .ageing import ages
+from .claims import keep_time, renew, start_clock
+from .collect import Collecting
+from .find import COLUMNS, find
+from .lease import claim
+from .memory import Memory
+from .rows import BLOCKED, IDS, SCHEMA, json_text
+from .settle import cancel, end, remember, succeed
+from .submit import submit
+from .tally import Count
+
+__all__ = ["SCHEMA", "SqliteQueue"]
+
+#: Ended rows that one sweep removes, rows that it looks at in one read, and reads: so long does it hold others up.
+SWEEP, SWEEP_LOOK, SWEEP_READS = 2000, 20_000, 10
+
+
+class SqliteQueue:
+    """A Queue in one SQLite file. The owner opens and closes the file, calls `open` after the file's, and `sweep` now
+    and then."""
+
+    def __init__(self, file: SqliteFile, config: StoresConfig | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._file = file
+        self._config = config or StoresConfig()
+        self._clock = clock
+        self._memory = Memory()
+        self._swept = 0
+        self._tallying = asyncio.Lock()
+        self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
+        self._outbox = Collecting(self._config.max_waiting, self._config.max_payload)
+        file.on_rollback(self._memory.reload)
+        file.on_rollback(self._outbox.again)
+
+    async def open(self) -> None:
+        """Reads what must be known in memory. Harmless when open."""
+
+        def read(connection: sqlite3.Connection) -> None:
+            self._memory.reload(connection)
+            self._outbox.again(connection)
+            start_clock(connection, self._memory, self._ahead())
+
+        await self._file.write(read)
+
+    async def close(self) -> None:
+        """Nothing is open but the file, which is its owner's."""
+
+    def _ahead(self) -> int:
+        return int((self._clock.wall() - self._clock.monotonic()) * 1e6)
+
+    def _now(self) -> int:
+        return int(self._clock.wall() * 1e6)
+
+    def _opened(self) -> Memory:
+        if not self._memory.loaded:
+            raise NotConnected("the queue store is not open")
+        return self._memory
+
+    async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
+        memory, bound = self._opened(), self._config.max_waiting
+        check(items, self._config.max_payload)
+        if not items:
+            return []
+        return await self._file.write(lambda connection: submit(connection, memory, items, bound, self._now()))
+
+    async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
+        memory, share, gates = self._opened(), self._config.low_share, Gates(demand.closed)
+        if seconds <= 0:
+            raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
+
+        quiet = self.quiet_until - self._clock.monotonic()
+        if quiet > 0:
+            await asyncio.sleep(min(wait, quiet))
+            return None
+
+        def look(connection: sqlite3.Connection) -> Leased | Again:
+            keep_time(connection, memory, self._ahead())
+            self._collect(connection)
+            found = claim(connection, memory, demand, gates, seconds, share, self._now())
+            return found if isinstance(found, Leased) else Again(found)
+
+        return await self._file.write_when(look, wait)
+
+    def _collect(self, connection: sqlite3.Connection, *, now: bool = False) -> bool:
+        if now:
+            self._outbox.again(connection)
+        return self._outbox.collect(connection, self._memory, self._clock.monotonic(), self._now())
+
+    async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
+        memory = self._opened()
+        if phase not in (State.CLAIMED, State.PROCESSING):
+            raise InvalidRequest(f"a lease is renewed as claimed or processing, not as {phase.label}")
+
+        def prolong(connection: sqlite3.Connection) -> Renewed:
+            keep_time(connection, memory, self._ahead())
+            return renew(connection, memory, ids, fence, seconds, phase, self._now())
+
+        return await self._file.write(prolong)
+
+    async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
+        memory = self._opened()
+
+        def settle(connection: sqlite3.Connection) -> list[str]:
+            now = self._now()
+            refused = succeed(connection, memory, fence, succeeded, now) if succeeded else []
+            return refused + end(connection, memory, fence, others, now)
+
+        return await self._file.write(settle)
+
+    async def status(self, ids: Sequence[str]) -> list[Status | None]:
+        self._opened()
+        text = json_text([id_number(each) for each in ids])
+
+        def load(connection: sqlite3.Connection) -> dict[int, Any]:
+            rows = connection.execute(
+                f"SELECT {COLUMNS} FROM tasks AS t LEFT JOIN entities AS e ON e.id = t.id"
+                f" LEFT JOIN keyed AS k ON k.id = t.id WHERE t.id IN {IDS}",
+                (text,),
+            ).fetchall()
+            return {row[0]: row[1:] for row in rows}
+
+        found = await self._file.read(load)
+        return [self._status(each, found.get(id_number(each))) for each in ids]
+
+    def _status(self, id: str, row: Any) -> Status | None:
+        if row is None:
+            return None
+        state, kind, attempts, crashes, trigger, ended, reason, progress, due, fence = row
+        until = self._memory.leased_until(fence) if state in LEASED else 0
+        return Status(
+            id=id,
+            state=State(state),
+            kind=self._memory.kinds.kinds[kind],
+            attempts=attempts,
+            crashes=crashes,
+            created_at=created_at(id_number(id)),
+            due=((due if trigger == BLOCKED else trigger or until) or 0) / 1e6,
+            ended_at=(ended or 0) / 1e6,
+            reason=reason or "",
+            progress=progress or "",
+        )
+
+    async def find(self, search: Search) -> Page:
+        memory, wanted = self._opened(), span(search)
+        kinds = kinds_of(search, dict(memory.kinds.kinds))
+        if kinds == []:
+            return Page([])
+        rows, after = await self._file.read(lambda connection: find(connection, search, wanted, kinds))
+        found = [self._status(id_text(row[0]), row[1:]) for row in rows]
+        return Page([each for each in found if each is not None], after)
+
+    async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
+        self._opened()
+        text = json_text([id_number(each) for each in ids])
+
+        def load(connection: sqlite3.Connection) -> dict[int, str]:
+            return dict(connection.execute(f"SELECT id, tries FROM tries WHERE id IN {IDS}", (text,)).fetchall())
+
+        found = await self._file.read(load)
+        return {
+            each: tuple(Try(*fields) for fields in json.loads(found[number]))
+            for each in ids
+            if (number := id_number(each)) in found
+        }
+
+    async def cancel(self, ids: Sequence[str]) -> list[str]:
+        memory = self._opened()
+
+        def mark(connection: sqlite3.Connection) -> list[str]:
+            now = self._now()
+            return [cancel(connection, memory, id_number(each), now) for each in ids]
+
+        return await self._file.write(mark)
+
+    async def counts(self) -> dict[str, int]:
+        memory = self._opened()
+        return {state.label: memory.counts[state] for state in State}
+
+    async def tally(self) -> Tally:
+        memory = self._opened()
+        async with self._tallying:
+            while True:
+                try:
+                    count = Count(memory)
+                    while not await self._file.write(count.step):
+                        pass
+                    if (found := count.tally()) is not None:
+                        return found
+                finally:
+                    memory.counted = None
+
+    async def due(self, most: int) -> dict[str, int]:
+        memory = self._opened()
+        now = self._now()
+        lanes = [lane for lane, earliest in list(memory.earliest.items()) if earliest <= now]
+        if not lanes:
+            return {}
+
+        def count(connection: sqlite3.Connection) -> dict[str, int]:
+            rows = connection.execute(
+                "SELECT l.function, (SELECT count(*) FROM (SELECT 1 FROM tasks WHERE lane = l.lane"
+                f" AND next_trigger <= ? LIMIT ?)) FROM lanes l WHERE l.lane IN {IDS}",
+                (now, most, json_text(lanes)),
+            ).fetchall()
+            found: Counter[str] = Counter()
+            for function, number in rows:
+                found[function] += number
+            return dict(+found)
+
+        return await self._file.read(count)
+
+    async def ageing(self) -> list[Ageing]:
+        memory, now = self._opened(), self._now()
+        rows = await self._file.read(lambda connection: ages(connection, now))
+        return folded(dict(memory.kinds.lanes), rows)
+
+    async def sweep(self) -> int:
+        """Forgets ended items beyond the retention, a bounded number at each call; returns how many."""
+        memory = self._opened()
+        await self._file.write(lambda connection: self._collect(connection, now=True))  # though nobody may lease
+        ended = sum(memory.counts[state] for state in TERMINAL)
+        (beside,) = await self._file.read(lambda connection: connection.execute("SELECT bytes FROM history").fetchone())
+        excess = ended - kept(self._config.keep_ended, ended, ended * ROW + beside, self._config.history_bytes)
+        oldest = self._now() - int(self._config.retention * 1e6)
+        # An item ended after it was made, and its id says when: younger ones need no look.
+        before = first_id(oldest // 1000) if excess <= 0 else (1 << 63) - 1
+        gone: list[int] = []
+        for _ in range(SWEEP_READS):
+            gone = await self._file.read(lambda connection: self._look(connection, before, oldest, excess))
+            if gone or not self._swept:
+                break
+
+        def forget(connection: sqlite3.Connection) -> int:
+            text = json_text(gone)
+            rows = connection.execute(
+                f"SELECT state, count(*) FROM tasks WHERE id IN {IDS} GROUP BY state", (text,)
+            ).fetchall()
+            remember(connection, text, "-")
+            for table in ("tasks", "entities", "dedupe", "tries"):
+                connection.execute(f"DELETE FROM {table} WHERE id IN {IDS}", (text,))
+            for state, count in rows:
+                memory.counts[State(state)] -= count
+                memory.forgotten += count
+            if memory.counted is not None:
+                memory.counted.gone(gone)
+            return sum(count for _, count in rows)
+
+        return await self._file.write(forget) if gone else 0
+
+    def _look(self, connection: sqlite3.Connection, before: int, oldest: int, excess: int) -> list[int]:
+        """Ended items to forget among the next rows; the one after the last row looked at is where to go on."""
+        rows = connection.execute(
+            "SELECT id, ended FROM tasks WHERE id > ? AND id < ? ORDER BY id LIMIT ?", (self._swept, before, SWEEP_LOOK)
+        ).fetchall()
+        gone = [id for id, ended in rows if ended is not None and (excess > 0 or ended < oldest)]
+        most = min(SWEEP, excess) if excess > 0 else SWEEP
+        if len(gone) > most:
+            gone = gone[:most]
+            self._swept = gone[-1]
+        else:
+            self._swept = rows[-1][0] if len(rows) == SWEEP_LOOK else 0
+        return gone

@@ -1,0 +1,149 @@
+"""The queue's tables in SQLite, and the numbers of lanes and kinds (kinds.py) there.
+
+The narrow `tasks` row is what is polled and moved; payloads rest apart (ATF's two records, R9). Constraints stand in
+the schema, so that a second writer that bypasses this code is refused by the database.
+
+The claim is the lease: its row holds the next trigger (the lease's end) of all the items claimed together, so that a
+claim takes an item out of the index of what waits and puts it into no other, and a renewal is one row. A holder that
+renews only some of its items splits the row.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ....sdk.model.workload import Kind
+from ...outbox.sqlite_table import create
+from ..kinds import Kinds
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS lanes (
+    lane INTEGER PRIMARY KEY,
+    function TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    collection TEXT NOT NULL,
+    UNIQUE (function, priority, collection)
+) STRICT;
+CREATE TABLE IF NOT EXISTS kinds (
+    kind INTEGER PRIMARY KEY,
+    lane INTEGER NOT NULL REFERENCES lanes (lane),
+    tenant TEXT NOT NULL,
+    UNIQUE (lane, tenant)
+) STRICT;
+CREATE TABLE IF NOT EXISTS tasks (
+    id INTEGER PRIMARY KEY,
+    lane INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    state INTEGER NOT NULL CHECK (state BETWEEN 0 AND 4 OR state BETWEEN 10 AND 14), -- a list costs 3 µs a row
+    next_trigger INTEGER CHECK ((next_trigger IS NOT NULL) = (state < 2)),
+    fence INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    crashes INTEGER NOT NULL DEFAULT 0,
+    throttles INTEGER NOT NULL DEFAULT 0,
+    flags INTEGER NOT NULL DEFAULT 0,
+    size INTEGER NOT NULL,
+    ended INTEGER CHECK ((ended IS NULL) = (state < 10))
+) STRICT;
+CREATE INDEX IF NOT EXISTS tasks_live ON tasks (lane, next_trigger) WHERE next_trigger IS NOT NULL;
+CREATE INDEX IF NOT EXISTS tasks_tried ON tasks (lane, attempts) WHERE attempts > 0 AND ended IS NULL;
+CREATE TABLE IF NOT EXISTS claims (
+    number INTEGER PRIMARY KEY,
+    fence INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    ids TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS clock (ahead INTEGER NOT NULL) STRICT; -- see claims.keep_time
+CREATE TABLE IF NOT EXISTS entities (
+    id INTEGER PRIMARY KEY,
+    payload BLOB NOT NULL,
+    key TEXT NOT NULL DEFAULT '',
+    headers TEXT NOT NULL DEFAULT '',
+    expires_at REAL NOT NULL DEFAULT 0,
+    reason TEXT NOT NULL DEFAULT '',
+    progress TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE TABLE IF NOT EXISTS tries ( -- how attempts went that were not the last
+    id INTEGER PRIMARY KEY,
+    tries TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS history ( -- characters of what is kept beside the rows of what has ended
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    bytes INTEGER NOT NULL
+) STRICT;
+INSERT INTO history SELECT 1, 0 WHERE NOT EXISTS (SELECT 1 FROM history);
+CREATE TABLE IF NOT EXISTS keyed (
+    key TEXT NOT NULL,
+    id INTEGER NOT NULL UNIQUE,
+    due INTEGER NOT NULL,
+    PRIMARY KEY (key, id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dedupe (
+    function TEXT NOT NULL,
+    key TEXT NOT NULL,
+    id INTEGER NOT NULL,
+    PRIMARY KEY (function, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS dedupe_ids ON dedupe (id);
+""" + "".join(f"{statement};\n" for statement in create())
+
+#: Flags of a task.
+HAS_EXTRA = 1  # key, headers, expiry or progress in its entity
+CANCEL = 2  # its holder is to be told
+KEYED = 4  # in `keyed`; waits for the older ones of its key
+DEDUPED = 8  # in `dedupe`
+
+#: The rows of a JSON array of numbers, in a condition.
+IDS = "(SELECT value FROM json_each(?))"
+
+#: Next trigger of an item that waits for an older one of its key: never by itself.
+BLOCKED = (1 << 62) - 1
+
+_encode = msgspec.json.Encoder().encode
+
+
+def json_text(value: Any) -> str:
+    """A statement's argument for `json_each`."""
+    return _encode(value).decode()
+
+
+def one_or_many(numbers: Sequence[int]) -> tuple[str, int | str]:
+    """A condition on ids, with its one argument: for a lone one SQLite need not read JSON."""
+    return ("= ?", numbers[0]) if len(numbers) == 1 else (f"IN {IDS}", json_text(numbers))
+
+
+class SqliteKinds(Kinds):
+    """Read once and grown in the writer; other threads may look numbers up. A number that a failed transaction gave out
+    is forgotten by `reload`."""
+
+    def reload(self, connection: sqlite3.Connection) -> None:
+        """Reads what is committed."""
+        fresh = SqliteKinds()
+        for lane, function, priority, collection in connection.execute("SELECT * FROM lanes").fetchall():
+            fresh.learn_lane(lane, (function, priority, collection))
+        for kind, lane, tenant in connection.execute("SELECT * FROM kinds").fetchall():
+            fresh.learn(kind, lane, tenant)
+        self.__dict__.update(fresh.__dict__)
+
+    def number(self, connection: sqlite3.Connection, kind: Kind) -> int:
+        """A kind's number, made when new."""
+        found = self.numbers.get(kind)
+        if found is not None:
+            return found
+        address = (kind.function, int(kind.priority), kind.collection)
+        lane = self.lane_numbers.get(address)
+        if lane is None:
+            lane = int(
+                connection.execute(
+                    "INSERT INTO lanes (function, priority, collection) VALUES (?, ?, ?) RETURNING lane", address
+                ).fetchone()[0]
+            )
+            self.learn_lane(lane, address)
+        (found,) = connection.execute(
+            "INSERT INTO kinds (lane, tenant) VALUES (?, ?) RETURNING kind", (lane, kind.tenant)
+        ).fetchone()
+        self.learn(int(found), lane, kind.tenant)
+        return int(found)

@@ -1,0 +1,180 @@
+"""Ends of items in the queue on SQLite: settlements by fence, and cancellations."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from ....sdk.model.claim import Settle, State
+from ....sdk.model.tries import KEPT, REASON_KEPT
+from ..ids import id_number
+from ..lifecycle import LEASED, TERMINAL, WAITING, may_move
+from ..queue import PROGRESS, REASON
+from .memory import Memory
+from .rows import BLOCKED, CANCEL, HAS_EXTRA, IDS, json_text, one_or_many
+
+_decode = msgspec.json.Decoder().decode
+
+
+def succeed(connection: sqlite3.Connection, memory: Memory, fence: int, ids: Sequence[str], now: int) -> list[str]:
+    """Ends items that succeeded; returns those refused."""
+    numbers = [id_number(each) for each in ids]
+    which, named = one_or_many(numbers)
+    left = len(numbers)
+    for before in (State.ENQUEUED, State.PROCESSING, State.CLAIMED):
+        moved = connection.execute(
+            f"UPDATE tasks SET state = 10, ended = ? WHERE id {which} AND fence = ? AND state = ?",
+            (now, named, fence, before),
+        ).rowcount
+        memory.moved(before, State.SUCCESS, moved)
+        left -= moved
+        if not left:
+            break
+    refused: list[str] = []
+    if left:
+        (found,) = connection.execute(
+            f"SELECT json_group_array(id) FROM tasks WHERE id {which} AND fence = ? AND state = 10", (named, fence)
+        ).fetchone()
+        done = set(_decode(found))
+        refused = [each for each, number in zip(ids, numbers, strict=True) if number not in done]
+        numbers = [number for number in numbers if number in done]
+        which, named = one_or_many(numbers)
+    connection.execute(f"DELETE FROM entities WHERE id {which}", (named,))
+    if memory.keyed:
+        release_keys(connection, memory, json_text(numbers))
+    memory.release(connection, fence, numbers)
+    return refused
+
+
+def end(connection: sqlite3.Connection, memory: Memory, fence: int, others: Sequence[Settle], now: int) -> list[str]:
+    """Settles items that did not plainly succeed; returns those refused. An item whose holder was to be told of its
+    cancellation is cancelled instead of returned."""
+    if not others:
+        return []
+    (text,) = connection.execute(
+        f"SELECT json_group_array(json_array(id, state, lane, flags)) FROM tasks WHERE id IN {IDS} AND fence = ?",
+        (json_text([id_number(each.id) for each in others]), fence),
+    ).fetchone()
+    rows = {number: (State(state), lane, flags) for number, state, lane, flags in _decode(text)}
+    refused: list[str] = []
+    tasks: list[tuple[int, int, int | None, int | None, int, int, int, int]] = []
+    entities: list[tuple[int, str, str, bool]] = []
+    for each in others:
+        number = id_number(each.id)
+        row = rows.get(number)
+        if row is None:
+            refused.append(each.id)
+            continue
+        before, lane, flags = row
+        state = State.CANCELLED if flags & CANCEL and each.state in WAITING else each.state
+        if before not in LEASED or state in LEASED or not may_move(before, state):
+            if before is not state or state in LEASED:
+                refused.append(each.id)
+            continue
+        rows[number] = (state, lane, flags)
+        memory.moved(before, state)
+        terminal = state in TERMINAL
+        due = None
+        if not terminal:
+            due = now + math.ceil(each.delay * 1e6) if each.delay > 0 else memory.first(lane, now)
+        if due is not None:
+            memory.sooner(lane, due)
+        extra = HAS_EXTRA if each.progress else 0
+        charged = (each.attempts, each.crashes, each.throttles, extra)
+        tasks.append((number, state, due, now if terminal else None, *charged))
+        if terminal or each.reason or each.progress:
+            entities.append((number, each.reason[:REASON], each.progress[:PROGRESS], terminal))
+    _write(connection, tasks, entities)
+    back = {number for number, _, due, *_ in tasks if due is not None}
+    tried = [
+        (id_number(each.id), (now / 1e6, each.outcome, each.reason[:REASON_KEPT]))
+        for each in others
+        if each.outcome and id_number(each.id) in back
+    ]
+    if tried:
+        connection.execute(
+            "INSERT INTO tries SELECT j.value ->> 0, json_array(json(j.value -> 1)) FROM json_each(?) AS j WHERE true"
+            " ON CONFLICT (id) DO UPDATE SET tries = json_remove(json_insert(tries, '$[#]',"
+            f" json(excluded.tries -> 0)), iif(json_array_length(tries) >= {KEPT}, '$[0]', '$[{KEPT}]'))",
+            (json_text(tried),),
+        )
+    over = [task[0] for task in tasks if task[2] is None]
+    if over:
+        remember(connection, json_text(over), "+")
+        release_keys(connection, memory, json_text(over))
+    memory.release(connection, fence, [task[0] for task in tasks])
+    return refused
+
+
+def _write(
+    connection: sqlite3.Connection,
+    tasks: Sequence[tuple[int, int, int | None, int | None, int, int, int, int]],
+    entities: Sequence[tuple[int, str, str, bool]],
+) -> None:
+    if tasks:
+        connection.execute(
+            "UPDATE tasks SET state = j.value ->> 1, next_trigger = j.value ->> 2, ended = j.value ->> 3,"
+            " attempts = max(attempts, j.value ->> 4), crashes = max(crashes, j.value ->> 5),"
+            " throttles = max(throttles, j.value ->> 6), flags = flags | (j.value ->> 7)"
+            " FROM json_each(?) AS j WHERE tasks.id = j.value ->> 0",
+            (json_text(tasks),),
+        )
+    if entities:
+        connection.execute(
+            "UPDATE entities SET reason = iif(j.value ->> 1 = '', reason, j.value ->> 1),"
+            " progress = iif(j.value ->> 2 = '', progress, j.value ->> 2),"
+            " payload = iif(j.value ->> 3, x'', payload) FROM json_each(?) AS j WHERE entities.id = j.value ->> 0",
+            (json_text(entities),),
+        )
+
+
+def remember(connection: sqlite3.Connection, ids: str, sign: str) -> None:
+    """What is kept of these ended items beside their rows becomes more (`+`) or less (`-`)."""
+    connection.execute(
+        f"UPDATE history SET bytes = bytes {sign} (SELECT coalesce(sum(length(reason) + length(progress) + length(key)"
+        f" + length(headers)), 0) FROM entities WHERE id IN {IDS})",
+        (ids,),
+    )
+
+
+def release_keys(connection: sqlite3.Connection, memory: Memory, ids: str) -> None:
+    """The next item of each ended one's key is due when it was to be. `ids` is a JSON array of numbers."""
+    if not memory.keyed:
+        return
+    gone = connection.execute(f"DELETE FROM keyed WHERE id IN {IDS} RETURNING key", (ids,)).fetchall()
+    memory.keyed -= len(gone)
+    for key in {key for (key,) in gone}:
+        row = connection.execute("SELECT id, due FROM keyed WHERE key = ? ORDER BY id LIMIT 1", (key,)).fetchone()
+        if row is None:
+            continue
+        number, due = row
+        lane = connection.execute(
+            "UPDATE tasks SET next_trigger = ? WHERE id = ? AND next_trigger = ? RETURNING lane",
+            (due, number, BLOCKED),
+        ).fetchone()
+        if lane is not None:
+            memory.sooner(lane[0], due)
+
+
+def cancel(connection: sqlite3.Connection, memory: Memory, number: int, now: int) -> str:
+    """Ends an item that waits, or marks one that is out. Answers as `Queue.cancel` says."""
+    row = connection.execute("SELECT state FROM tasks WHERE id = ?", (number,)).fetchone()
+    if row is None:
+        return "unknown"
+    state = State(row[0])
+    if state in LEASED:
+        connection.execute("UPDATE tasks SET flags = flags | ? WHERE id = ?", (CANCEL, number))
+        return "requested"
+    if not may_move(state, State.CANCELLED):
+        return "ended"
+    connection.execute(
+        "UPDATE tasks SET state = ?, next_trigger = NULL, ended = ? WHERE id = ?", (State.CANCELLED, now, number)
+    )
+    connection.execute("UPDATE entities SET payload = x'', reason = 'cancelled' WHERE id = ?", (number,))
+    remember(connection, json_text([number]), "+")
+    memory.moved(state, State.CANCELLED)
+    release_keys(connection, memory, json_text([number]))
+    return "cancelled"
