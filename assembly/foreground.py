@@ -16,7 +16,7 @@ from . import parts
 from .files import addresses, read_all
 from .platform import Platform
 from .running import Signals, run
-from .settings import ConfigDirectory
+from .settings import ConfigDirectory, unread
 
 #: Where `tailrace up` listens, and what the parts look for when nothing is said.
 DEFAULT_PORTS = {
@@ -30,6 +30,8 @@ DEFAULT_PORTS = {
 def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: bool) -> int:
     """The whole platform here, until a signal. `data` rests when it ends; the next `up` goes on from there."""
     say = _sayer(as_json)
+    if config is None and (folder := unread(Path())) is not None:
+        say("tailrace", "defaults", f"the files in {folder}/ are not read: to use them, add --config {folder}")
     ports = addresses(read_all(ConfigDirectory(config)))  # bad files end it here, before anything is started
     os.environ.setdefault(telemetry.FORMAT_VARIABLE, "json" if as_json else "text")  # the children's logs, like its own
     platform = Platform(data, functions, config, ports=ports, on_event=say)

@@ -63,6 +63,14 @@ class LeasesConfig(BaseModel):
         )
 
 
+def unread(here: Path) -> Path | None:
+    """A folder in `here` or `here` itself that looks like a configuration directory, for somebody who named none."""
+    for folder in (here / "configs", here):
+        if any((folder / name).is_file() for name in FILES) or any((folder / "tailers").glob("*.yaml")):
+            return folder
+    return None
+
+
 class ConfigDirectory:
     """A configuration directory, or none at all (`path` None): then everything is at its default."""
 
