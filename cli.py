@@ -24,7 +24,7 @@ from .sdk.model.errors import TailraceError
 from .tailers.audit_command import audit
 from .tailers.commands import tailer
 from .tailers.outbox_commands import outbox
-from .tailers.replay_commands import replay
+from .tailers.replay.commands import replay
 from .testing.simulation.commands import simulate
 
 TRY = """Five things to try:

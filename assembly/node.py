@@ -22,7 +22,7 @@ from ..stores.engines import EMBEDDED
 from ..stores.server import StoreServer
 from ..tailers.config import TailerConfig
 from ..tailers.registry import Environment
-from ..tailers.replay_progress import ReplayProgress
+from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from .delaying import movers
 from .embedded import EmbeddedStores

@@ -21,7 +21,7 @@ from ..stores.replays.replays import Replays
 from .config import TailerConfig
 from .parking import Parking
 from .registry import Environment
-from .replaying import Replaying
+from .replay.replaying import Replaying
 from .rules.stock import tell_apart
 from .rules.witnesses import Facts, after_delay, confront
 from .tailer import Tailer

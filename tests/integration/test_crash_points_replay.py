@@ -16,12 +16,12 @@ from tailrace.sdk.model.replay import OVER, Bound, Replay, ReplayOrder, State, a
 from tailrace.sdk.model.seek import END
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.log.log import Record
-from tailrace.tailers import replaying
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.registry import Environment, kind_of
-from tailrace.tailers.replay_plan import reader_of
-from tailrace.tailers.replay_source import ReplaySource
-from tailrace.tailers.replaying import Replaying
+from tailrace.tailers.replay import replaying
+from tailrace.tailers.replay.plan import reader_of
+from tailrace.tailers.replay.replaying import Replaying
+from tailrace.tailers.replay.source import ReplaySource
 from tailrace.tailers.rules.audit import Book
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.crash_points import explore
@@ -183,6 +183,9 @@ class ReplayStory:
 
     async def end(self, stores: EmbeddedStores) -> None:
         (replay,) = await stores.replays.list(9)
+        if replay.state is State.REFUSED:  # two crashes took longer than an order holds
+            assert self.ran == []
+            return
         assert replay.state is State.DONE
         assert set(self.ran) == set(range(FIRST, ITEMS))
         assert replay.counts == {"succeeded": ITEMS - FIRST - 1, "done after a delay": 1}
@@ -198,7 +201,8 @@ class CancelledStory(ReplayStory):
 
     async def end(self, stores: EmbeddedStores) -> None:
         (replay,) = await stores.replays.list(9)
-        assert replay.state is State.CANCELLED or (replay.state is State.DONE and FAILS in self.ran)
+        refused = replay.state is State.REFUSED and self.ran == []  # two crashes took longer than an order holds
+        assert refused or replay.state is State.CANCELLED or (replay.state is State.DONE and FAILS in self.ran)
         assert [row for row in await stores.ledger.list(replay.name, 9) if row.entry.place is Place.PARKED] == []
         assert await stores.checkpoints.load(replay.name) == {}
 

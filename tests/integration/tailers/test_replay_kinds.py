@@ -19,8 +19,8 @@ from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.registry import kind_of
-from tailrace.tailers.replay_plan import reader_of
-from tailrace.tailers.replay_progress import ReplayProgress
+from tailrace.tailers.replay.plan import reader_of
+from tailrace.tailers.replay.progress import ReplayProgress
 from tailrace.tailers.supervisor import Tailers
 
 COUNT = 12

@@ -17,10 +17,10 @@ from tailrace.sdk.model.replay import Bound, Only, Replay, ReplayOrder, State, a
 from tailrace.sdk.model.seek import END, START, Seek
 from tailrace.sdk.model.workload import Ended
 from tailrace.stores.log.log import Record
-from tailrace.tailers import replaying
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.replay_progress import ReplayProgress
-from tailrace.tailers.replay_tailer import replay_config
+from tailrace.tailers.replay import replaying
+from tailrace.tailers.replay.progress import ReplayProgress
+from tailrace.tailers.replay.tailer import replay_config
 from tailrace.tailers.supervisor import Tailers
 
 LIVE = {"name": "t", "source": {"kind": "log", "stream": "s"}, "function": "f", "retry": {"max_attempts": 3}}

@@ -7,13 +7,13 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..sdk.clock import Clock
-from ..sdk.model.errors import UserError
-from ..sdk.model.replay import Replay
-from ..sdk.source import Ranged, Rereader, StreamBatch
-from .partition import LARGE_HOLE
-from .rules.pace import Pace
-from .rules.replay import Course
+from ...sdk.clock import Clock
+from ...sdk.model.errors import UserError
+from ...sdk.model.replay import Replay
+from ...sdk.source import Ranged, Rereader, StreamBatch
+from ..partition import LARGE_HOLE
+from ..rules.pace import Pace
+from ..rules.replay import Course
 
 #: Bytes that an item is taken to have before any was seen: a first read of a stream of large ones stays small.
 USUAL_BYTES = 16 << 10

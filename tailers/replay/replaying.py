@@ -19,20 +19,20 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from ..sdk.lifecycle import cancel
-from ..sdk.model.errors import InvalidRequest, TailraceError, Unavailable
-from ..sdk.model.lease import LeaseSizes
-from ..sdk.model.overview import TailerOverview
-from ..sdk.model.replay import OVER, READING, Replay, State, tailer_of
-from ..sdk.model.spread import spread
-from ..stores.replays.replays import KEPT, Replays
-from .config import TailerConfig
-from .parking import Parking
-from .registry import Environment, kind_of
-from .replay_cancelling import Cancelling
-from .replay_plan import Planning, reader_of
-from .replay_progress import counts_of
-from .replay_tailer import ReplayTailer, replay_config
+from ...sdk.lifecycle import cancel
+from ...sdk.model.errors import InvalidRequest, TailraceError, Unavailable
+from ...sdk.model.lease import LeaseSizes
+from ...sdk.model.overview import TailerOverview
+from ...sdk.model.replay import OVER, READING, Replay, State, tailer_of
+from ...sdk.model.spread import spread
+from ...stores.replays.replays import KEPT, Replays
+from ..config import TailerConfig
+from ..parking import Parking
+from ..registry import Environment, kind_of
+from .cancelling import Cancelling
+from .plan import Planning, reader_of
+from .progress import counts_of
+from .tailer import ReplayTailer, replay_config
 
 #: Seconds between looks at the rows, on average: a jitter keeps several processes apart. Whoever changes a row in this
 #: process says so (`wake`), and it is seen at once.

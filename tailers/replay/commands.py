@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ..sdk import terminal
-from ..sdk.model.errors import InvalidRequest
-from ..sdk.terminal import GatewayAddress, Json
+from ...sdk import terminal
+from ...sdk.model.errors import InvalidRequest
+from ...sdk.terminal import GatewayAddress, Json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..sdk.model.replay import Bound
-    from ..sdk.wire.replay_messages import ReplayView
+    from ...sdk.model.replay import Bound
+    from ...sdk.wire.replay_messages import ReplayView
 
 #: Seconds between looks while a command waits for its replay.
 LOOK_EVERY = 0.3
@@ -64,9 +64,9 @@ def start(
 ) -> None:
     """Run items again that a stream tailer has settled, as a run of its own; waits for its end. Exit code 1 when some
     became dead letters, or when it was cancelled."""
-    from ..sdk.discovery import find_gateway
-    from ..sdk.model.replay import ReplayOrder
-    from ..sdk.wire.gateway import GatewayClient
+    from ...sdk.discovery import find_gateway
+    from ...sdk.model.replay import ReplayOrder
+    from ...sdk.wire.gateway import GatewayClient
 
     bounds = _bound("--from", begin), _bound("--to", end)
     order = ReplayOrder(
@@ -94,10 +94,10 @@ def start(
 
 
 def _bound(option: str, text: str) -> Bound:
-    from ..sdk.clock import SYSTEM_CLOCK
-    from ..sdk.model.replay import Bound
-    from ..sdk.model.seek import END, START
-    from ..sdk.model.units import moment_of
+    from ...sdk.clock import SYSTEM_CLOCK
+    from ...sdk.model.replay import Bound
+    from ...sdk.model.seek import END, START
+    from ...sdk.model.units import moment_of
 
     if text in (START, END):
         return Bound(edge=text)
@@ -112,10 +112,10 @@ def _wait(view: ReplayView, gateway: str | None) -> ReplayView:
     """Looks until it is over, with a bar on a terminal."""
     import asyncio
 
-    from ..sdk.discovery import find_gateway
-    from ..sdk.model.errors import Unavailable
-    from ..sdk.model.replay import OVER
-    from ..sdk.wire.gateway import GatewayClient
+    from ...sdk.discovery import find_gateway
+    from ...sdk.model.errors import Unavailable
+    from ...sdk.model.replay import OVER
+    from ...sdk.wire.gateway import GatewayClient
 
     async def watch(advance: Callable[..., None]) -> ReplayView:
         known, still, said = view, 0, ""
@@ -200,8 +200,8 @@ def show(number: Number, gateway: GatewayAddress = None, as_json: Json = False) 
 
 
 def _ask(number: int, gateway: str | None) -> list[ReplayView]:
-    from ..sdk.discovery import find_gateway
-    from ..sdk.wire.gateway import GatewayClient
+    from ...sdk.discovery import find_gateway
+    from ...sdk.wire.gateway import GatewayClient
 
     async def ask() -> list[ReplayView]:
         async with GatewayClient(find_gateway(gateway)) as client:
@@ -229,8 +229,8 @@ def cancel(number: Number, gateway: GatewayAddress = None, as_json: Json = False
 
 
 def _change(number: int, what: str, gateway: str | None, as_json: bool) -> None:
-    from ..sdk.discovery import find_gateway
-    from ..sdk.wire.gateway import GatewayClient
+    from ...sdk.discovery import find_gateway
+    from ...sdk.wire.gateway import GatewayClient
 
     async def ask() -> ReplayView:
         async with GatewayClient(find_gateway(gateway)) as client:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..sdk.model.lease import LeaseSizes
-from ..sdk.model.replay import Replay
-from .config import TailerConfig
-from .parking import Parking
-from .pump import Pump
-from .registry import Environment
-from .replay_plan import reader_of
-from .replay_pump import ReplayPump
-from .replay_source import ReplaySource
-from .tailer import Tailer
+from ...sdk.model.lease import LeaseSizes
+from ...sdk.model.replay import Replay
+from ..config import TailerConfig
+from ..parking import Parking
+from ..pump import Pump
+from ..registry import Environment
+from ..tailer import Tailer
+from .plan import reader_of
+from .pump import ReplayPump
+from .source import ReplaySource
 
 
 def replay_config(config: TailerConfig, replay: Replay) -> TailerConfig:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..sdk.model.errors import InvalidRequest
-from ..sdk.model.ledger import TERMINAL
-from ..sdk.model.replay import Bound, Only, Replay, ReplayOrder, Stretch
-from ..sdk.model.seek import END, START
-from ..sdk.source import Rereader, SourceKind
-from ..stores.checkpoints.checkpoints import Mark
-from .config import TailerConfig
-from .places import first_from, first_kept
-from .registry import Environment
-from .rules.audit import Book
-from .rules.replay import Chosen, Known, Span, choose, without
-from .rules.sparse_book import SparseBook
+from ...sdk.model.errors import InvalidRequest
+from ...sdk.model.ledger import TERMINAL
+from ...sdk.model.replay import Bound, Only, Replay, ReplayOrder, Stretch
+from ...sdk.model.seek import END, START
+from ...sdk.source import Rereader, SourceKind
+from ...stores.checkpoints.checkpoints import Mark
+from ..config import TailerConfig
+from ..places import first_from, first_kept
+from ..registry import Environment
+from ..rules.audit import Book
+from ..rules.replay import Chosen, Known, Span, choose, without
+from ..rules.sparse_book import SparseBook
 
 #: Rows of the ledger in one look.
 ROWS = 1000

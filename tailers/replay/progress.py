@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from ..sdk.model.audit import Fate
-from ..sdk.model.replay import OVER, READING, Progress, Replay, State, counted
-from ..stores.checkpoints.checkpoints import Checkpoints
-from ..stores.ledger.ledger import Ledger
-from ..stores.ownership.ownership import Ownership
-from .epoch import WHOLE
-from .registry import Environment
-from .replay_plan import book_of
+from ...sdk.model.audit import Fate
+from ...sdk.model.replay import OVER, READING, Progress, Replay, State, counted
+from ...stores.checkpoints.checkpoints import Checkpoints
+from ...stores.ledger.ledger import Ledger
+from ...stores.ownership.ownership import Ownership
+from ..epoch import WHOLE
+from ..registry import Environment
+from .plan import book_of
 
 
 class ReplayProgress:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 
-from ..sdk.clock import Clock
-from ..sdk.model.errors import StaleFence
-from ..sdk.model.ledger import Entry, Place
-from ..sdk.model.replay import Replay
-from ..stores.ledger.ledger import Change, Ledger
-from ..stores.ownership.ownership import Ownership
-from .epoch import WHOLE
-from .replay_plan import ROWS
-from .rules.takeover import Seen, free_at, observe
+from ...sdk.clock import Clock
+from ...sdk.model.errors import StaleFence
+from ...sdk.model.ledger import Entry, Place
+from ...sdk.model.replay import Replay
+from ...stores.ledger.ledger import Change, Ledger
+from ...stores.ownership.ownership import Ownership
+from ..epoch import WHOLE
+from ..rules.takeover import Seen, free_at, observe
+from .plan import ROWS
 
 
 class Cancelling:

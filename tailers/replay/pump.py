@@ -5,15 +5,15 @@ All of these bear the replay's name (`orders@replay-3`), so nothing that the liv
 
 from __future__ import annotations
 
-from ..sdk.model.audit import Fate
-from ..sdk.model.replay import Replay
-from ..sdk.source import StreamBatch
-from ..stores.checkpoints.checkpoints import Mark
-from .partition import Partition
-from .pump import Counts, Setup
-from .replay_source import ReplaySource
-from .rules.window import FULL, Room
-from .stream_pump import StreamPump
+from ...sdk.model.audit import Fate
+from ...sdk.model.replay import Replay
+from ...sdk.source import StreamBatch
+from ...stores.checkpoints.checkpoints import Mark
+from ..partition import Partition
+from ..pump import Counts, Setup
+from ..rules.window import FULL, Room
+from ..stream_pump import StreamPump
+from .source import ReplaySource
 
 
 class ReplayPump(StreamPump):
