@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,11 @@ from tailrace.tailers.registry import Environment
 from tailrace.tailers.shared_pump import SharedPump
 from tailrace.tailers.stream_pump import StreamPump
 from tailrace.tailers.tailer import Tailer
+
+sys.path.insert(0, str(Path(__file__).parent))
+from held_worker import begin
+
+__all__ = ["begin"]
 
 #: (flight, index) → how the item ends; None: it stays out.
 Decide = Callable[[Flight, int], Ended | None]

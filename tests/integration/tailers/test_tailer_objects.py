@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ from tailrace.sdk.model.workload import Ended
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.sources import objects_listing
 from tailrace.tailers.sources.objects import ObjectsOptions, ObjectsSource
+from tailrace.tailers.tailer import Tailer
+
+sys.path.insert(0, str(Path(__file__).parent))
+from held_worker import LONG, SHORT, Begin, Place
 
 BLOCK = "1KiB"
 
@@ -101,6 +106,99 @@ async def test_a_store_that_is_away_is_a_state_of_the_tailer(
     await eventually(lambda: "NoSuchBucket" in tailer.overview().detail or "404" in tailer.overview().detail)
     assert "test-secret" not in tailer.overview().detail
     assert tailer.overview().state != "failed"
+
+
+class LongLine:
+    """A tailer over objects of which the first line does not end: the checkpoint has passed it and all others."""
+
+    def __init__(self, place: Place, stores: EmbeddedStores, folder: Path, mode: str) -> None:
+        source = {"kind": "objects", "url": f"file://{folder}", "format": "jsonl", "mode": mode, "poll": 0.05}
+        self.keys = {"source": source, "window": {"detach_after": "0.3s"}}
+        self.partition = ObjectsOptions.model_validate({key: source[key] for key in ("url", "format")}).mark()
+        self.place = place
+        self._stores = stores
+        self._folder = folder
+
+    def id(self, position: int) -> str:
+        return f"t/{self.partition}/{position}"
+
+    async def passed(self, eventually: Any) -> Tailer:
+        place, position = self.place, 0
+        tailer = await place.tailer(**self.keys)
+        # The rest of its object ends, and a whole one after it.
+        for name, lines in (("a", b"long\n1\n2\n"), ("b", b"3\n4\n")):
+            write(self._folder, **{name: lines})
+            end = position + lines.count(b"\n")
+            for each in range(max(1, position), end):
+                await eventually(lambda each=each: self.id(each) in place.worker.open)
+                place.worker.end(self.id(each))
+            position = end
+            async with asyncio.timeout(20):
+                while await self.checkpoint() != position:
+                    await asyncio.sleep(0.01)
+        assert list(place.worker.open) == [self.id(0)]
+        return tailer
+
+    async def checkpoint(self) -> int:
+        mark = (await self._stores.checkpoints.load("t")).get(self.partition)
+        return 0 if mark is None else mark.position
+
+    async def rows(self) -> list[tuple[int, bool]]:
+        return [(row.entry.position, row.entry.is_detached) for row in await self._stores.ledger.list("t", 10)]
+
+    async def until_rows(self, wanted: list[tuple[int, bool]]) -> None:
+        async with asyncio.timeout(20):
+            while await self.rows() != wanted:
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("mode", ["inventory", "lexicographic"])
+async def test_a_line_that_runs_long_is_passed_and_ends_under_the_next_owner(
+    begin: Begin, stores: EmbeddedStores, parking: Any, tmp_path: Path, eventually: Any, mode: str
+) -> None:
+    # Given a line that runs long, which the checkpoint has passed, and leases much longer than this test
+    here = LongLine(await begin(LONG), stores, tmp_path / "in", mode)
+    first = await here.passed(eventually)
+    assert await here.rows() == [(0, True)] and [item.payload for item in parking.items] == [b"long"]
+    # When its tailer dies and another one comes, which in the order of keys cannot read it again
+    await here.place.die(first)
+    second = await here.place.tailer(**here.keys)
+    await eventually(lambda: second.overview().in_flight == 1)
+    write(tmp_path / "in", c=b"5\n")
+    await eventually(lambda: here.id(5) in here.place.worker.open)
+    here.place.worker.end(here.id(5))
+    # Then it goes on, and when it ends nothing is left of it
+    here.place.worker.end(here.id(0))
+    await here.until_rows([])
+    await eventually(lambda: second.overview().in_flight == 0 and second.overview().lag == 0)
+    assert [audit.verdict() for audit in second.audits() if not audit.good] == []
+    assert sorted(here.place.worker.started) == [here.id(position) for position in range(6)]
+    await second.stop()
+    assert await here.checkpoint() == 6
+
+
+@pytest.mark.parametrize("mode", ["inventory", pytest.param("lexicographic", marks=pytest.mark.long(minutes=0.2))])
+async def test_a_line_that_runs_long_runs_again_when_nothing_of_it_can_run_any_more(
+    begin: Begin, stores: EmbeddedStores, parking: Any, tmp_path: Path, eventually: Any, mode: str
+) -> None:
+    # Given a line that runs long, which the checkpoint has passed
+    here = LongLine(await begin(SHORT), stores, tmp_path / "in", mode)
+    first = await here.passed(eventually)
+    # When tailer, scheduler and worker die together, and others come
+    loop = asyncio.get_running_loop()
+    died = loop.time()
+    await here.place.end_scheduler()
+    await first.stop()
+    await here.place.start()
+    second = await here.place.tailer(**here.keys)
+    # Then its copy may start when its lease is over, and not before
+    await here.until_rows([(0, False)])
+    assert loop.time() - died >= SHORT.scheduler
+    # And where its record is known it comes at once; else its guard is what runs again
+    again = 2 if mode == "inventory" else 1
+    await eventually(lambda: len(parking.items) == again)
+    assert {(item.id, item.payload, item.n) for item in parking.items} == {(here.id(0), b"long", 1)}
+    assert second.overview().in_flight == 0 and not here.place.worker.started
 
 
 async def test_of_two_that_read_the_same_one_learns_that_it_is_not_alone(stores: EmbeddedStores) -> None:
