@@ -7,6 +7,7 @@ held against it, also where a store ignores conditions: content is never mixed o
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -75,10 +76,12 @@ class ObjectStore:
         return self._client
 
     async def pages(self, after: str, size: int) -> AsyncIterator[list[Listed]]:
-        """All objects whose keys are greater than `after`, so many at a time; sorted where the store does that."""
+        """All objects whose keys are greater than `after`, so many at a time; sorted where the store does that. Some
+        stores do not know where to begin and list everything: what comes before is left out here too."""
         with self._explained(""):
             async for page in obstore.list(self._store, offset=after or None, chunk_size=size):
-                yield [Listed(meta["path"], _bare(meta["e_tag"])) for meta in page]
+                if rest := [Listed(meta["path"], _bare(meta["e_tag"])) for meta in page if meta["path"] > after]:
+                    yield rest
 
     async def facts(self, key: str, version: str = "") -> Facts:
         """What is known of an object without reading it."""
@@ -113,16 +116,41 @@ class ObjectStore:
         except PreconditionError:
             raise Replaced(f"{what} was replaced") from None
         except (UnauthenticatedError, PermissionDeniedError, PermissionError) as error:
-            raise NotConnected(
-                f"{what}: the store refuses us; check credentials and policy: {_first_line(error)}"
-            ) from None
+            raise NotConnected(f"{what}: {_refused(error)}") from None
         except (InvalidPathError, ValueError) as error:
             raise NotConnected(
                 f"{what}: a key that this client cannot name stands in the way: {_first_line(error)}. Rename the "
                 "object, or narrow the url"
             ) from None
         except (BaseError, OSError) as error:
-            raise NotConnected(f"{what}: {_first_line(error)}") from None
+            raise NotConnected(f"{what}{_why(error)}") from None
+
+
+#: What an answer that is no success says of itself: its status, and its code in the store's words.
+_STATUS = re.compile(r"non-2xx status code: (\d{3})")
+_CODE = re.compile(r"<Code>([^<]{1,80})</Code>")
+
+
+def _why(error: BaseException) -> str:
+    """Why a listing, or a request that is not about one object, failed: the client knows no kinds of those."""
+    text = str(error)
+    status = found[1] if (found := _STATUS.search(text)) else ""
+    if "token request" in text:
+        return (
+            ": no credentials are to be had: give them under credentials, or write anonymous: true for a place that "
+            f"is open to everybody: {_first_line(error)}"
+        )
+    if "Account must be specified" in text:
+        return ": the account is not known: write its account_name under credentials"
+    if status in ("401", "403"):
+        return f": {_refused(error)}"
+    if status == "404":
+        return f" is not there: {_first_line(error)}"
+    return f": {_first_line(error)}"
+
+
+def _refused(error: BaseException) -> str:
+    return f"the store refuses us; check credentials and policy: {_first_line(error)}"
 
 
 def _settings(place: Place) -> dict[str, Any]:
@@ -177,4 +205,8 @@ def _bare(etag: str | None) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0][:400]
+    """The first line; instead of a document that begins there, the store's own word for what is the matter."""
+    line, _, rest = str(error).partition("\n")
+    if "<?xml" in line and (found := _CODE.search(line) or _CODE.search(rest)):
+        line = f"{line.partition('<?xml')[0]}{found[1]}"
+    return line[:400]

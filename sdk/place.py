@@ -31,7 +31,7 @@ class Place(BaseModel):
     endpoint     of a store that speaks the protocol elsewhere: http://127.0.0.1:9000
     region       of an S3 bucket
     credentials  by name; write ${NAME} for what the environment holds. Default: what the store's own tools find
-    anonymous    ask without credentials
+    anonymous    ask without credentials, but for the account_name of an Azure
     timeout      seconds for one request, its body included
     """
 
@@ -82,7 +82,8 @@ class Place(BaseModel):
                 unknown = ", ".join(sorted(value.keys() - set(names)))
                 looks = {f"unknown {unknown}; a {scheme}:// place takes {', '.join(names) or 'none'}": bool(unknown)}
             case _:
-                looks = {"leave it out, or the credentials": bool(about.data.get("credentials"))}
+                secret = about.data.get("credentials", {}).keys() - {"account_name"}  # a name tells where, not who
+                looks = {"leave it out, or the credentials": bool(secret)}
         return _unless(value, looks)
 
     @property

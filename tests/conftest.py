@@ -11,11 +11,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 from long_tests import LongProgress, bound
 from servers.kafka import guarded_kafka, kafka, own_kafka
 from servers.moto_s3 import moto, moto_server
+from servers.object_emulators import azurite, fake_gcs
 from servers.postgres import own_postgres, postgres_pooler, postgres_schema, postgres_server
 from servers.redis import own_redis, redis_server
 from servers.redis_cluster import redis_cluster
 
 __all__ = [
+    "azurite",
+    "fake_gcs",
     "guarded_kafka",
     "kafka",
     "moto",

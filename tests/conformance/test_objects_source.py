@@ -10,6 +10,7 @@ import obstore
 import pytest
 from obstore.store import LocalStore, MemoryStore
 from servers.moto_s3 import Moto
+from servers.object_emulators import AzurePlace, Azurite, FakeGcs, GcsPlace
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.tailers.sources.objects import ObjectsOptions, ObjectsSource
@@ -70,6 +71,47 @@ class TestS3InTheOrderOfKeys(StreamSourceLaws):
     @pytest.fixture
     def bench(self, stores: EmbeddedStores, moto: Moto) -> Bench:
         return Bench(stores, moto.client(), {**moto.keys, "mode": "lexicographic"})
+
+
+class EmulatedBench(Bench):
+    """Over a container or a bucket of its own."""
+
+    def __init__(self, stores: EmbeddedStores, place: AzurePlace | GcsPlace, **keys: Any) -> None:
+        super().__init__(stores, None, {**place.keys, **keys})
+        self._place = place
+
+    async def put(self, payloads: Sequence[bytes]) -> None:
+        for payload in payloads:
+            await self._place.put(f"key-{self.count:04}", payload)
+            self.count += 1
+
+
+@pytest.mark.long(minutes=0.2)
+class TestAzure(StreamSourceLaws):
+    @pytest.fixture
+    def bench(self, stores: EmbeddedStores, azurite: Azurite) -> Bench:
+        return EmulatedBench(stores, azurite.place())
+
+
+@pytest.mark.long(minutes=0.2)
+class TestAzureInTheOrderOfKeys(StreamSourceLaws):
+    @pytest.fixture
+    def bench(self, stores: EmbeddedStores, azurite: Azurite) -> Bench:
+        return EmulatedBench(stores, azurite.place(), mode="lexicographic", overlap=3)
+
+
+@pytest.mark.long(minutes=0.2)
+class TestGoogle(StreamSourceLaws):
+    @pytest.fixture
+    def bench(self, stores: EmbeddedStores, fake_gcs: FakeGcs) -> Bench:
+        return EmulatedBench(stores, fake_gcs.place())
+
+
+@pytest.mark.long(minutes=0.2)
+class TestGoogleInTheOrderOfKeys(StreamSourceLaws):
+    @pytest.fixture
+    def bench(self, stores: EmbeddedStores, fake_gcs: FakeGcs) -> Bench:
+        return EmulatedBench(stores, fake_gcs.place(), mode="lexicographic", overlap=3)
 
 
 class LinesBench(Bench):

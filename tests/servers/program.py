@@ -13,21 +13,31 @@ START_WITHIN = 30.0
 
 
 class Program:
-    """`command` starts the server (as `user`, when named), `answers` says whether it does; its output goes to `log`."""
+    """`command` starts the server (as `user`, and in `folder`, when named), `answers` says whether it does; its output
+    goes to `log`."""
 
     def __init__(
-        self, command: Sequence[str], answers: Callable[[], bool], log: Path, *, user: str | None = None
+        self,
+        command: Sequence[str],
+        answers: Callable[[], bool],
+        log: Path,
+        *,
+        user: str | None = None,
+        folder: str | None = None,
     ) -> None:
         self._command = list(command)
         self._answers = answers
         self._log = log
         self._user = user
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Starts it, or starts it again, and waits until it answers."""
         with self._log.open("ab") as output:
-            self._process = subprocess.Popen(self._command, stdout=output, stderr=subprocess.STDOUT, user=self._user)
+            self._process = subprocess.Popen(
+                self._command, stdout=output, stderr=subprocess.STDOUT, user=self._user, cwd=self._folder
+            )
         until = time.monotonic() + START_WITHIN
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > until:

@@ -27,6 +27,7 @@ from tailrace.sdk.place import Place, place_for
         ({"url": "gs://bucket", "region": "x"}, "only an s3:// place"),
         ({"url": "s3://bucket", "credentials": {"key": "x"}}, "unknown key"),
         ({"url": "s3://bucket", "anonymous": True, "credentials": {"access_key_id": "x"}}, "anonymous"),
+        ({"url": "az://box", "anonymous": True, "credentials": {"account_name": "n", "sas_key": "x"}}, "anonymous"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_reason(keys, why):
@@ -39,6 +40,10 @@ def test_secrets_are_shown_to_nobody_but_our_own_processes():
     place = Place(url="s3://bucket", credentials={"secret_access_key": "hush"})
     assert "hush" not in repr(place) and "hush" not in str(place.model_dump())
     assert Place.model_validate_json(place.reveal()) == place
+
+
+def test_an_account_has_a_name_also_for_who_asks_without_credentials():
+    assert Place(url="az://box", anonymous=True, credentials={"account_name": "n"}).anonymous
 
 
 def test_the_nearest_place_holds_a_url():
