@@ -162,7 +162,9 @@ class QueuePump(Pump):
         ours = self._ours(out, indexes)
         ids = out.flight.ids
         done = ids if len(ours) == len(ids) else [ids[index] for index in ours]
-        self._settling.succeed(out.flight.fence, done, len(indexes), out.release(indexes))
+        extras = out.flight.extras
+        keyed = any((extra := extras.get(index)) is not None and extra.key for index in indexes) if extras else False
+        self._settling.succeed(out.flight.fence, done, len(indexes), out.release(indexes), awaited=keyed)
 
     def ended(self, out: Out, index: int, ended: Ended) -> None:
         """One item that did not plainly succeed, or has a result."""

@@ -1,12 +1,14 @@
 """How a queue tailer's items end in their queue: settlements gathered by claim, written one batch at a time.
 
-While one batch is written the next one gathers, so writes grow under load and a lone item is settled at once. Results
-and dead letters are durable before the queue hears that their items are over (law 3).
+While one batch is written the next one gathers, so writes grow under load and a lone item is settled at once. Where
+items end one by one in a steady flow, plain successes gather for a moment behind each write (`rules/gathering.py`).
+Results and dead letters are durable before the queue hears that their items are over (law 3).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +23,7 @@ from ..sdk.source import QueueSource
 from .durable import until_available
 from .out import Out
 from .pump import Setup
+from .rules.gathering import Gathering
 from .rules.hand_back import HandBacks
 from .rules.settlement import FIRST_AGAIN, Action, Settlement
 
@@ -74,6 +77,8 @@ class Settling:
         self._throttles: dict[str, int] = {}
         self._lost: dict[str, int] = {}  # how often it was lost since it was last settled
         self._writing = False
+        self._gathering = Gathering(setup.config.window.items)
+        self._hurry = asyncio.Event()  # set when what gathers waits no longer
         self.hand_backs: HandBacks[str] = HandBacks()
 
     @property
@@ -81,9 +86,21 @@ class Settling:
         """Whether something is on its way into a store."""
         return self._writing or bool(self._pending)
 
-    def succeed(self, fence: int, ids: Sequence[str], items: int, size: int, result: bytes | None = None) -> None:
-        """Items that need only be acknowledged; `items` and `size` count also those that are not ours any more."""
+    def succeed(
+        self,
+        fence: int,
+        ids: Sequence[str],
+        items: int,
+        size: int,
+        result: bytes | None = None,
+        *,
+        awaited: bool = False,
+    ) -> None:
+        """Items that need only be acknowledged; `items` and `size` count also those that are not ours any more.
+        `awaited`: somebody waits for their end, such as the next one of a key."""
         batch = self._batch(fence)
+        if self._gathering.add(items, self._clock.monotonic(), awaited=awaited or result is not None):
+            self._hurry.set()
         batch.succeeded.extend(ids)
         batch.items += items
         batch.size += size
@@ -114,6 +131,8 @@ class Settling:
         """An item that did not plainly succeed."""
         flight = out.flight
         batch = self._batch(flight.fence)
+        if self._gathering.add(1, self._clock.monotonic(), awaited=True):
+            self._hurry.set()
         batch.items += 1
         batch.size += len(flight.payloads[index])
         if settlement.action is Action.DEAD:
@@ -163,7 +182,10 @@ class Settling:
             await self.wake.wait()
             self.wake.clear()
             while self._pending:
+                await self._gather()
                 self._writing = True
+                self._hurry.clear()
+                self._gathering.written(self._clock.monotonic())
                 pending, self._pending = self._pending, {}
                 letters, self._letters = self._letters, []
                 results, self._results = self._results, {}
@@ -176,6 +198,14 @@ class Settling:
                 self._writing = False
                 batches = pending.values()
                 self._settled(sum(batch.items for batch in batches), sum(batch.size for batch in batches), len(letters))
+
+    async def _gather(self) -> None:
+        """Lets more come where the rule says so."""
+        rest = self._gathering.rest(self._clock.monotonic())
+        if rest > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(rest):
+                    await self._hurry.wait()
 
     async def _tell_tries(self, letters: list[DeadLetter]) -> None:
         """The queue knows how the attempts before the last one went."""

@@ -2,36 +2,64 @@
 the server's disk stand between a lone item and its start, instead of two (SQLite's one writer does so by itself).
 
 A lease that waits is a taker. A submission may reserve one that is not looking just now; what it claims for it is
-brought there. Invariants: a taker that is looking is never reserved, so it gets one claim at most; what is brought to
-nobody any more is given back.
+brought there. For one that looks a submission waits a moment: without that, the item would need a look of its own, in
+which the next submission comes, and so on. Invariants: a taker that is looking is never reserved, so it gets one claim
+at most; what is brought to nobody any more is given back.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ...sdk.model.claim import Leased
-from ...sdk.model.demand import Demand
+from ...sdk.model.demand import Cell, Demand
 from .kinds import Kinds
 from .queue import NewItem
 
 #: Turns of the event loop in which who was brought something pushes it and waits again.
 TURNS = 6
+#: Seconds for which a submission waits at most for who looks just now.
+LOOK = 0.02
 #: Items of a submission that takes a lease along: more are work for a claim of their own, and their submitters wait.
 MOST = 64
 
 
 class Taker:
-    """One lease of so many seconds that waits. `open`: it may be reserved."""
+    """One lease of so many seconds that waits. `open`: it may be reserved. `looking`: done when the look is over that
+    is under way, or due."""
 
-    __slots__ = ("coming", "demand", "open", "seconds")
+    __slots__ = ("coming", "demand", "looking", "open", "seconds")
 
     def __init__(self, demand: Demand, seconds: float) -> None:
         self.demand = demand
         self.seconds = seconds
         self.open = True
         self.coming: asyncio.Future[Leased | None] | None = None
+        self.looking: asyncio.Future[None] | None = None
+
+    def looks(self) -> None:
+        """It looks by itself now, or before anything else."""
+        self.open = False
+        if self.looking is None:
+            self.looking = asyncio.get_running_loop().create_future()
+
+    def looked(self, *, found: bool) -> None:
+        """It did, and waits on where it found nothing."""
+        self.open = not found
+        if self.looking is not None:
+            self.looking.set_result(None)
+            self.looking = None
+
+    def fits(self, cells: Collection[Cell], count: int) -> bool:
+        """Whether it wants all of so many items of these cells."""
+        demand = self.demand
+        return (
+            self.coming is None
+            and demand.total >= count
+            and not demand.closed
+            and all(demand.cells.get(cell, 0) > 0 for cell in cells)
+        )
 
     def bring(self, leased: Leased | None) -> None:
         """Ends the reservation: with a claim, or with none."""
@@ -61,10 +89,22 @@ class Takers:
         taker.bring(leased)
         self._brought = leased is not None
 
-    async def back(self) -> None:
-        """Lets whoever was brought something by the last submission wait again, before the next one is made."""
+    async def ready(self, kinds: Kinds, items: Sequence[NewItem]) -> None:
+        """Lets those wait again, before a submission of these is made, who were brought something by the last one, or
+        who look just now."""
+        cells = _cells(kinds, items)
+        if not cells:
+            return
         brought, self._brought = self._brought, False
-        for _ in range(TURNS if brought else 0):
+        await self._turns(brought)
+        fitting = [taker for taker in self._takers if taker.fits(cells, len(items))]
+        looking = [taker.looking for taker in fitting if taker.looking is not None]
+        if looking and not any(taker.open for taker in fitting):
+            await asyncio.wait(looking, timeout=LOOK, return_when=asyncio.FIRST_COMPLETED)
+            await self._turns(True)
+
+    async def _turns(self, some: bool) -> None:
+        for _ in range(TURNS if some else 0):
             if any(taker.open and taker.coming is None for taker in self._takers):
                 return
             await asyncio.sleep(0)
@@ -82,24 +122,22 @@ class Takers:
     def close(self) -> None:
         """Something else is due: whoever waits is to look first."""
         for taker in self._takers:
-            taker.open = False
+            taker.looks()
 
     def reserve(self, kinds: Kinds, items: Sequence[NewItem]) -> Taker | None:
         """One that wants all of these items, which have numbers by now and are all due; None: there is none. Whoever
         reserved it brings something, or nothing."""
-        if not self._takers or len(items) > MOST or any(item.due or item.key for item in items):
-            return None
-        cells = {kinds.cells[kinds.lane_of[kinds.numbers[item.kind]]] for item in items}
-        for taker in self._takers:
-            demand = taker.demand
-            if (
-                taker.open
-                and taker.coming is None
-                and demand.total >= len(items)
-                and not demand.closed
-                and all(demand.cells.get(cell, 0) > 0 for cell in cells)
-            ):
+        cells = _cells(kinds, items) if self._takers else ()
+        for taker in self._takers if cells else ():
+            if taker.open and taker.fits(cells, len(items)):
                 taker.open = False
                 taker.coming = asyncio.get_running_loop().create_future()
                 return taker
         return None
+
+
+def _cells(kinds: Kinds, items: Sequence[NewItem]) -> Collection[Cell]:
+    """The cells of items that may be taken along; none: they are too many, or something else comes first."""
+    if len(items) > MOST or any(item.due or item.key for item in items):
+        return ()
+    return {kinds.cells[kinds.lane_of[kinds.numbers[item.kind]]] for item in items}

@@ -5,7 +5,8 @@ tenth, so that 1, 10 and 100 of them cost the store the same and none follows an
 queue" of DoorDash's and Dropbox's designs; R74 to R78). What all of them learn in the same moment (a hint, a time that
 has come, a store that is back) they follow one after the other, GAP apart on the average. And a store that answers
 slower than it is used to is asked less often until it has recovered (R106), as TCP Vegas takes back its rate before
-anything is lost.
+anything is lost. What it is used to differs by whether a look claimed anything: a claim waits for the disk, and is slow
+only beside other claims.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Pace:
     def __init__(self, interval: float, random: Callable[[], float]) -> None:
         self._interval = interval
         self._random = random
-        self._usual = 0.0
+        self._usual = [0.0, 0.0]  # of looks that found nothing, and of claims
         self.pollers = 1
 
     @property
@@ -56,13 +57,10 @@ class Pace:
         """Seconds to leave the store alone after an answer of so many items that took so long."""
         weight = 1.0 + items / ITEMS
         took = max(took / weight, QUICK)
-        if not self._usual:
-            self._usual = took
-        pause = took * min(LONGEST, max(0.0, took / (SLOW * self._usual) - 1.0))
-        if took > self._usual:
-            self._usual = min(took, self._usual * RISES)
-        else:
-            self._usual += (took - self._usual) * FALLS
+        which = items > 0
+        usual = self._usual[which] or took
+        pause = took * min(LONGEST, max(0.0, took / (SLOW * usual) - 1.0))
+        self._usual[which] = min(took, usual * RISES) if took > usual else usual + (took - usual) * FALLS
         return min(pause * weight, MOST)
 
 

@@ -67,10 +67,13 @@ class Waiting:
         taker = Taker(demand, seconds)
 
         async def once() -> Found:
-            taker.open = False
-            pause = quiet()
-            found = pause if pause > 0 else await self._look(look)
-            taker.open = isinstance(found, float | int)
+            taker.looks()
+            found: Found | None = None
+            try:
+                pause = quiet()
+                found = pause if pause > 0 else await self._look(look)
+            finally:
+                taker.looked(found=not isinstance(found, float | int))
             return found
 
         if wait <= 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from ...sdk.model.claim import Settle, State
@@ -59,6 +61,29 @@ class SettlingLaws:
         assert sorted(await engine.queue.settle(old.fence, old.ids[:1], [fatal])) == sorted(old.ids)
         assert await state(engine, old.ids[0]) is State.ENQUEUED
         assert await engine.queue.settle(new.fence, new.ids, []) == []
+
+    async def test_claims_settled_at_once_are_each_judged_by_their_own_fence(self, engine: QueueEngine) -> None:
+        claims = []
+        for key in ("a", "", "b", ""):
+            await put(engine, NewItem(MAIL, b"", key=key))
+            claims.append(await take(engine))
+        await put(engine, NewItem(MAIL, b"", key="a"))
+        (first, second, third, fourth), unknown = claims, "0" * 16
+        # When they are settled in one moment, one of them by another one's fence, and one twice
+        settled = await asyncio.gather(
+            engine.queue.settle(first.fence, first.ids, []),
+            engine.queue.settle(first.fence, second.ids, []),
+            engine.queue.settle(third.fence, [*third.ids, unknown], []),
+            engine.queue.settle(third.fence, third.ids, []),
+        )
+        # Then it alone is refused, beside what nobody knows, and the next of a key may run
+        assert [*settled] == [[], second.ids, [unknown], []]
+        states = [await state(engine, claim.ids[0]) for claim in claims]
+        assert states == [State.SUCCESS, State.ENQUEUED, State.SUCCESS, State.ENQUEUED]
+        assert len((await take(engine)).ids) == 1
+        # And those that are out still end with their leases
+        await engine.pass_time(LEASE + 1)
+        assert {*second.ids, *fourth.ids} <= {*(await take(engine)).ids}
 
     async def test_another_end_after_the_end_is_refused(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""))

@@ -27,7 +27,7 @@ from ....sdk.model.tries import Try
 from ...config import StoresConfig
 from ...migrations.postgres import require
 from ...postgres import PostgresServer, explained, refuse_unsafe
-from ...postgres_arrays import numbers, texts
+from ...postgres_arrays import numbers
 from ...postgres_hints import PostgresHints
 from ..admission import check
 from ..engines import QueueEngine
@@ -35,10 +35,11 @@ from ..gates import Gates
 from ..group import Submissions
 from ..history import kept
 from ..ids import Ids, id_number, id_text
-from ..lifecycle import LEASED, TERMINAL
+from ..lifecycle import TERMINAL
 from ..poller import Claimed, Found, Poller
-from ..queue import PROGRESS, REASON, Ageing, NewItem, Page, Status, Submitted, Tally
+from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from ..server_clock import ServerClock
+from ..settlements import FEW, Settlements, Succeeded
 from ..waiting import Waiting
 from . import statements as call
 from .bounds import Bounds
@@ -53,6 +54,7 @@ from .options import PostgresQueueOptions
 from .roll import PostgresRoll
 from .room import Room
 from .rows import BLOCKED, refuse_what_has_no_place
+from .settle import settled, succeeded_together
 from .submit import stored
 from .told import ages, counts, statuses, tally, tries
 
@@ -91,6 +93,7 @@ class PostgresQueue:
         self._storing: asyncio.Task[None] | None = None
         self._poller = Poller(options.poll_interval, PostgresRoll(self._read))
         self._waiting = Waiting(self.settle, self._poller)
+        self._settlements = Settlements(self._succeed, self._waiting.run)
         self._turn = 0  # claims so far
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._room = Room(self._config.max_waiting, self.counts, clock)
@@ -163,7 +166,7 @@ class PostgresQueue:
         await self._room.look(len(items))
         await self._kinds.add(item.kind for item in items)
         lanes = [self._kinds.lane_of[self._kinds.numbers[item.kind]] for item in items]
-        await self._waiting.takers.back()
+        await self._waiting.takers.ready(self._kinds, items)
         taker = self._waiting.takers.reserve(self._kinds, items) if self._quiet() <= 0 else None
         claim = () if taker is None else self._claim_arguments(taker.demand, [*{*lanes}], [], taker.seconds)
         leased: Leased | None = None
@@ -322,33 +325,18 @@ class PostgresQueue:
     # Ends.
 
     async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
-        plain = [id_number(each) for each in succeeded]
-        ends = [id_number(each.id) for each in others]
-        leaving = plain + [number for number, each in zip(ends, others, strict=True) if each.state not in LEASED]
-        [(refused, again)] = await self._rows(
-            call.SETTLE,
-            (
-                self._time(),
-                fence,
-                numbers(plain),
-                numbers(self._out.over_with(fence, leaving)),
-                numbers(ends),
-                numbers(int(each.state) for each in others),
-                numbers(math.ceil(each.delay * 1e6) for each in others),
-                numbers(each.attempts for each in others),
-                numbers(each.crashes for each in others),
-                numbers(each.throttles for each in others),
-                texts([each.reason[:REASON] for each in others]),
-                texts([each.progress[:PROGRESS] for each in others]),
-                texts([each.outcome for each in others]),
-            ),
-            "a settlement",
-        )
-        self._out.ended(fence, leaving)
+        if not others and 0 < len(succeeded) <= FEW:
+            return await self._settlements.add(fence, succeeded)
+        refused, again = await settled(self._rows, self._out, self._time(), fence, succeeded, others)
         if again:
             self._wake(anything=True)
-        gone = set(refused)
-        return [each for each in (*succeeded, *(other.id for other in others)) if id_number(each) in gone]
+        return refused[0]
+
+    async def _succeed(self, group: Sequence[Succeeded]) -> list[list[str]]:
+        refused, again = await succeeded_together(self._rows, self._out, self._time(), group)
+        if again:
+            self._wake(anything=True)
+        return refused
 
     async def cancel(self, ids: Sequence[str]) -> list[str]:
         wanted = numbers(map(id_number, ids))

@@ -37,6 +37,17 @@ SETTLE = (
     "SELECT refused, again FROM S.queue_settle(%s::bigint, %s::bigint, %s::bigint[], %s::bigint[], %s::bigint[],"
     " %s::smallint[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[])"
 )
+#: Plain successes of several claims, in the schema's order of locks: what is over of the claims, all keys, then the
+#: items of one claim after the other.
+SUCCEED = (
+    "WITH gone AS MATERIALIZED (DELETE FROM ONLY S.claims WHERE number = ANY (%s::bigint[]) RETURNING number),"
+    " locked AS MATERIALIZED (SELECT keyed FROM S.lock_keys_of("
+    "CASE WHEN (SELECT count(*) FROM gone) >= 0 THEN %s::bigint[] END) AS keyed)"
+    " SELECT s.refused, s.again FROM (SELECT count(*) AS n FROM locked) AS l,"
+    " unnest(%s::bigint[], %s::text[]) WITH ORDINALITY AS g (fence, ids, place),"
+    " LATERAL S.queue_settle(%s::bigint, CASE WHEN l.n > 0 THEN g.fence END, g.ids::bigint[],"
+    " '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}') AS s ORDER BY g.place"
+)
 CANCEL = "SELECT answers, again FROM S.queue_cancel(%s::bigint, %s::bigint[])"
 DUE = "SELECT function, items FROM S.queue_due(%s::bigint, %s::int) WHERE items > 0"
 AGEING = "SELECT function, priority, waited, attempts FROM S.queue_ageing(%s::bigint) WHERE waited > 0 OR attempts > 0"

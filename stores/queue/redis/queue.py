@@ -30,6 +30,7 @@ from ..group import Submissions
 from ..poller import Claimed, Found, Poller
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from ..server_clock import JUMP, ServerClock
+from ..settlements import FEW, Settlements, Succeeded
 from ..waiting import Waiting
 from . import told
 from .claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET, RENEW, SUBMIT_AND_CLAIM
@@ -41,10 +42,11 @@ from .kinds import RedisKinds
 from .lease import Plan, claimed, number_of_kinds, planned
 from .mend import Mender
 from .options import RedisQueueOptions
+from .passed import Passed
 from .profile import profile
 from .roll import RedisRoll
 from .script import MOVED
-from .settle import CANCEL, SETTLE, SWEEP, ends
+from .settle import CANCEL, SETTLE, SWEEP, refusals, settlement
 from .submit import SUBMIT, new_rows, refuse_what_has_no_place, submitted
 from .told import blob, id_bytes
 
@@ -92,6 +94,7 @@ class RedisQueue:
         self._storing: asyncio.Task[None] | None = None
         self._poller = Poller(options.poll_interval, RedisRoll(self._server, self.base))
         self._waiting = Waiting(self.settle, self._poller)
+        self._settlements = Settlements(self._settled, self._waiting.run)
         self._hints = RedisHints(self._server, f"{self.base}hints", listener, self._hinted)
         self._server_clock = ServerClock(options.server, wait, clock)
         self._mender = Mender(self._server, self.base, clock)
@@ -99,8 +102,7 @@ class RedisQueue:
         self._due: set[int] = set()  # lanes that have something due, as far as this process knows
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._until = -math.inf  # monotonic; before it nothing that this process knows of is due outside of `_due`
-        self._passed: dict[tuple[int, frozenset[int]], int] = {}  # lane, shut kinds → how many of its first are shut
-        self._forgot = -math.inf  # monotonic, when `passed` was emptied last
+        self._passed = Passed()
 
     async def open(self) -> None:
         """Looks at the server. Raises ConfigError for one that cannot keep a queue; one that cannot be reached now is
@@ -171,7 +173,7 @@ class RedisQueue:
         """The answer of SUBMIT, and whether all that is due was claimed in the same step for somebody who waits."""
         rows, highest = new_rows(self._kinds, items), max(self._kinds.numbers[item.kind] for item in items)
         arguments = [*self._home.words, highest, self._config.max_waiting, *rows]
-        await self._waiting.takers.back()
+        await self._waiting.takers.ready(self._kinds, items)
         taker = self._waiting.takers.reserve(self._kinds, items) if self._quiet() <= 0 else None
         if taker is None:
             return await self._run(SUBMIT, *arguments, about="a submission"), False
@@ -217,7 +219,7 @@ class RedisQueue:
     async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Found:
         """Claims what is due within the demand; else seconds until something may be. A claim is tried at once where
         something is known to be due: its script finds out what this process did not know of."""
-        self._forget_now_and_then()
+        self._passed.forget(self._clock.monotonic(), self._poller.own_interval)
         await self._ready()
         if abs(self._clock.monotonic() - self._looked) < OFTEN * self._poller.own_interval:
             found = await self._claim(demand, gates, seconds, -1.0)
@@ -257,8 +259,7 @@ class RedisQueue:
             return 0.01
         passed = found[1] if why != CLAIMED else answer[8]
         for lane, count in zip(plan.lanes, passed, strict=True):
-            if plan.shut:
-                self._passed[lane, plan.shut] = count if count >= 0 else -1 - count
+            self._passed.told(lane, plan.shut, count)
         if why != CLAIMED:
             return 0.0 if min(passed) < 0 else pause
         leased = await self._out_by(answer, seconds)
@@ -267,7 +268,7 @@ class RedisQueue:
 
     def _planned(self, demand: Demand, gates: Gates, seconds: float) -> Plan:
         share = self._config.low_share
-        return planned(self._kinds, demand, gates, self._due, self._passed_of, seconds, share, self._turn)
+        return planned(self._kinds, demand, gates, self._due, self._passed, seconds, share, self._turn)
 
     async def _out_by(self, answer: Sequence[Any], seconds: float) -> Leased | None:
         """What an answer of CLAIM hands out."""
@@ -301,15 +302,6 @@ class RedisQueue:
         self.profile = ""
         await self._ready()
 
-    def _passed_of(self, lane: int, shut: frozenset[int]) -> int:
-        return self._passed.get((lane, shut), 0) if shut else 0
-
-    def _forget_now_and_then(self) -> None:
-        now = self._clock.monotonic()
-        if abs(now - self._forgot) >= self._poller.own_interval:
-            self._passed.clear()
-            self._forgot = now
-
     async def _end_leases(self, moment: int) -> int:
         """Ends those that are over by the server's clock and by ours; how many."""
         if self._time() >= 0:
@@ -341,15 +333,17 @@ class RedisQueue:
     # Ends.
 
     async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
-        plain = blob([*map(id_bytes, succeeded)])
-        rest = ends(others, [id_bytes(each.id) for each in others])
-        refused, again = await self._run(SETTLE, fence, plain, *rest, about="a settlement")
+        if not others and 0 < len(succeeded) <= FEW:
+            return await self._settlements.add(fence, succeeded)
+        return (await self._settled([Succeeded(fence, succeeded)], fence, others))[0]
+
+    async def _settled(
+        self, group: Sequence[Succeeded], fence: int = 0, others: Sequence[Settle] = ()
+    ) -> list[list[str]]:
+        refused, again = await self._run(SETTLE, *settlement(group, fence, others), about="a settlement")
         if again:
             self._wake()
-        if b"1" not in refused:
-            return []
-        everybody = (*succeeded, *(other.id for other in others))
-        return [each for each, sign in zip(everybody, refused, strict=True) if sign != _NO]
+        return refusals(group, others, refused)
 
     async def cancel(self, ids: Sequence[str]) -> list[str]:
         letters, again = await self._run(CANCEL, blob([*map(id_bytes, ids)]), about="a cancellation")

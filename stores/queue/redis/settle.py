@@ -14,15 +14,20 @@ from ....sdk.model.claim import Settle, State
 from ....sdk.model.tries import KEPT, REASON_KEPT
 from ..lifecycle import LEASED
 from ..queue import PROGRESS, REASON
+from ..settlements import Succeeded
 from .script import queue_script
+from .told import NO_ID, id_bytes
 
 _END = struct.Struct(">8sBQIHH").pack
 _encode = msgspec.json.Encoder().encode
 #: What two bytes hold.
 _MOST = 0xFFFF
+#: The sign for no in the script's answer.
+_NO = ord("0")
 
-#: ARGV: time, fence, ids that succeeded, the others as 25 bytes each, then of each reason, progress and try. Answers of
-#: each id, in that order, whether it is refused, and whether anything waits now.
+#: ARGV: time, fence of the others, what succeeded as 16 bytes each (id, fence), the others as 25 bytes each, then of
+#: each reason, progress and try. Answers of each id, in that order, whether it is refused, and whether anything waits
+#: now.
 SETTLE = queue_script(
     "allow-oom",
     f"""
@@ -36,9 +41,10 @@ local function left(task)
   claims[claim] = (claims[claim] or 0) + 1
 end
 
-local ids, rows, over, flags, done = cut(ARGV[3], 8), {}, {}, {}, {}
+local plain, ids, rows, over, flags, done = cut(ARGV[3], 16), {}, {}, {}, {}, {}
+for i, each in ipairs(plain) do ids[i] = sub(each, 1, 8) end
 for i, task in ipairs(fields('tasks', ids)) do
-  local id, state = ids[i], task and sub(task, 23, 30) == fence and byte(task, 1) or -1
+  local id, state = ids[i], task and sub(task, 23, 30) == sub(plain[i], 9) and byte(task, 1) or -1
   refused[i] = '1'
   if state >= 2 and state <= 4 then
     refused[i] = '0'
@@ -189,18 +195,36 @@ return #gone
 )
 
 
-def ends(others: Sequence[Settle], numbers: Sequence[bytes]) -> list[Any]:
-    """The arguments of SETTLE from `others` on. `numbers` are their ids as they are stored."""
+def settlement(group: Sequence[Succeeded], fence: int, others: Sequence[Settle]) -> list[Any]:
+    """The arguments of SETTLE: what succeeded, of whatever claims, and others of one."""
+    plain: list[bytes] = []
+    for number, ids in group:
+        theirs = number.to_bytes(8, "big")
+        plain += [(id_bytes(each) or NO_ID) + theirs for each in ids]
+    return [fence, b"".join(plain), *_ends(others)]
+
+
+def refusals(group: Sequence[Succeeded], others: Sequence[Settle], signs: bytes) -> list[list[str]]:
+    """What SETTLE refused of each claim, by its signs; of the others in the last list."""
+    if b"1" not in signs:
+        return [[] for _ in group]
+    sign = iter(signs)
+    answers = [[each for each in ids if next(sign) != _NO] for _, ids in group]
+    answers[-1] += [other.id for other in others if next(sign) != _NO]
+    return answers
+
+
+def _ends(others: Sequence[Settle]) -> list[Any]:
     columns = b"".join(
         _END(
-            number.rjust(8, b"\xff"),
+            id_bytes(each.id) or NO_ID,
             each.state,
             max(0, math.ceil(each.delay * 1e6)),
             each.attempts,
             min(each.crashes, _MOST),
             min(each.throttles, _MOST),
         )
-        for each, number in zip(others, numbers, strict=True)
+        for each in others
     )
     texts: list[Any] = [columns]
     for each in others:

@@ -27,8 +27,8 @@ STEP = 1000
 #: Tallies that are made when the rows do not add up: a hash that shrank meanwhile shows some rows twice.
 TALLIES = 3
 
-#: No id that was given.
-NOBODY = b""
+#: No id that was given; and the one in its place, which is never given.
+NOBODY, NO_ID = b"", b"\xff" * 8
 
 _STATUS = queue_script(
     "no-writes",
@@ -126,7 +126,7 @@ def id_bytes(text: str) -> bytes:
 
 def blob(ids: Sequence[bytes]) -> bytes:
     """Ids in one argument. What is no id becomes one that is never given."""
-    return b"".join(each or b"\xff" * 8 for each in ids)
+    return b"".join(each or NO_ID for each in ids)
 
 
 async def statuses(server: RedisServer, base: str, kinds: RedisKinds, ids: Sequence[str]) -> list[Status | None]:

@@ -122,6 +122,35 @@ async def test_who_looks_is_not_reserved_and_after_a_wake_everybody_looks_first(
     assert another.cancel()
 
 
+async def test_a_submission_waits_a_moment_for_who_looks_and_wants_it(kinds: Kinds) -> None:
+    world = World()
+    world.looking = asyncio.Event()
+    lease = world.lease()
+    while not world.looks:
+        await asyncio.sleep(0)
+    # Nobody waits for one that does not want it
+    await world.waiting.takers.ready(kinds, [NewItem(REPORT, b"")])
+    ready = asyncio.create_task(world.waiting.takers.ready(kinds, [ITEM]))
+    await asyncio.sleep(0)
+    assert not ready.done()
+    world.looking.set()
+    await ready
+    assert world.waiting.takers.reserve(kinds, [ITEM]) is not None
+    assert lease.cancel()
+
+
+async def test_a_submission_waits_for_nobody_whose_look_takes_long(kinds: Kinds) -> None:
+    world = World()
+    world.looking = asyncio.Event()
+    lease = world.lease()
+    while not world.looks:
+        await asyncio.sleep(0)
+    await world.waiting.takers.ready(kinds, [ITEM])
+    assert world.waiting.takers.reserve(kinds, [ITEM]) is None
+    world.looking.set()
+    assert lease.cancel()
+
+
 async def test_a_wait_that_ends_meanwhile_gets_what_comes(kinds: Kinds) -> None:
     world = World()
     lease = world.lease(wait=0.01)

@@ -269,6 +269,15 @@ def test_a_pause_is_bounded(answers: list[tuple[float, int]], pollers: int) -> N
     assert 0.0 <= pace.after_event() <= GAP * (pollers - 1)
 
 
+def test_a_claim_that_waits_for_the_disk_is_slow_beside_other_claims_alone() -> None:
+    pace = Pace(1.0, random.Random(1).random)
+    for _ in range(100):
+        assert pace.answered(0.001) == 0
+        assert pace.answered(0.05, 1) == 0
+    assert pace.answered(0.5, 1) > 0
+    assert pace.answered(0.05) > 0
+
+
 def test_a_look_is_not_repeated_for_what_it_saw_nothing_in_and_is_made_for_anything_else() -> None:
     looks, closed = Looks(), frozenset({Closed("mail", reason="paused")})
     looks.nothing(ANY, 10.0)

@@ -1,0 +1,47 @@
+"""How long plain successes gather before they are written together: THE rule.
+
+A settlement of one costs a store nearly what one of fifty does, a commit with its sync of the disk, and at two hundred
+items a second each of them stands before the submission that comes next. So where one ends soon after a write began,
+the next write waits for more, as commits gather in a log writer (group commit; PostgreSQL's commit_delay). A lone item
+is written at once, and so is what somebody waits for.
+"""
+
+from __future__ import annotations
+
+import math
+
+#: Seconds from the beginning of a write to that of the next one, where the next item ended within SOON of it: whoever
+#: submits one at a time and waits for its end is slower than that, and not made slower.
+GATHER, SOON = 0.02, 0.01
+#: Items that are a batch worth its write; and what gathers is at most such a part of a window.
+ENOUGH, PART = 64, 8
+
+
+class Gathering:
+    """What waits to be written, of a tailer with room for so many items. Times are monotonic seconds.
+
+    Invariant: what is `awaited`, or ENOUGH, waits for nothing.
+    """
+
+    def __init__(self, window: int) -> None:
+        self._enough = min(ENOUGH, window // PART)
+        self._items = 0
+        self._hurry = False
+        self._began = -math.inf
+
+    def add(self, items: int, now: float, *, awaited: bool) -> bool:
+        """So many more wait. Whether all are to be written at once."""
+        alone = not self._items and not 0 <= now - self._began < SOON
+        self._items += items
+        self._hurry = self._hurry or alone or awaited or self._items >= self._enough
+        return self._hurry
+
+    def rest(self, now: float) -> float:
+        """For how many seconds more may come before the write; 0: none."""
+        return 0.0 if self._hurry else max(0.0, min(GATHER, self._began + GATHER - now))
+
+    def written(self, now: float) -> None:
+        """All that waited is being written."""
+        self._items = 0
+        self._hurry = False
+        self._began = now
