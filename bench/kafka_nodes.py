@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Self
 
 from .kafka_jars import jars
+from .own_process import OwnProcess
 from .process import free_ports
 
 #: Seconds until a node answers, on a busy machine.
 START_WITHIN = 60.0
-STOP_WITHIN = 20.0
 #: How often a cluster is started with other ports when some other process was faster.
 TRIES = 3
 
@@ -30,7 +30,7 @@ rootLogger.appenderRef.out.ref=OUT
 """
 
 
-class KafkaNode:
+class KafkaNode(OwnProcess):
     """One broker and controller. `plain` is its address, `proxied` where a fault proxy's target is, and `advertised`
     where that proxy must listen: clients that bootstrap there are led there for everything. `spare` is for a listener
     that a cluster's settings add.
@@ -39,12 +39,12 @@ class KafkaNode:
     """
 
     def __init__(self, number: int, folder: Path, libraries: Path) -> None:
+        super().__init__()
         self.number = number
         self.folder = folder
         self._libraries = libraries
         addresses = [f"127.0.0.1:{port}" for port in free_ports(5)]
         self.plain, self.controller, self.proxied, self.advertised, self.spare = addresses
-        self._process: subprocess.Popen[bytes] | None = None
 
     def format(self, cluster: str, nodes: list[KafkaNode], settings: dict[str, str]) -> None:
         """Writes the configuration and the empty disk. Once; a restart must not do it again."""
@@ -84,10 +84,7 @@ class KafkaNode:
 
     def start(self) -> None:
         """Starts it, or starts it again; `wait` says when it answers."""
-        with (self.folder / "broker.log").open("ab") as out:
-            self._process = subprocess.Popen(
-                self._java("kafka.Kafka", "server.properties"), cwd=self.folder, stdout=out, stderr=out
-            )
+        self.begin(self._java("kafka.Kafka", "server.properties"), self.folder, self.folder / "broker.log")
 
     def wait(self) -> None:
         """Returns when it answers. Raises OSError with the end of its log when it ended instead."""
@@ -97,33 +94,6 @@ class KafkaNode:
                 return
             time.sleep(0.05)
         raise OSError(f"Kafka node {self.number} did not start: {(self.folder / 'broker.log').read_text()[-2000:]}")
-
-    @property
-    def running(self) -> bool:
-        """Whether its process lives."""
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def pid(self) -> int:
-        """Of its process."""
-        assert self._process is not None
-        return self._process.pid
-
-    def kill(self) -> None:
-        """SIGKILL. What it had written is kept; page cache and all, so this says nothing of power cuts."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait(STOP_WITHIN)
-
-    def stop(self) -> None:
-        """An orderly end."""
-        if self._process is None:
-            return
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_WITHIN)
-        except subprocess.TimeoutExpired:
-            self.kill()
 
     def _java(self, *arguments: str) -> list[str]:
         memory = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -13,24 +12,24 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..sdk.model.errors import ConfigError
+from .own_process import STOP_WITHIN, OwnProcess
 from .process import descendants, free_ports, runs
 
-#: Seconds until one answers, also one that must read its log first; and until one that is asked to end has ended.
-START_WITHIN, STOP_WITHIN = 60.0, 30.0
+#: Seconds until one answers, also one that must read its log first.
+START_WITHIN = 60.0
 #: What both PostgreSQL and Redis write to their logs once they are of use.
 READY = b"eady to accept connections"
 
 
-class ServerNode(ABC):
-    """`folder` holds its data and its log; `user` is whose process it is, None: ours."""
+class ServerNode(OwnProcess, ABC):
+    """`folder` holds its data and its log."""
 
     name = "the server"
-    user: str | None = None
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.folder = folder
         [self.port] = free_ports(1)
-        self._process: subprocess.Popen[bytes] | None = None
         self._began = 0  # where the log of this start begins
 
     @property
@@ -52,22 +51,10 @@ class ServerNode(ABC):
         """What it says."""
         return self.folder / "log"
 
-    @property
-    def running(self) -> bool:
-        """Whether its process lives."""
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def pid(self) -> int:
-        """Of its first process."""
-        assert self._process is not None
-        return self._process.pid
-
     def start(self) -> None:
         """Starts it, or starts it again; `wait` says when it is of use."""
         self._began = self.log.stat().st_size if self.log.exists() else 0
-        with self.log.open("ab") as out:
-            self._process = subprocess.Popen(self.command(), cwd=self.folder, stdout=out, stderr=out, user=self.user)
+        self.begin(self.command(), self.folder, self.log)
 
     def wait(self) -> None:
         """Returns when it is of use. Raises ConfigError with the end of its log when it ended instead."""
@@ -94,16 +81,6 @@ class ServerNode(ABC):
         until = time.monotonic() + STOP_WITHIN
         while any(map(runs, family)) and time.monotonic() < until:
             time.sleep(0.005)
-
-    def stop(self) -> None:
-        """An orderly end. Harmless when it is dead."""
-        if self._process is None:
-            return
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_WITHIN)
-        except subprocess.TimeoutExpired:
-            self.kill()
 
 
 N = TypeVar("N", bound=ServerNode)
