@@ -40,8 +40,9 @@ class Known:
 
     def __init__(self) -> None:
         self.row = Row()
-        self.owner: Tailer | None = None  # the session that showed it last
+        self.owners: set[Tailer] = set()  # the sessions in which its owner showed it
         self.limbo: Tailer | None = None
+        self.kept_until = 0.0  # for somebody who asked beside any session, and may come in one
         self.origins: dict[int, Of] = {}  # flight in limbo → where it came from
         self.told: set[Tailer] = set()  # who was told what is in limbo
 
@@ -73,12 +74,16 @@ class Adoptions:
     def show(self, tailer: Tailer, key: RowKey, epoch: int, version: int) -> None:
         """An owner shows its row: what waits in limbo goes to whom it belongs."""
         known = self._known(key)
+        former = 0 if known is None else known.row.epoch
         if known is None or not known.row.show(epoch, version):
-            if known is not None and known.row.barred and known.row.epoch == epoch:
-                tailer.barred[key] = known.row.asked
-                self._returns.speaking.add(tailer)
+            if known is not None and known.row.epoch == epoch:
+                known.owners.add(tailer)  # it may have two sessions here, its own and a side
+                if known.row.barred:
+                    tailer.barred[key] = known.row.asked
+                    self._returns.speaking.add(tailer)
             return
-        known.owner = tailer
+        same = known.owners if epoch == former else ()
+        known.owners = {tailer, *(each for each in same if self._alive(each))}
         tailer.rows.add(key)
         if known.row.barred:
             tailer.barred[key] = known.row.asked
@@ -91,10 +96,14 @@ class Adoptions:
         tailer.adoptions.append(self._answer(tailer, key, epoch, version))
         self._returns.speaking.add(tailer)
 
-    def set_aside(self, key: RowKey, epoch: int, version: int) -> Adoption:
+    def set_aside(self, key: RowKey, epoch: int, version: int, until: float) -> Adoption:
         """The same question beside any session, from somebody with a session elsewhere: what runs stays in limbo until
-        its leases are over, unless the owner shows a newer version of the row."""
-        return self._answer(None, key, epoch, version)
+        its leases are over, and how it ended until that time (monotonic) at least, unless the owner shows a newer
+        version of the row. Whoever took it may ask again, in a session."""
+        answer = self._answer(None, key, epoch, version)
+        if not answer.refused:
+            self._rows[key].kept_until = until
+        return answer
 
     def tick(self, now: float) -> None:
         """Leases in limbo end like all others; a limbo that nobody can empty any more goes."""
@@ -104,7 +113,7 @@ class Adoptions:
                 continue
             self._recall.lapse(limbo, now)
             known.told = {tailer for tailer in known.told if self._alive(tailer)}
-            if not known.told and not limbo.held.flights:
+            if not known.told and not limbo.held.flights and now >= known.kept_until:
                 known.limbo = None
                 known.origins.clear()
 
@@ -114,7 +123,7 @@ class Adoptions:
         known = self._known(key)
         if known is None:
             return Adoption(key, version, _TOO_MANY)
-        if known.owner is not None and known.owner is not tailer and known.owner.connected:
+        if any(owner is not tailer and owner.connected for owner in known.owners):
             return Adoption(key, version, _OWNER_IS_HERE)
         flights = self._flights(known, key, epoch)
         if self._ending(key, flights):

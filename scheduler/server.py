@@ -119,7 +119,7 @@ class SchedulerServer:
         key = (row.source, row.partition)
         if request.scheduler != self.id:
             return adoption_to_wire(Adoption(key, row.version, ANOTHER_PROCESS), now)
-        answer = self.core.adoptions.set_aside(key, row.epoch, row.version)
+        answer = self.core.adoptions.set_aside(key, row.epoch, row.version, now + self._sizes.scheduler)
         self._soon()
         return adoption_to_wire(answer, now)
 

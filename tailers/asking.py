@@ -1,8 +1,8 @@
 """Asking the schedulers that a row names and that this tailer has no session with (LEASES L12): a call of a moment,
 beside the session.
 
-What runs there goes on under the leases that it has, and nobody hears how it ends. So whoever takes the row hands it
-out again when those leases are over, and everything else at once.
+What runs there goes on under the leases that it has. Whoever takes the row opens a side (sides.py) to hear how it ends;
+where that fails, it is handed out again when those leases are over.
 """
 
 from __future__ import annotations
@@ -15,18 +15,24 @@ from ..sdk.model.errors import TailraceError
 from ..sdk.model.lease import LeaseSizes, wait_for_scheduler
 from ..sdk.wire.scheduler import SchedulerClient
 from ..stores.ownership.ownership import Owner
+from .rules.sides import Spot, newest
 
 #: An id of a scheduler has its address behind this.
 AT = "@"
 
 
 class Elsewhere(NamedTuple):
-    """What runs of a row at a scheduler that confirmed: nothing of it after `until`, by this host's monotonic clock.
-    `positions` are by part of the source."""
+    """What runs of a row at a scheduler that confirmed, with the fence of each: nothing of it after `until`, by this
+    host's monotonic clock, unless it is renewed."""
 
     scheduler: str
     until: float
-    positions: list[tuple[str, int]]
+    fences: dict[Spot, int]
+
+    @property
+    def address(self) -> str:
+        """Where that scheduler listens."""
+        return self.scheduler.partition(AT)[2]
 
 
 class Asking:
@@ -77,5 +83,5 @@ class Asking:
         if not answer.confirmed:
             return None
         until = self._clock.monotonic() + wait_for_scheduler(self._sizes, answer.lease)
-        found = [(flight.part, position) for flight in answer.flights for position in flight.positions]
-        return Elsewhere(scheduler, until, found)
+        found = [((flight.part, position), flight.fence) for flight in answer.flights for position in flight.positions]
+        return Elsewhere(scheduler, until, newest(found))

@@ -22,6 +22,7 @@ from ..sdk.model.lease import LeaseSizes
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark
 from ..stores.ownership.ownership import Owner, Ownership
 from .durable import T, until_available
+from .rules.sides import OWN
 from .rules.takeover import Seen, free_at, lapsed, observe
 
 FENCE_BITS = 32
@@ -75,7 +76,7 @@ class Epoch:
         self._fence = 0
         self._held_until = 0.0
         self._schedulers: dict[str, float] = {}  # until when what was granted there in sessions that are gone may run
-        self._in_use: set[str] = set()  # those of them with which there is a session
+        self._in_use: set[tuple[str, int]] = set()  # those of them with which there is a session, and which one
         self._listed: tuple[str, ...] = ()
         self._quiet_at = 0.0  # nothing that anybody handed out before can be running after this
 
@@ -148,9 +149,8 @@ class Epoch:
         """Renews the row, with the schedulers that may run something. Raises StaleFence when another owner took it,
         and TailraceError when the lease was over before the renewal was sent: such an epoch is not resumed (L10)."""
         now = self._clock.monotonic()
-        self._schedulers = {
-            name: until for name, until in self._schedulers.items() if name in self._in_use or until > now
-        }
+        in_use = {name for name, _ in self._in_use}
+        self._schedulers = {name: until for name, until in self._schedulers.items() if name in in_use or until > now}
         names = tuple(sorted(self._schedulers))
         sent = 0.0
 
@@ -177,16 +177,16 @@ class Epoch:
             if woken:
                 self.listed()
 
-    def joined(self, scheduler: str) -> None:
+    def joined(self, scheduler: str, side: int = OWN) -> None:
         """A session with this scheduler opened, perhaps again: it is about to be listed."""
         self._schedulers.setdefault(scheduler, 0.0)
-        self._in_use.add(scheduler)
+        self._in_use.add((scheduler, side))
         self._wake.set()
 
-    def left(self, scheduler: str, until: float) -> None:
-        """The session with this scheduler is gone for good; what it was granted may be running until then."""
-        if scheduler in self._in_use:
-            self._in_use.discard(scheduler)
+    def left(self, scheduler: str, until: float, side: int = OWN) -> None:
+        """A session with this scheduler is gone for good; what it was granted may be running until then."""
+        if (scheduler, side) in self._in_use:
+            self._in_use.discard((scheduler, side))
             self.remains(scheduler, self._clock.monotonic() + 1e-3)
             self.remains(scheduler, until)
         self.quiet_after(until)

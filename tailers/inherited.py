@@ -1,7 +1,8 @@
 """Items that a former owner of the source handed out and that still run: adopted, not run again (LEASES L12).
 
-The scheduler names them by position, and their outcomes come to this session. Their records are read with all others,
-since what failed is settled with its payload; whichever comes first, record or outcome, waits for the other.
+Their scheduler names them by position, and their outcomes come to the session with it, the tailer's own or a side
+(rules/sides.py has the numbers). Their records are read with all others, since what failed is settled with its payload;
+whichever comes first, record or outcome, waits for the other.
 
 In a stream with order such an item may stand behind one of its key that is not known to be done: the former owner had
 settled it, and died before that was durable. Then both are to run again, in their order: the adopted one is stopped,
@@ -21,10 +22,8 @@ from ..sdk.source import StreamBatch
 from .mapping import Mapped
 from .out import Out
 from .partition import Partition, Place, chosen
+from .rules.sides import OWN, Spot, side_of
 from .session import Inheritance
-
-#: A position in a part of the source.
-Spot = tuple[str, int]
 
 
 class Record(NamedTuple):
@@ -69,12 +68,11 @@ class Inherited:
         settle: Callable[[Record, Ended], None],
         again: Callable[[Record, float], None],
         turns: Turns,
-        cancel: Callable[[Iterable[int]], None],
     ) -> None:
         self._settle = settle
         self._again = again
         self._turns = turns
-        self._cancel = cancel
+        self.cancel: Callable[[list[int]], None] = lambda refs: None
         self.running: set[int] = set()
         self._unread: dict[Spot, int] = {}
         self._fences: dict[int, int] = {}  # of flights
@@ -88,12 +86,18 @@ class Inherited:
         """Exactly these are adopted. Those `elsewhere` run where nobody hears how they end: they are handed out again,
         not before that time (monotonic)."""
         self.clear()
+        self.add(flights)
+        self._lost.update({spot: until for spot, until in elsewhere.items() if spot not in self._unread})
+
+    def add(self, flights: Iterable[Inheritance]) -> None:
+        """These are adopted as well, by the numbers that they have here, before anything is read. How those end that
+        ran elsewhere will be heard."""
         for number, fence, part, positions in flights:
             self._fences[number] = fence
             for index, position in positions.items():
-                self._unread[part, position] = ref(number, index)
-        self.running.update(self._unread.values())
-        self._lost.update({spot: until for spot, until in elsewhere.items() if spot not in self._unread})
+                self._lost.pop((part, position), None)
+                self._unread[part, position] = item = ref(number, index)
+                self.running.add(item)
 
     def clear(self) -> None:
         """Nothing is adopted."""
@@ -130,11 +134,6 @@ class Inherited:
         """Those that were read and have no outcome."""
         return self._records.values()
 
-    @property
-    def flights(self) -> list[int]:
-        """Those that have an item without an outcome; to be named in renewals."""
-        return sorted({number >> INDEX_BITS for number in self.running})
-
     # Records.
 
     def took(self, part: Partition, batch: StreamBatch) -> StreamBatch:
@@ -163,7 +162,7 @@ class Inherited:
                 self._turns.stopped(part, position, not_before or 0.0)
             else:
                 self._strays[number] = (part, position)
-                self._cancel([number])
+                self.cancel([number])
         elif number is None:
             self._again(Record(part, batch, 0), not_before or 0.0)
         else:
@@ -212,7 +211,7 @@ class Inherited:
     # Outcomes.
 
     def came(self, outcomes: Outcomes) -> None:
-        """Outcomes of this session; those of other items are not looked at."""
+        """Outcomes by the numbers that they have here; those of other items are not looked at."""
         if not self.running:
             return
         mine = [(number, Ended(1)) for number in outcomes.succeeded if number in self.running]
@@ -227,10 +226,11 @@ class Inherited:
             else:
                 self._settle(record, ended)
 
-    def lost(self, not_before: float) -> None:
-        """The session is gone for good: what has no outcome is handed out anew, not before then."""
+    def lost(self, not_before: float, side: int = OWN) -> None:
+        """A session is gone for good: what of it has no outcome is handed out anew, not before then."""
         spots = {number: spot for spot, number in self._unread.items()}
-        for number in self.running:
+        for number in [number for number in self.running if side_of(number) == side]:
+            self.running.discard(number)
             record = self._records.pop(number, None)
             if number in self._strays:
                 self._turns.stopped(*self._strays.pop(number), not_before)
@@ -240,4 +240,3 @@ class Inherited:
                 self._lost[spot] = not_before
             else:
                 self._again(record, not_before)
-        self.running.clear()

@@ -74,7 +74,7 @@ class StreamPump(Pump):
         self.expiring = Expiring(setup, self._departures, counts, self.wake)
         self._holding = Holding(self, source, self._partitions, self.session, setup, self.new_wake())
         self._ordering = Ordering(setup.config, self._aim, self._partitions, self._holding, clock, self._departures)
-        inherited = Inherited(self._inherited_ended, self._inherited_lost, self._ordering, self.session.cancel)
+        inherited = Inherited(self._inherited_ended, self._inherited_lost, self._ordering)
         of_rows = (self.config.name, self._rows, self._departures)
         self._detaching = Detaching(self, detach_after(setup), *of_rows, setup.parking, inherited, clock)
         self._left_running = LeftRunning(self, *of_rows, inherited, self._detaching, clock)
@@ -118,6 +118,7 @@ class StreamPump(Pump):
 
     async def close(self) -> None:
         """Leaves the row empty when nothing can be running any more, so that the next owner need not wait."""
+        await self._succession.close()
         await self.source.close()
         with contextlib.suppress(TailraceError, TimeoutError):
             async with asyncio.timeout(CLOSE_WITHIN):
@@ -127,7 +128,7 @@ class StreamPump(Pump):
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         loops = [self._read(), self._holding.run(), self._checkpoint.run(), self._reading.measure(self)]
-        loops += [self._epoch.run(), self._rows.run(), *self._departures.steps()]
+        loops += [*self._succession.steps(), self._rows.run(), *self._departures.steps()]
         return [*loops, *self._detaching.steps(), *self._left_running.steps()]
 
     # Read.
@@ -322,7 +323,7 @@ class StreamPump(Pump):
 
     def renewal(self) -> Renewal:
         """Every flight that has items out."""
-        return Renewal(self.held_for(0), [*self.flights, *self._succession.inherited.flights])
+        return Renewal(self.held_for(0), [*self.flights, *self._succession.flights])
 
     def session_opened(self) -> None:
         """Nothing is pushed to a scheduler before the row names it."""

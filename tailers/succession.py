@@ -1,16 +1,17 @@
 """How one owner of a stream follows another: the row, the schedulers that it names, and what is taken over running.
 
 A row whose owner died is taken without waiting for its lease when every scheduler that it names confirms that what the
-owner had running is adopted (LEASES L11, L12): the one that this tailer is with, by the session, where it goes on; each
-other one by a call (`asking.py`), where it ends by itself. When one does not confirm, as one that was restarted since,
-the wait is what makes it safe.
+owner had running is adopted (LEASES L11, L12): the one that this tailer is with, by the session; each other one by a
+call (`asking.py`), and once the row is taken in a session beside the first one (`sides.py`). When one does not confirm,
+as one that was restarted since, the wait is what makes it safe.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from itertools import chain, groupby
+from typing import Any
 
 from ..sdk.clock import Clock
 from ..sdk.model.lease import LeaseSizes
@@ -18,12 +19,14 @@ from ..sdk.model.workload import Outcomes, Owned
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
 from ..stores.ownership.ownership import Owner
-from .asking import Asking
+from .asking import Asking, Elsewhere
 from .epoch import LOOKS, Epoch
-from .inherited import Inherited, Spot
+from .inherited import Inherited
 from .partition import Partition
+from .rules.sides import OWN, Spot, flights_of, newest, refs_of
 from .rules.takeover import adopted_by_all, may_ask
 from .session import Adopted, SchedulerSession
+from .sides import Heir, Sides, of_newest
 
 
 class Succession:
@@ -46,35 +49,49 @@ class Succession:
         self._sizes = sizes
         self._wake = wake
         self._asking = Asking(source, epoch.row, sizes, clock)
-        epoch.listed = self._listed
+        self._sides = Sides(source, Heir(epoch, inherited, wake), sizes, clock)
+        self._elsewhere: tuple[Owner, list[Elsewhere], dict[Spot, int]] | None = None  # as the row was that was adopted
+        self._losses = 0  # of sessions
+        epoch.listed, inherited.cancel = self._listed, self._cancel
         self.inherited = inherited
 
     async def take(self) -> dict[str, Mark]:
-        """Takes the source; see Epoch.take."""
+        """Takes the source; see Epoch.take. What runs at other schedulers is heard of from then on, where it can be."""
         marks = await self._epoch.take(self._adopt)
         if not self._epoch.adopted:
             self.inherited.clear()
+        elif self._elsewhere is not None:
+            await self._sides.open(*self._elsewhere)
+        self._elsewhere = None
         return marks
+
+    def steps(self) -> list[Coroutine[Any, Any, None]]:
+        """The loops to run side by side."""
+        return [self._epoch.run(), self._sides.run()]
 
     async def _adopt(self, row: Owner) -> bool:
         """Whether everything that the owner of this row had running is this tailer's, once it has taken the row."""
         session = self._session
         if not session.connected or not may_ask(row.schedulers):
             return False
-        seconds = self._sizes.heartbeat / LOOKS
+        seconds, losses = self._sizes.heartbeat / LOOKS, self._losses
         own, elsewhere = await asyncio.gather(
             self._adopt_here(row, seconds), self._asking.ask(row, session.scheduler, seconds)
         )
         confirmed = {each.scheduler for each in elsewhere}
         if own is not None:
             confirmed.add(session.scheduler)
-        if not adopted_by_all(row.schedulers, confirmed):
-            return False
+        if not adopted_by_all(row.schedulers, confirmed) or losses != self._losses:
+            return False  # what a session confirmed that is gone by now is nobody's
+        flights = own.flights if own is not None else ()
+        mine = [((each.part, spot), each.fence) for each in flights for spot in each.positions.values()]
+        fences = newest(chain(mine, *[each.fences.items() for each in elsewhere]))
         until: dict[Spot, float] = {}
         for each in elsewhere:
             self._epoch.remains(each.scheduler, each.until)
-            until.update({spot: max(each.until, until.get(spot, 0.0)) for spot in each.positions})
-        self.inherited.accept(own.flights if own is not None else (), until)
+            until.update({spot: each.until for spot, fence in each.fences.items() if fence == fences[spot]})
+        self.inherited.accept(of_newest(flights, fences), until)
+        self._elsewhere = row, elsewhere, fences
         return True
 
     async def _adopt_here(self, row: Owner, seconds: float) -> Adopted | None:
@@ -98,18 +115,31 @@ class Succession:
     def _listed(self) -> None:
         """The row was renewed for that: it names the scheduler now."""
         self._session.show(self._source, self._epoch.row, self._epoch.number, self._epoch.version)
+        self._sides.show()
         self._wake()
 
     def lost(self, now: float, wait: float) -> None:
         """The session is gone for good; what it granted or adopted may run for `wait` seconds more."""
+        self._losses += 1
         self._epoch.left(self._session.scheduler, now + wait)
         self.inherited.lost(now + wait)
 
     def came(self, outcomes: Outcomes) -> None:
-        """Outcomes, perhaps of what was adopted."""
+        """Outcomes of the tailer's own session, perhaps of what was adopted."""
         self.inherited.came(outcomes)
 
     # What the pump asks.
+
+    @property
+    def flights(self) -> list[int]:
+        """What was adopted and is renewed in the tailer's own session."""
+        return flights_of(OWN, self.inherited.running)
+
+    def _cancel(self, refs: Sequence[int]) -> None:
+        """These of what was adopted are to be stopped, wherever they run."""
+        if mine := refs_of(OWN, refs):
+            self._session.cancel(mine)
+        self._sides.cancel(refs)
 
     @property
     def may_push(self) -> bool:
@@ -124,7 +154,12 @@ class Succession:
         counts = [(part.name, sum(1 for _ in those)) for part, those in groupby(parts)]
         return Owned(*row, "", batch.positions, counts)
 
+    async def close(self) -> None:
+        """Ends the sides."""
+        await self._sides.close()
+
     async def leave(self, out: Sequence[int] | Mapping[int, object]) -> None:
         """Leaves the row empty, unless something may be running: the flights `out`, or what was adopted."""
         running = out or self.inherited.running
-        await self._epoch.release(self._session.wait_before_again() if running else 0.0)
+        wait = max(self._session.wait_before_again(), self._sides.wait())
+        await self._epoch.release(wait if running else 0.0)

@@ -9,12 +9,17 @@ from typing import Any
 from ...assembly import embedded as embedded_
 from ...gateway import submission as submission_
 from ...scheduler.server import SchedulerServer
+from ...sdk.model.workload import ref
 from ...sdk.wire.session import Dialer
 from ...stores import sqlite_restored as restored_
+from ...tailers import sides as sides_
 from ...tailers import succession as succession_
 from ...tailers.asking import Asking
 from ...tailers.epoch import Epoch
+from ...tailers.inherited import Inherited
+from ...tailers.rules.sides import OWN, flights_of
 from ...tailers.session import SchedulerSession
+from ...tailers.sides import Side, Sides
 from .host import here
 from .planting import Bug, bug, instead
 
@@ -37,6 +42,18 @@ def _one_of_several_schedulers_adopts_for_all() -> Bug:
     return instead(succession_, "adopted_by_all", lambda listed, confirmed: bool(confirmed))
 
 
+def _without_sides(mistake: Bug) -> Bug:
+    """A mistake with what runs where no side came about."""
+
+    async def open(self: Sides, row: Any, found: Any, fences: Any) -> None:
+        """Opens none."""
+
+    stack = contextlib.ExitStack()
+    stack.enter_context(instead(Sides, "open", open))
+    stack.enter_context(mistake)
+    return stack
+
+
 @bug
 def _what_runs_at_another_scheduler_is_handed_out_at_once() -> Bug:
     real = Asking.ask
@@ -44,12 +61,61 @@ def _what_runs_at_another_scheduler_is_handed_out_at_once() -> Bug:
     async def ask(self: Asking, row: Any, but: str, seconds: float) -> Any:
         return [each._replace(until=0.0) for each in await real(self, row, but, seconds)]
 
-    return instead(Asking, "ask", ask)
+    return _without_sides(instead(Asking, "ask", ask))
 
 
 @bug
 def _the_next_row_does_not_name_who_was_asked() -> Bug:
-    return instead(Epoch, "remains", lambda self, scheduler, until: None)
+    return _without_sides(instead(Epoch, "remains", lambda self, scheduler, until: None))
+
+
+@bug
+def _a_side_speaks_of_what_is_not_its_own() -> Bug:
+    stack = contextlib.ExitStack()
+    stack.enter_context(instead(sides_, "flight_here", lambda side, flight: flight))
+    stack.enter_context(instead(sides_, "ref_here", lambda side, ref: ref))
+    stack.enter_context(instead(sides_, "flights_of", lambda side, refs: flights_of(OWN, refs)))
+    return stack
+
+
+@bug
+def _an_item_runs_again_while_its_side_lives() -> Bug:
+    def add(self: Inherited, flights: Any) -> None:
+        for each in flights:
+            self._fences[each.flight] = each.fence
+            self.running.update(ref(each.flight, index) for index in each.positions)
+
+    def accept(self: Inherited, flights: Any, elsewhere: Any) -> None:
+        self.clear()
+        real(self, flights)
+        self._lost.update({spot: until for spot, until in elsewhere.items() if spot not in self._unread})
+
+    real = Inherited.add
+    stack = contextlib.ExitStack()
+    stack.enter_context(instead(Inherited, "add", add))
+    stack.enter_context(instead(Inherited, "accept", accept))
+    return stack
+
+
+@bug
+def _a_row_forgets_the_scheduler_of_a_side() -> Bug:
+    real = Epoch.joined
+
+    def joined(self: Epoch, scheduler: str, side: int = OWN) -> None:
+        if side == OWN:
+            real(self, scheduler)
+
+    return instead(Epoch, "joined", joined)
+
+
+@bug
+def _what_a_lost_side_had_is_handed_out_at_once() -> Bug:
+    real = Side.session_lost
+
+    def lost(self: Side, wait: float, unsent: Any) -> None:
+        real(self, 0.0, unsent)
+
+    return instead(Side, "session_lost", lost)
 
 
 @bug
@@ -67,8 +133,8 @@ def _a_scheduler_confirms_for_the_one_before_it() -> Bug:
 def _a_scheduler_that_was_left_is_not_listed_any_more() -> Bug:
     real = Epoch.left
 
-    def left(self: Epoch, scheduler: str, until: float) -> None:
-        real(self, scheduler, until)
+    def left(self: Epoch, scheduler: str, until: float, side: int = OWN) -> None:
+        real(self, scheduler, until, side)
         self._schedulers.pop(scheduler, None)
 
     return instead(Epoch, "left", left)
@@ -78,9 +144,9 @@ def _a_scheduler_that_was_left_is_not_listed_any_more() -> Bug:
 def _a_scheduler_that_is_left_again_is_forgotten() -> Bug:
     real = Epoch.joined
 
-    def joined(self: Epoch, scheduler: str) -> None:
+    def joined(self: Epoch, scheduler: str, side: int = OWN) -> None:
         self._schedulers.pop(scheduler, None)
-        real(self, scheduler)
+        real(self, scheduler, side)
 
     return instead(Epoch, "joined", joined)
 
@@ -89,7 +155,7 @@ def _a_scheduler_that_is_left_again_is_forgotten() -> Bug:
 def _a_row_names_the_first_of_its_schedulers_alone() -> Bug:
     real = Epoch.joined
 
-    def joined(self: Epoch, scheduler: str) -> None:
+    def joined(self: Epoch, scheduler: str, side: int = OWN) -> None:
         real(self, scheduler if not self._schedulers else next(iter(self._schedulers)))
 
     stack = contextlib.ExitStack()

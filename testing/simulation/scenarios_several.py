@@ -90,6 +90,29 @@ WENT_AND_DIED = _fronted(
     late=7.0,
 )
 
+#: The same, and items run at both of them, which number what they give to an heir alike.
+RUNS_AT_BOTH = _fronted(
+    [ordered(0, 1.0, (Deed("ok", 20.0),)), ordered(1, 6.0, (Deed("ok", 50.0),))],
+    [
+        *_moves(5.0, "tailer1", "scheduler1", "scheduler2"),
+        Fault(6.5, "steer", "scheduler1"),
+        Fault(8.0, "kill", "tailer1", seconds=60.0),
+    ],
+    late=7.0,
+)
+
+#: What runs was pushed to the first scheduler; its tailer went to the second one and died. The heir goes on with it
+#: beyond every lease that the tailer had granted, and dies as well; under the next one that scheduler dies.
+SIDES_END = _fronted(
+    [ordered()],
+    [
+        *_moves(5.0, "tailer1", "scheduler1", "scheduler2"),
+        Fault(6.5, "kill", "tailer1", seconds=4.0),
+        Fault(45.0, "kill", "tailer2", seconds=60.0),
+        Fault(60.0, "kill", "scheduler1", seconds=0.2),
+    ],
+)
+
 #: A tailer goes to another scheduler while its heir asks the first one, whose answer is slow.
 ASKED_TOO_EARLY = _fronted(
     [ordered(n, 9.0 + n / 10) for n in range(30)],
@@ -157,6 +180,10 @@ SCENARIOS: dict[str, list[Plan]] = {
     "one of several schedulers adopts for all": [LEFT_AND_CUT_OFF],
     "what runs at another scheduler is handed out at once": [LEFT_AND_DIED],
     "the next row does not name who was asked": [LEFT_TWICE],
+    "a side speaks of what is not its own": [RUNS_AT_BOTH],
+    "an item runs again while its side lives": [LEFT_AND_DIED],
+    "a row forgets the scheduler of a side": [SIDES_END],
+    "what a lost side had is handed out at once": [SIDES_END],
     "a scheduler confirms for the one before it": [LEFT_AND_REPLACED],
     "a scheduler that was left is not listed any more": [LEFT_AND_DIED],
     "a scheduler that is left again is forgotten": [LEFT_AGAIN],

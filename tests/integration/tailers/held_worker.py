@@ -140,6 +140,10 @@ class Place:
     async def die(self, tailer: Tailer) -> None:
         """Ends a tailer although its items run, and waits until the scheduler knows."""
         await tailer.stop()
+        await self.gone()
+
+    async def gone(self) -> None:
+        """Waits until the scheduler knows that no tailer is there."""
         async with asyncio.timeout(10):
             while any(each.connected for each in self.scheduler.core.tailers.values()):
                 await asyncio.sleep(0.005)

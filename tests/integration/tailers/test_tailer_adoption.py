@@ -115,11 +115,64 @@ async def test_a_taker_asks_every_scheduler_that_the_row_names(begin: Begin, sto
     await eventually(lambda: second.overview().state == "running")
     row = await stores.ownership.read("t", "")
     assert row.epoch > old.epoch and set(old.schedulers) < set(row.schedulers), "who comes next is to ask both"
-    # And runs what waited; what runs below the first one does not run twice
+    # And runs what waited; what runs below the first one goes on there, and settles here however it ends
     await eventually(lambda: sorted(other.worker.open) == ["t/0/4", "t/0/5"])
     other.worker.end("t/0/4", "t/0/5")
-    await eventually(lambda: second.overview().settled == 2)
-    assert sorted(other.worker.started) == ["t/0/4", "t/0/5"]
+    place.worker.end("t/0/0", "t/0/1")
+    place.worker.end("t/0/2", ended=Ended(Outcome.FATAL, "no"))
+    place.worker.end("t/0/3", ended=Ended(Outcome.HELD))
+    await eventually(lambda: other.worker.open)
+    other.worker.end("t/0/3")
+    await eventually(lambda: second.overview().settled + second.overview().dead == 6)
+    assert other.worker.started == ["t/0/4", "t/0/5", "t/0/3"], "what was handed back runs again"
+
+
+async def test_what_runs_at_another_scheduler_is_renewed_there(begin: Begin, stores: Any, eventually: Any) -> None:
+    # Given a tailer that took over from another one, whose item runs at another scheduler
+    place, other = await begin(LONG), await begin(LONG)
+    await fill(stores, 1)
+    first = await place.tailer()
+    await eventually(lambda: len(place.worker.open) == 1)
+    await place.die(first)
+    second = await other.tailer()
+    await eventually(lambda: second.overview().in_flight == 1)
+
+    def held_until() -> float:
+        return max(each.held.ends() for each in place.scheduler.core.tailers.values() if each.connected)
+
+    await eventually(held_until)
+    before = held_until()
+    # When that scheduler asks its sessions to renew
+    place.scheduler.core.heartbeat()
+    place.scheduler._soon()
+    # Then it holds the item for longer
+    await eventually(lambda: held_until() > before)
+    assert not other.worker.started
+    place.worker.end("t/0/0")
+    await eventually(lambda: second.overview().settled == 1)
+
+
+async def test_whoever_comes_after_a_tailer_with_a_side_adopts_at_both(
+    begin: Begin, stores: Any, eventually: Any
+) -> None:
+    # Given a tailer that took over from another one, whose items run at another scheduler, and dies as well
+    place, other = await begin(LONG), await begin(LONG)
+    await fill(stores, 6)
+    first = await place.tailer()
+    await eventually(lambda: len(place.worker.open) == 4)
+    await place.die(first)
+    second = await other.tailer()
+    await eventually(lambda: len(other.worker.open) == 2)
+    await second.stop()
+    # When a third one comes, whichever scheduler it is with
+    await place.gone()
+    third = await place.tailer()
+    await eventually(lambda: third.overview().in_flight == 6)
+    # Then it hears how all of them end, and nothing runs twice
+    place.worker.end(*list(place.worker.open))
+    other.worker.end(*list(other.worker.open))
+    await eventually(lambda: third.overview().settled == 6)
+    assert len(place.worker.started) + len(other.worker.started) == 6
 
 
 async def test_a_scheduler_that_listens_where_another_did_does_not_confirm_for_it(begin: Begin, stores: Any) -> None:

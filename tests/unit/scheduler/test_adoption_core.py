@@ -22,6 +22,7 @@ from tailrace.sdk.model.workload import Ended, Flight, Kind, Outcomes, Owned, re
 SIZES = LeaseSizes()
 ROW = ("orders", "")
 WALL = 1000.0
+KEPT = 28.0  # until when what was set aside is kept at least
 
 
 class Bench:
@@ -118,12 +119,12 @@ def test_what_is_set_aside_ends_with_its_leases_unless_its_owner_is_back() -> No
         first = bench.owner("first", 1, 1)
         bench.push(first, 1, 1, [7])
         running = bench.sent()
-        assert bench.core.adoptions.set_aside(ROW, 1, 1).refused, "its owner is connected"
+        assert bench.core.adoptions.set_aside(ROW, 1, 1, KEPT).refused, "its owner is connected"
         bench.die(first)
         # When somebody without a session asks, then it hears what runs, and how long
-        answer = bench.core.adoptions.set_aside(ROW, 1, 1)
+        answer = bench.core.adoptions.set_aside(ROW, 1, 1, KEPT)
         assert positions(answer) == [7] and answer.until == SIZES.scheduler
-        again = bench.core.adoptions.set_aside(ROW, 1, 1)
+        again = bench.core.adoptions.set_aside(ROW, 1, 1, KEPT)
         assert positions(again) == [7], "an answer may be lost"
         if back:
             # And an owner that lives and shows a newer version has it again
@@ -134,6 +135,45 @@ def test_what_is_set_aside_ends_with_its_leases_unless_its_owner_is_back() -> No
             # And otherwise it is stopped when its lease is over, whoever takes the row
             bench.core.adoptions.show(bench.session("other"), ROW, 2, 3)
             assert bench.worker.revoked == set(running)
+
+
+def test_how_it_ended_that_was_set_aside_waits_for_whoever_asks_in_a_session() -> None:
+    # Given an owner that died, whose item was set aside
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.push(first, 1, 1, [7])
+    running = bench.sent()
+    bench.die(first)
+    bench.core.adoptions.set_aside(ROW, 1, 1, KEPT)
+    # When it ends before anybody has asked in a session
+    bench.end(Outcomes(list(running)))
+    bench.core.tick(bench.now, WALL)
+    side = bench.session("side")
+    answer = bench.ask(side, 1, 1)
+    bench.core.adoptions.show(side, ROW, 2, 2)
+    # Then its outcome is that one's
+    assert positions(answer) == [7] and side.succeeded == [refs(answer)[7]]
+    # And what nobody asks for is forgotten in time
+    bench.die(side)
+    bench.core.adoptions.set_aside(ROW, 2, 2, KEPT)
+    assert bench.core.adoptions._rows[ROW].limbo is not None
+    bench.core.tick(KEPT, WALL)
+    assert bench.core.adoptions._rows[ROW].limbo is None
+
+
+def test_an_owner_is_there_while_any_of_its_sessions_is() -> None:
+    # Given an owner with two sessions, of which the one that showed the row last is gone
+    bench = Bench()
+    side = bench.owner("side", 1, 1)
+    own = bench.owner("own", 1, 2)
+    late = bench.owner("late", 1, 2)
+    bench.die(own)
+    # Then nobody adopts what it has, until they are all gone
+    assert bench.ask(bench.session("taker"), 1, 2).refused
+    bench.die(side)
+    assert bench.ask(bench.session("taker"), 1, 2).refused
+    bench.die(late)
+    assert not bench.ask(bench.session("taker"), 1, 2).refused
 
 
 def test_what_runs_of_a_flight_over_several_parts_is_named_part_by_part() -> None:

@@ -12,6 +12,7 @@ from tailrace.sdk.source import StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.inherited import Inherited, Record
 from tailrace.tailers.partition import Partition
+from tailrace.tailers.rules.sides import OWN, flight_here, flights_of, ref_here
 from tailrace.tailers.session import Inheritance
 
 PART = Partition("0", Mark(0))
@@ -33,7 +34,8 @@ class Told:
         self.cancelled: list[int] = []
         self.stops: list[tuple[int, float]] = []
         self.is_shut = False
-        self.inherited = Inherited(self._settle, self._again, self, self.cancelled.extend)
+        self.inherited = Inherited(self._settle, self._again, self)
+        self.inherited.cancel = self.cancelled.extend
         self.inherited.accept([Inheritance(FLIGHT, fence, "0", dict(enumerate(positions)))])
 
     def _settle(self, record: Record, ended: Ended) -> None:
@@ -56,7 +58,7 @@ class Told:
 def test_what_was_adopted_is_not_pushed() -> None:
     told = Told(3, 5)
     assert told.inherited.took(PART, batch(2, 3, 4, 5)).positions == [2, 4]
-    assert told.inherited.flights == [FLIGHT]
+    assert flights_of(OWN, told.inherited.running) == [FLIGHT]
 
 
 def test_what_runs_elsewhere_is_handed_out_again_after_its_lease_and_is_in_no_renewal() -> None:
@@ -64,7 +66,33 @@ def test_what_runs_elsewhere_is_handed_out_again_after_its_lease_and_is_in_no_re
     told.inherited.accept([Inheritance(FLIGHT, 7, "0", {0: 3})], {("0", 3): 40.0, ("0", 5): 50.0})
     assert told.inherited.took(PART, batch(2, 3, 4, 5)).positions == [2, 4]
     assert told.again == [(5, 50.0)], "what a session adopted as well goes on"
-    assert told.inherited.flights == [FLIGHT]
+    assert flights_of(OWN, told.inherited.running) == [FLIGHT]
+
+
+def test_what_runs_at_two_schedulers_under_one_number_ends_each_by_its_own() -> None:
+    # Given an item adopted in the tailer's own session, and one that runs elsewhere until 50
+    told = Told()
+    told.inherited.accept([Inheritance(FLIGHT, 7, "0", {0: 3})], {("0", 5): 50.0, ("0", 6): 50.0})
+    # When a side adopts that as well, under the same number there, but for what is behind it
+    told.inherited.add([Inheritance(flight_here(1, FLIGHT), 6, "0", {0: 5})])
+    assert told.inherited.took(PART, batch(3, 4, 5, 6)).positions == [4]
+    assert told.again == [(6, 50.0)]
+    # Then an outcome in one session settles what runs there
+    told.inherited.came(Outcomes([ref_here(1, ref(FLIGHT, 0))]))
+    assert told.settled == [(5, b"5", 6, Outcome.SUCCESS)]
+    assert flights_of(OWN, told.inherited.running) == [FLIGHT] and not flights_of(1, told.inherited.running)
+
+
+def test_a_lost_side_loses_its_own_and_nothing_else() -> None:
+    told = Told(3, 7)
+    told.inherited.add([Inheritance(flight_here(2, FLIGHT), 6, "0", {0: 5, 1: 8})])
+    told.inherited.took(PART, batch(3, 5))
+    told.inherited.lost(42.0, 2)
+    assert told.again == [(5, 42.0)] and told.inherited.running == {ref(FLIGHT, 0), ref(FLIGHT, 1)}
+    assert told.inherited.took(PART, batch(7, 8, 9)).positions == [9]
+    assert told.again == [(5, 42.0), (8, 42.0)]
+    told.inherited.came(Outcomes([ref(FLIGHT, 0), ref(FLIGHT, 1)]))
+    assert [position for position, *_ in told.settled] == [3, 7]
 
 
 def test_an_outcome_settles_it_with_its_record_and_the_fence_it_ran_under() -> None:
@@ -72,7 +100,7 @@ def test_an_outcome_settles_it_with_its_record_and_the_fence_it_ran_under() -> N
     told.inherited.took(PART, batch(3))
     told.inherited.came(Outcomes([ref(FLIGHT, 0)]))
     assert told.settled == [(3, b"3", 7, Outcome.SUCCESS)]
-    assert not told.inherited.running and not told.inherited.flights
+    assert not told.inherited.running
 
 
 def test_an_outcome_that_comes_before_the_record_waits_for_it() -> None:
@@ -89,7 +117,7 @@ def test_a_lost_session_hands_out_again_after_the_wait_read_or_not() -> None:
     told.inherited.lost(42.0)
     assert told.again == [(3, 42.0)]
     assert told.inherited.took(PART, batch(4, 5)).positions == [4]
-    assert told.again == [(3, 42.0), (5, 42.0)] and not told.inherited.flights
+    assert told.again == [(3, 42.0), (5, 42.0)] and not told.inherited.running
 
 
 def test_nothing_in_order_is_handed_out_before_all_that_runs_was_read_or_cannot_come() -> None:

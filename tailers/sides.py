@@ -1,0 +1,218 @@
+"""A side: a tailer's second session, with a scheduler where something runs that it took over (LEASES L12).
+
+It pushes nothing and has no use for credit. It asks that scheduler once more for what is set aside there, in the
+session this time, and shows the row that the tailer has taken since; from then on it renews what runs there and hears
+how it ends, until nothing of that is left. Where it is refused or lost, what runs there is handed out again when the
+leases that it has are over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+from typing import NamedTuple
+
+from ..sdk.clock import Clock
+from ..sdk.model.lease import LeaseSizes
+from ..sdk.model.workload import Outcomes
+from ..stores.ownership.ownership import Owner
+from .asking import Elsewhere
+from .epoch import Epoch
+from .inherited import Inherited
+from .rules.sides import Spot, flight_here, flights_of, ref_here, refs_of
+from .session import Inheritance, Renewal, SchedulerSession
+
+#: Heartbeats without anything that runs there, after which a side ends: its scheduler has heard of that in the first.
+IDLE = 2
+
+
+class Heir(NamedTuple):
+    """What the sides of a tailer have in common: its row, what it took over, and what is called when that ends."""
+
+    epoch: Epoch
+    inherited: Inherited
+    wake: Callable[[], None]
+
+
+class Side:
+    """One of them, by its number. Invariants: it renews and hears of its own flights alone; the row names its scheduler
+    while it lives; `over` stays, and nothing is renewed from then on."""
+
+    def __init__(self, number: int, at: Elsewhere, source: str, heir: Heir, sizes: LeaseSizes, clock: Clock) -> None:
+        self.number = number
+        self.scheduler = at.scheduler
+        self.over = False
+        self._joined = False
+        self._source = source
+        self._epoch, self._inherited, self._wake = heir
+        self._heartbeat = sizes.heartbeat
+        self._clock = clock
+        self._opened = asyncio.Event()
+        self._session = SchedulerSession(at.address, source, self, sizes, clock)
+
+    async def join(self, row: Owner) -> Sequence[Inheritance]:
+        """Adopts what the former owner, of this row, has there; by the numbers that it has here. Empty when that was
+        refused, or did not come about within a heartbeat."""
+        self._session.drain()
+        self._session.start()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._heartbeat):
+                await self._opened.wait()
+                if self._session.scheduler == self.scheduler:
+                    answer = await self._session.adopt(self._source, self._epoch.row, row.epoch, row.version)
+                    self._joined = bool(answer.flights) and not self.over
+                    return [
+                        each._replace(flight=flight_here(self.number, each.flight))
+                        for each in (answer.flights if self._joined else ())
+                    ]
+        return ()
+
+    def begin(self) -> None:
+        """What it adopted is this tailer's: the row names it, and is shown."""
+        self._epoch.joined(self.scheduler, self.number)
+        self.show()
+
+    def show(self) -> None:
+        """Shows the row as it was written last."""
+        if not self.over:
+            self._session.show(self._source, self._epoch.row, self._epoch.number, self._epoch.version)
+
+    def cancel(self, refs: Iterable[int]) -> None:
+        """Those of these items that are its own are to be stopped."""
+        if mine := refs_of(self.number, refs):
+            self._session.cancel(mine)
+
+    async def run(self) -> None:
+        """Until it is over, or nothing has been left there for a while."""
+        idle = 0
+        while idle < IDLE and not self.over:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._heartbeat):
+                    await self._session.wait()
+            idle = 0 if self._flights() else idle + 1
+            if not self._session.connected and not self.wait():
+                self._lose(0.0)  # it may never come back
+        if not self.over:
+            self.over = True
+            self._epoch.left(self.scheduler, self._clock.monotonic(), self.number)
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the session. What runs there is adopted by the next owner, or ends with its leases."""
+        await self._session.close()
+
+    def wait(self) -> float:
+        """Seconds until nothing that it granted can be running."""
+        return self._session.wait_before_again()
+
+    def _flights(self) -> list[int]:
+        return [] if self.over else flights_of(self.number, self._inherited.running)
+
+    def _lose(self, wait: float) -> None:
+        if self._joined and not self.over:
+            until = self._clock.monotonic() + wait
+            self._inherited.lost(until, self.number)
+            self._epoch.left(self.scheduler, until, self.number)
+            self._wake()
+        self.over = True
+
+    # What the session asks and says.
+
+    def held_for(self, flight: int) -> float:
+        """As long as the source is."""
+        return self._epoch.held_for()
+
+    def renewal(self) -> Renewal:
+        """What of its own has no outcome."""
+        return Renewal(self._epoch.held_for(), self._flights())
+
+    def outcomes_came(self, outcomes: Outcomes) -> None:
+        """How some of it ended."""
+        here = [ref_here(self.number, each) for each in outcomes.succeeded]
+        ended = {ref_here(self.number, each): how for each, how in outcomes.ended.items()}
+        if not self.over:
+            self._inherited.came(Outcomes(here, ended))
+            self._wake()
+
+    def session_opened(self) -> None:
+        """A connection is up, or the row is to be shown anew."""
+        self._opened.set()
+        if self._joined and not self.over:
+            self._epoch.joined(self.scheduler, self.number)
+
+    def credit_changed(self) -> None:
+        """It has no use for credit."""
+
+    def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
+        """What runs there may run for so many seconds more."""
+        self._lose(wait)
+
+
+class Sides:
+    """Those of one tailer. Its own session is number 0."""
+
+    def __init__(self, source: str, heir: Heir, sizes: LeaseSizes, clock: Clock) -> None:
+        self._source = source
+        self._heir = heir
+        self._sizes = sizes
+        self._clock = clock
+        self._numbers = count(1)
+        self._sides: list[Side] = []
+
+    async def open(self, row: Owner, found: Iterable[Elsewhere], fences: Mapping[Spot, int]) -> None:
+        """Opens one to each scheduler where something runs that was taken over with this row, all at once and within a
+        heartbeat, before anything is read. `fences`: the newest hand-out of each position; older ones are over."""
+        sides = [
+            Side(next(self._numbers), each, self._source, self._heir, self._sizes, self._clock)
+            for each in found
+            if each.fences
+        ]
+        self._sides += sides
+        adopted = await asyncio.gather(*[side.join(row) for side in sides])
+        for side, flights in zip(sides, adopted, strict=True):
+            if not flights or side.over:
+                self._sides.remove(side)
+                await side.close()
+                continue
+            self._heir.inherited.add(of_newest(flights, fences))
+            side.begin()
+
+    def show(self) -> None:
+        """The row was written anew."""
+        for side in self._sides:
+            side.show()
+
+    def cancel(self, refs: Sequence[int]) -> None:
+        """These items are to be stopped."""
+        for side in self._sides:
+            side.cancel(refs)
+
+    def wait(self) -> float:
+        """Seconds until nothing that they granted can be running."""
+        return max((side.wait() for side in self._sides), default=0.0)
+
+    async def run(self) -> None:
+        """Until all of them have ended."""
+        async with asyncio.TaskGroup() as group:
+            for side in self._sides:
+                group.create_task(side.run())
+
+    async def close(self) -> None:
+        """Ends all of them."""
+        await asyncio.gather(*[side.close() for side in self._sides])
+
+
+def of_newest(flights: Iterable[Inheritance], fences: Mapping[Spot, int]) -> list[Inheritance]:
+    """What of these flights is the newest hand-out of its position."""
+    kept = []
+    for each in flights:
+        positions = {
+            index: position
+            for index, position in each.positions.items()
+            if each.fence >= fences.get((each.part, position), 0)
+        }
+        if positions:
+            kept.append(each._replace(positions=positions))
+    return kept

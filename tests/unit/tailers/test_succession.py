@@ -1,0 +1,77 @@
+"""What a taker makes of the answers of the schedulers that a row names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tailrace.sdk.clock import SYSTEM_CLOCK
+from tailrace.sdk.model.lease import LeaseSizes
+from tailrace.stores.ownership.ownership import Owner
+from tailrace.tailers.inherited import Inherited
+from tailrace.tailers.session import Adopted, Inheritance
+from tailrace.tailers.succession import Succession
+
+ROW = Owner(7, 1, "somebody", 36.0, ("here",))
+FLIGHT = 1 << 48
+
+
+class Held:
+    """An epoch whose row somebody else has, and a session with its scheduler."""
+
+    row = ""
+    adopted = False
+    connected = True
+    scheduler = "here"
+
+    def __init__(self, *flights: Inheritance) -> None:
+        self.flights = flights
+        self.asked = asyncio.Event()
+        self.answers = asyncio.Event()
+
+    async def take(self, adopt: Callable[[Owner], Awaitable[bool]]) -> dict[str, Any]:
+        self.adopted = await adopt(ROW)
+        return {}
+
+    async def adopt(self, source: str, partition: str, epoch: int, version: int) -> Adopted:
+        self.asked.set()
+        await self.answers.wait()
+        return Adopted("", self.flights)
+
+    def left(self, scheduler: str, until: float) -> None: ...
+
+    def joined(self, scheduler: str) -> None: ...
+
+
+def succession(held: Held) -> Succession:
+    inherited = Inherited(lambda record, ended: None, lambda record, not_before: None, held)  # type: ignore[arg-type]
+    return Succession("t", held, held, inherited, LeaseSizes(), SYSTEM_CLOCK, lambda: None)  # type: ignore[arg-type]
+
+
+async def test_what_a_session_confirmed_that_was_lost_meanwhile_is_not_taken_for_adopted() -> None:
+    for lost in (False, True):
+        # Given a taker that waits for the answer of its scheduler
+        held = Held(Inheritance(FLIGHT, 5, "0", {0: 3}))
+        heir = succession(held)
+        taking = asyncio.create_task(heir.take())
+        await held.asked.wait()
+        # When its session is lost before it has looked at that
+        if lost:
+            heir.lost(0.0, 28.0)
+        held.answers.set()
+        await taking
+        # Then nothing was adopted: nobody would ever hear how it ends
+        assert held.adopted is not lost
+        assert heir.flights == ([] if lost else [FLIGHT])
+
+
+async def test_of_two_hand_outs_of_a_position_the_newer_one_is_adopted() -> None:
+    # Given a scheduler that knows of two sessions of the former owner, in which it handed out one item
+    held = Held(Inheritance(FLIGHT + 1, 6, "0", {0: 3, 1: 4}), Inheritance(FLIGHT, 5, "0", {0: 3}))
+    held.answers.set()
+    heir = succession(held)
+    # When it adopts
+    await heir.take()
+    # Then the older one is not renewed: how that ended counts for nothing
+    assert heir.flights == [FLIGHT + 1] and len(heir.inherited.running) == 2
