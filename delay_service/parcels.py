@@ -23,7 +23,7 @@ def packed(stream: str, records: Sequence[Record]) -> list[Record]:
     """The records as parcels of bounded size; one alone stays as it is. Raises InvalidPayload for one too large."""
     parcels: list[Record] = []
     begin = 0
-    for count, _, columns in rows(stream, records):
+    for count, _, columns, _ in rows(stream, records):
         if count == 1:
             parcels.append(records[begin])
         else:

@@ -128,9 +128,9 @@ class DuePump(StreamPump):
         self._holding.watch(part)
         return part
 
-    async def expect(self, function: str) -> None:
-        """A function may have due items from now on."""
-        await self._due.expect(function)
+    async def expect(self, *functions: str) -> None:
+        """These may have due items from now on."""
+        await self._due.expect(*functions)
 
     async def _read(self) -> None:
         while True:
@@ -140,10 +140,11 @@ class DuePump(StreamPump):
                 part = self._partitions.get(name) or await self._add(name)
                 room = self._reading.room_of(part)
                 if room.items:
-                    left = FLIGHT_ITEMS - self._together
-                    take = partial(self._due.take, name, min(left, room.items), min(TOGETHER_BYTES, room.bytes))
-                    batch = await self.connecting(take, self._reopen)
-                    if batch is not None:
+                    most = min(FLIGHT_ITEMS - self._together, room.items), min(TOGETHER_BYTES, room.bytes)
+                    batch = self._due.at_hand(name, *most)
+                    if batch is None:
+                        batch = await self.connecting(partial(self._due.take, name, *most), self._reopen)
+                    if batch is not None and batch.positions:
                         self._took(part, batch)
                         some = True
                     if self._together >= TOGETHER_ITEMS or self._together_bytes >= TOGETHER_BYTES:
@@ -167,10 +168,9 @@ class DuePump(StreamPump):
         self._together = self._together_bytes = 0
         if not found:
             return
-        parts, mapped = [part for part, batch in found for _ in batch.positions], Mapped([], [], [], [], [])
+        parts = [part for part, batch in found for _ in batch.positions]
         together = joined(batch for _, batch in found)
-        for _, batch in found:
-            mapped.add(self._aim.mapping.map(batch))
+        mapped = self._aim.mapping.map(together)  # what cannot be read names no function, so it stays
         idle = self.paused or self.draining or not self._succession.may_push
         going = self._holding.with_credit(parts, together, mapped, idle)
         if going and len(going) < len(parts):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from itertools import repeat
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -21,8 +22,6 @@ from .config import TailerConfig
 from .record_values import FromField, FromHeader, FromRecord, PriorityFrom, PriorityRules
 from .rules.expiry import Expiry, expires_at, expiry_of
 from .rules.urgency import level_of, rank_of, value_at
-
-T = TypeVar("T")
 
 #: Sets of headers remembered; forgotten whole when full, since headers that never repeat gain nothing.
 _REMEMBERED = 65_536
@@ -69,20 +68,6 @@ class Mapped:
         extra = self.extras.get(index)
         return 0.0 if extra is None else extra.expires_at
 
-    def add(self, other: Mapped) -> None:
-        """Appends the items of another batch."""
-        first = len(self.kinds)
-        self.kinds += other.kinds
-        self.cells += other.cells
-        self.ids += other.ids
-        self.attempts += other.attempts
-        self.headers += other.headers
-        _append_sparse(self.extras, other.extras, first)
-        _append_sparse(self.due, other.due, first)
-        _append_sparse(self.parked, other.parked, first)
-        _append_sparse(self.own, other.own, first)
-        self.unreadable += other.unreadable
-
     def chosen(self, indexes: Sequence[int]) -> Mapped:
         """Some items of the batch."""
         places = {old: new for new, old in enumerate(indexes)}
@@ -98,11 +83,6 @@ class Mapped:
             {places[old]: kind for old, kind in self.own.items() if old in places},
             self.unreadable,
         )
-
-
-def _append_sparse(mine: dict[int, T], theirs: dict[int, T], first: int) -> None:
-    for index, value in theirs.items():
-        mine[first + index] = value
 
 
 class Mapping(Protocol):
@@ -285,30 +265,36 @@ class ParkedMapping:
     was tried."""
 
     def map(self, batch: StreamBatch) -> Mapped:
-        mapped = Mapped([], [], [], [], [])
-        for index, (headers, payload) in enumerate(zip(batch.headers, batch.payloads, strict=True)):
-            try:
-                item = parked_from(headers, payload)
-            except (KeyError, ValueError):
-                item = Parked("", f"{batch.partition}/{batch.positions[index]}", Kind(""), payload, 0.0, 0.0)
-            mapped.kinds.append(item.kind)
-            mapped.cells.append(Cell(item.kind.function, item.kind.priority))
-            mapped.ids.append(item.id)
-            mapped.attempts.append(item.attempt)
-            mapped.headers.append(item.headers)
-            mapped.due[index] = item.due
-            mapped.parked[index] = item
-            if item.key or item.headers or item.crashes or item.expires_at or item.progress:
-                mapped.extras[index] = Extra(
-                    item.key, item.headers, item.crashes, item.expires_at, item.crashes > 0, item.progress
-                )
-        return mapped
+        items = list(map(_parked, batch.headers, batch.payloads, repeat(batch.partition), batch.positions))
+        kinds = [item.kind for item in items]
+        return Mapped(
+            kinds,
+            [Cell(kind.function, kind.priority) for kind in kinds],
+            [item.id for item in items],
+            [item.attempt for item in items],
+            [item.headers for item in items],
+            {
+                index: Extra(item.key, item.headers, item.crashes, item.expires_at, item.crashes > 0, item.progress)
+                for index, item in enumerate(items)
+                if item.key or item.headers or item.crashes or item.expires_at or item.progress
+            },
+            {index: item.due for index, item in enumerate(items)},
+            dict(enumerate(items)),
+        )
 
     def kind(self, kind: Kind) -> Kind:
         return kind
 
     def refresh(self) -> None:
         pass
+
+
+def _parked(headers: Headers, payload: bytes, partition: str, position: int) -> Parked:
+    """What a record of a due stream holds; of one that cannot be read, something that nobody runs."""
+    try:
+        return parked_from(headers, payload)
+    except (KeyError, ValueError):
+        return Parked("", f"{partition}/{position}", Kind(""), payload, 0.0, 0.0)
 
 
 def _looks_into(priority: PriorityFrom | None) -> bool:

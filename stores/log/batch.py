@@ -43,13 +43,22 @@ class Batch(NamedTuple):
         return self.first + len(self.columns.payloads)
 
 
+class Row(NamedTuple):
+    """A batch on its way into the log: how many records, its size in bytes, its columns as they are stored and as they
+    are."""
+
+    records: int
+    size: int
+    blob: bytes
+    columns: Columns
+
+
 _encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(Columns).decode
 
 
-def rows(stream: str, records: Sequence[Record]) -> list[tuple[int, int, bytes]]:
-    """An append as rows of bounded size: number of records, bytes, columns. Raises InvalidPayload for a record that is
-    too large."""
+def rows(stream: str, records: Sequence[Record]) -> list[Row]:
+    """An append as rows of bounded size. Raises InvalidPayload for a record that is too large."""
     payloads = [record.payload for record in records]
     keys = [record.key for record in records]
     headers = [record.headers for record in records]
@@ -80,11 +89,12 @@ def _cuts(sizes: list[int]) -> list[tuple[int, int]]:
     return [*cuts, (begin, len(sizes))]
 
 
-def _pack(payloads: list[bytes], keys: list[str], headers: list[Headers]) -> tuple[int, int, bytes]:
+def _pack(payloads: list[bytes], keys: list[str], headers: list[Headers]) -> Row:
     sets = {each: number for number, each in enumerate(dict.fromkeys(headers))}
     header_of = [sets[each] for each in headers] if len(sets) > 1 else None
-    columns = _encode(Columns(payloads, keys if any(keys) else None, list(sets), header_of))
-    return len(payloads), len(columns), columns
+    columns = Columns(payloads, keys if any(keys) else None, list(sets), header_of)
+    blob = _encode(columns)
+    return Row(len(payloads), len(blob), blob, columns)
 
 
 def take(found: Records, batch: Batch, position: int, limit: int, max_bytes: int) -> tuple[int, int]:

@@ -103,6 +103,22 @@ class Together(Protocol):
 
 
 @runtime_checkable
+class AtHand(Protocol):
+    """A log that has what was appended last in memory: who reads many streams need not wait for each of them."""
+
+    def at_hand(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records | None:
+        """As `Log.read`, at once, of what is in memory; None: there is more, which must be read."""
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A log that knows its bounds: who counts hundreds of streams need not ask for each of them."""
+
+    def counts(self) -> Mapping[str, int]:
+        """How many records each stream has, all partitions together."""
+
+
+@runtime_checkable
 class Telling(Protocol):
     """A log that says when something comes: who reads many streams need not wait for each of them in a task."""
 

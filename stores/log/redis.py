@@ -106,7 +106,7 @@ class RedisLog:
         keys = self._keys(stream, partition)
         if not records:
             return int(await self._server.call("HGET", keys[1], "end") or 0)
-        batches = [part for count, _, columns in rows(stream, records) for part in (count, columns)]
+        batches = [part for row in rows(stream, records) for part in (row.records, row.blob)]
         return int(await self._server.run(APPEND, keys, repr(self._clock.wall()), *batches, about=f"stream {stream!r}"))
 
     async def read(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records:

@@ -16,7 +16,7 @@ from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidRequest
 from ..sqlite import SqliteFile
 from ..sqlite_insert import insert
-from .batch import Batch, decode, rows, take
+from .batch import Batch, Row, decode, rows, take
 from .log import Bounds, Record, Records
 from .recent import Recent
 
@@ -69,14 +69,14 @@ class _Append(NamedTuple):
     number: int
     partition: int
     state: _Partition
-    batches: list[tuple[int, int, bytes]]
+    batches: list[Row]
     time: float
 
     def rows(self, first: int) -> list[tuple[int, int, int, int, float, int, bytes]]:
         """The rows, from position `first` on."""
         found = []
-        for count, size, columns in self.batches:
-            found.append((self.number, self.partition, first, count, self.time, size, columns))
+        for count, size, blob, _ in self.batches:
+            found.append((self.number, self.partition, first, count, self.time, size, blob))
             first += count
         return found
 
@@ -197,9 +197,9 @@ class SqliteLog:
 
     def _committed(self, appended: _Append, first: int) -> None:
         state = appended.state
-        for count, _, columns in appended.batches:
-            self._recent.add(state, first, appended.time, columns)
-            first += count
+        for row in appended.batches:
+            self._recent.add(state, Batch(first, appended.time, row.columns), row.size)
+            first += row.records
         state.end = max(state.end, first)
         if (event := self._appended.pop(appended.stream, None)) is not None:
             event.set()
@@ -214,11 +214,8 @@ class SqliteLog:
         position = max(position, state.start)
         size, more = 0, True
         while more and position < state.end and len(found.positions) < limit:
-            cached = self._cached.get(state)
-            if cached is not None and cached.first <= position < cached.end:
-                batches = [cached]
-            elif (recent := self._recent.find(state, position)) is not None:
-                batches = [recent]
+            if (known := self._known(state, position)) is not None:
+                batches = [known]
             else:
                 batches = await self._fetch(stream, partition, position, limit - len(found.positions), max_bytes - size)
             more = False
@@ -230,6 +227,32 @@ class SqliteLog:
                 position, size, more = found.positions[-1] + 1, size + taken, True
                 self._keep(state, batch)
         return found
+
+    def at_hand(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records | None:
+        found = Records([], [], [], [], [])
+        state = self._partitions.get(stream, {}).get(partition)
+        if state is None:
+            return found
+        position = max(position, state.start)
+        size = 0
+        while position < state.end and len(found.positions) < limit:
+            batch = self._known(state, position)
+            if batch is None:
+                return found if found.positions else None
+            count, taken = take(found, batch, position, limit - len(found.positions), max_bytes - size)
+            if not count:
+                break
+            position, size = position + count, size + taken
+            if position < batch.end:
+                self._keep(state, batch)
+        return found
+
+    def _known(self, state: _Partition, position: int) -> Batch | None:
+        """The batch with this position, if it is in memory."""
+        cached = self._cached.get(state)
+        if cached is not None and cached.first <= position < cached.end:
+            return cached
+        return self._recent.find(state, position)
 
     def _keep(self, state: _Partition, batch: Batch) -> None:
         """Remembers the batch read last, so that small reads in order do not decode it again."""
@@ -264,6 +287,12 @@ class SqliteLog:
     async def bounds(self, stream: str) -> dict[int, Bounds]:
         return {
             partition: Bounds(state.start, state.end) for partition, state in self._partitions.get(stream, {}).items()
+        }
+
+    def counts(self) -> dict[str, int]:
+        return {
+            stream: sum([state.end - state.start for state in states.values()])
+            for stream, states in self._partitions.items()
         }
 
     async def wait(self, stream: str, ends: Mapping[int, int], timeout: float) -> None:

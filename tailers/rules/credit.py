@@ -33,6 +33,7 @@ class Credit:
         self._is_closed: dict[Kind, str] = {}
         self._rooms: dict[Cell, int] = {}
         self._stale: set[Cell] = set()
+        self._roomy: Cell | None = None
         self.opened = 0
 
     def limit(self, cells: Iterable[tuple[Cell, int]], total: int) -> None:
@@ -60,10 +61,17 @@ class Credit:
     def total_room(self) -> int:
         """How many items more, all cells together; none while less than a sixteenth of the total is free and others
         are out, since a few items do not pay for their message."""
-        if not any(limit > self._out.get(cell, 0) for cell, limit in self._limits.items()):
-            return 0  # nobody can run anything: what is read could only be held
         room = self.total - self.out
-        return 0 if room <= 0 or (room < self.total >> 4 and self.out) else room
+        if room <= 0 or (room < self.total >> 4 and self.out) or not self._any_room():
+            return 0  # … or nobody can run anything: what is read could only be held
+        return room
+
+    def _any_room(self) -> bool:
+        """Whether a cell has room; mostly it is the one that had some when this was asked before."""
+        limits, out, cell = self._limits, self._out, self._roomy
+        if cell is None or limits[cell] <= out.get(cell, 0):
+            self._roomy = next((each for each, limit in limits.items() if limit > out.get(each, 0)), None)
+        return self._roomy is not None
 
     def room(self, cell: Cell) -> int:
         """How many items more of one cell."""

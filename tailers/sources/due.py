@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from ...sdk.model.errors import TailraceError
 from ...sdk.model.parked import due_function, due_stream
 from ...sdk.source import SourceKind, StreamBatch
-from ...stores.log.log import Log, Telling, trim_each
+from ...stores.log.log import AtHand, Log, Telling, trim_each
 from ..registry import Environment
 from .log import LogSource
 
@@ -45,6 +45,18 @@ class DueStream(LogSource):
         """Has `call` called when there may be more to read; returns what takes that back."""
         return log.tell(self._stream, self._next, call)
 
+    def at_hand(self, log: AtHand, limit: int, max_bytes: int) -> StreamBatch | None:
+        """What is to be read next, as far as it is in memory; None: it must be read."""
+        if len(self._next) != 1 or self._closed.is_set():
+            return None
+        ((number, position),) = self._next.items()
+        found = log.at_hand(self._stream, number, position, limit, max_bytes)
+        if found is None:
+            return None
+        if found.positions:
+            self._next[number] = found.positions[-1] + 1
+        return StreamBatch(str(number), found.positions, found.times, found.keys, found.headers, found.payloads)
+
     async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
         if not self._next:
             await self._discover()  # nothing had ever been due when it was opened
@@ -60,8 +72,8 @@ class DueStream(LogSource):
 
 
 class DueSource:
-    """Implements `sdk.source.StreamSource`. A reader who keeps each function in its own bounds asks `ready` and `take`;
-    `on_ready` is called when `ready` has another one.
+    """Implements `sdk.source.StreamSource`. A reader who keeps each function in its own bounds asks `ready`, then
+    `at_hand` and, for what is not, `take`; `on_ready` is called when `ready` has another one.
 
     Invariant: of an open source each stream is in `_ready` or has an entry in `_waits`, which gives up waiting.
     """
@@ -72,6 +84,7 @@ class DueSource:
         self.on_ready: Callable[[], None] = lambda: None
         self._log = log
         self._telling = log if isinstance(log, Telling) else None
+        self._at_hand = log if isinstance(log, AtHand) else None
         self._open = False
         self._streams: dict[str, DueStream] = {}
         self._ready: dict[str, None] = {}
@@ -92,31 +105,46 @@ class DueSource:
         for name in streams:
             self._has_more(name)
 
-    async def expect(self, function: str) -> None:
-        """A function may have due items from now on."""
-        if not self._open or function in self._streams:
-            return
-        stream = DueStream(self._log, due_stream(function))
-        await stream.open({})
-        if self._open and function not in self._streams:
-            self._streams[function] = stream
-            self._has_more(function)
+    async def expect(self, *functions: str) -> None:
+        """These may have due items from now on."""
+        for function in functions:
+            if not self._open or function in self._streams:
+                continue
+            stream = DueStream(self._log, due_stream(function))
+            await stream.open({})
+            if self._open and function not in self._streams:
+                self._streams[function] = stream
+                self._has_more(function)
 
     def ready(self) -> list[str]:
         """The functions that may have more to read."""
         return list(self._ready)
 
+    def at_hand(self, function: str, limit: int, max_bytes: int) -> StreamBatch | None:
+        """The next due items of one function that are in memory, perhaps none; None: they must be taken."""
+        batch = None
+        if self._at_hand is not None and function in self._streams:
+            batch = self._streams[function].at_hand(self._at_hand, limit, max_bytes)
+        if batch is not None:
+            batch.partition = function
+            self._took(function, len(batch.positions) < limit)
+        return batch
+
     async def take(self, function: str, limit: int, max_bytes: int) -> StreamBatch | None:
         """The next due items of one function; None: there are none now."""
         batches = await self._streams[function].read(limit, max_bytes, 0.0)
-        if sum(len(batch.positions) for batch in batches) < limit and self._open and function in self._ready:
-            del self._ready[function]
-            self._waits[function] = self._wait_for(function)
+        self._took(function, sum(len(batch.positions) for batch in batches) < limit)
         if not batches:
             return None
         (batch,) = batches  # a due stream has one partition
         batch.partition = function
         return batch
+
+    def _took(self, function: str, all_of_it: bool) -> None:
+        """Waits for more of a function of which everything was read."""
+        if all_of_it and self._open and function in self._ready:
+            del self._ready[function]
+            self._waits[function] = self._wait_for(function)
 
     async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
         with contextlib.suppress(TimeoutError):

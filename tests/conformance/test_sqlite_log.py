@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.stores.log.batch import MAX_RECORD
-from tailrace.stores.log.log import Bounds, Log, Record, Telling, append_to_each, trim_each
+from tailrace.stores.log.log import AtHand, Bounds, Counting, Log, Record, Telling, append_to_each, trim_each
 from tailrace.stores.log.sqlite import SCHEMA, SqliteLog
 from tailrace.stores.sqlite import SqliteFile
 from tailrace.testing.conformance.bench import StoreBench
@@ -44,6 +44,31 @@ asyncio.run(main())
 class TestSqliteLog(LogLaws):
     def bench(self, folder: Path) -> AbstractAsyncContextManager[StoreBench[Log]]:
         return SqliteBench[SqliteLog](folder, SCHEMA, SqliteLog, SqliteLog.open)
+
+
+async def test_what_is_at_hand_is_what_is_read_and_what_is_not_must_be_read(tmp_path: Path) -> None:
+    async with SqliteBench(tmp_path, SCHEMA, SqliteLog, SqliteLog.open) as bench:
+        # Given three appends that are in memory, of which the first records were trimmed
+        log = bench.engine
+        assert isinstance(log, AtHand) and isinstance(log, Counting)
+        for batch in range(3):
+            await log.append("s", 0, [Record(b"%d" % (2 * batch + one), "k", (("n", str(one)),)) for one in range(2)])
+        await log.trim("s", 0, 2)
+        # Then who reads on has them at hand, as the log reads them, also in parts and with bounds
+        assert log.at_hand("s", 0, 0, 10, 1000) == await log.read("s", 0, 0, 10, 1000)
+        assert log.at_hand("s", 0, 2, 3, 1000) == await log.read("s", 0, 2, 3, 1000)
+        assert log.at_hand("s", 0, 5, 2, 1000) == await log.read("s", 0, 5, 2, 1000)
+        assert log.at_hand("s", 0, 4, 10, 1) == await log.read("s", 0, 4, 10, 1)
+        # Then past the end, and of a stream that is none, nothing is there to be read
+        for stream, position in (("s", 6), ("none", 0)):
+            found = log.at_hand(stream, 0, position, 10, 1000)
+            assert found is not None and found.positions == []
+        assert log.counts() == {"s": 4}
+        # When it was opened again, what is there must be read first
+        again = SqliteLog(log._file)
+        await again.open()
+        assert again.at_hand("s", 0, 2, 10, 1000) is None
+        assert again.counts() == {"s": 4}
 
 
 async def test_who_is_told_hears_once_of_what_comes_and_not_when_it_took_that_back(tmp_path: Path) -> None:

@@ -65,6 +65,18 @@ def test_the_total_bounds_all_cells():
     assert credit.room(B) == 24
 
 
+def test_there_is_room_as_long_as_any_cell_has_some():
+    credit = Credit()
+    credit.limit([(A, 5), (B, 5)], 100)
+    assert credit.total_room == 100
+    credit.take({A: 5})
+    assert credit.total_room == 95
+    credit.take({B: 5})
+    assert credit.total_room == 0
+    credit.give({A: 1})
+    assert credit.total_room == 91
+
+
 def test_closed_kinds_are_found_by_collection_and_tenant_and_drops_are_pushed():
     credit = Credit()
     credit.close([Closed("a", tenant="x", reason="paused"), Closed("a", collection="c", drop=True)])
