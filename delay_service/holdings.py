@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..sdk.clock import Clock
 from ..sdk.model.parked import due_function
-from ..stores.log.log import Log, Record
+from ..stores.log.log import Counting, Log, Record
 from ..stores.queue.lifecycle import LEASED, WAITING
 from ..stores.queue.queue import Queue
 from .parcels import items_in
@@ -42,6 +42,7 @@ class Holdings:
 
     def __init__(self, log: Log, clock: Clock, queue: Queue | None = None) -> None:
         self._log = log
+        self._counting = log if isinstance(log, Counting) else None
         self._queue = queue
         self._clock = clock
         self._items: dict[str, int] = {}
@@ -55,9 +56,13 @@ class Holdings:
         if self._clock.monotonic() - self._looked < fresh:
             return
         self._looked = self._clock.monotonic()
+        counts = None if self._counting is None else self._counting.counts()
         items = {}
-        for stream in await self._log.streams():
+        for stream in await self._log.streams() if counts is None else counts:
             if due_function(stream) is not None or rung_wait(stream) is not None:
+                items[stream] = await self._depth(stream) if counts is None else counts[stream]
+        if counts is not None:
+            for stream in [stream for stream, depth in items.items() if depth and stream not in self._seen]:
                 items[stream] = await self._depth(stream)
         if self._queue is not None:
             counts = await self._queue.counts()

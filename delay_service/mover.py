@@ -100,6 +100,8 @@ class Rung:
 
     def _released(self, entered: float, tickets: list[Ticket | None]) -> float:
         """When a record may leave: what travels together waits for its last, which is a GRAIN at most."""
+        if len(tickets) == 1 and (only := tickets[0]) is not None:
+            return self._release(entered, 0, only.due)
         return max(entered if each is None else self._release(entered, 0, each.due) for each in tickets)
 
     async def _append_all(self, grouped: dict[str, list[Record]]) -> None:

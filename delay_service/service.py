@@ -19,7 +19,7 @@ from ..sdk.wire import delay as wire
 from ..sdk.wire.channel import serve
 from ..sdk.wire.delay import Depth
 from ..sdk.wire.health import Health
-from ..stores.log.log import Log, Record
+from ..stores.log.log import Log, Record, append_to_each
 from ..stores.queue.queue import Queue
 from .config import DelayConfig
 from .holdings import FRESH, SELDOM, Holdings
@@ -113,24 +113,33 @@ class DelayService:
         return grouped
 
     async def _append(self, grouped: dict[str, list[Record]]) -> None:
-        # At once, so that they share a commit. All are awaited before any failure is told.
-        answers = await asyncio.gather(
-            *(self._put(stream, items) for stream, items in grouped.items()), return_exceptions=True
-        )
+        """At once, so that they share a commit. All are awaited before any failure is told."""
+        wait = grouped.pop(QUEUE, [])
+        if not wait:
+            await self._append_to_log(grouped)
+            return
+        answers = await asyncio.gather(self._append_to_log(grouped), self._submit(wait), return_exceptions=True)
         for answer in answers:
-            if isinstance(answer, BaseException):
+            if answer is not None:
                 raise answer
 
-    async def _put(self, stream: str, items: list[Record]) -> None:
-        records = items
-        if stream == QUEUE:
+    async def _append_to_log(self, grouped: dict[str, list[Record]]) -> None:
+        records = {
+            stream: items if self._log.batches or rung_wait(stream) is None else packed(stream, items)
+            for stream, items in grouped.items()
+        }
+        errors = await append_to_each(self._log, records)
+        for (stream, items), error in zip(grouped.items(), errors, strict=True):
+            if error is None:
+                self._holdings.added(stream, items, len(records[stream]))
+        if first := next((error for error in errors if error is not None), None):
+            raise first
+
+    async def _submit(self, items: list[Record]) -> None:
+        if items:
             assert self._queue is not None
             await self._queue.submit([waiting(item) for item in items])
-        else:
-            if not self._log.batches and rung_wait(stream) is not None:
-                records = packed(stream, items)
-            await self._log.append(stream, 0, records)
-        self._holdings.added(stream, items, len(records))
+            self._holdings.added(QUEUE, items, len(items))
 
     async def depth(self) -> list[Depth]:
         """The depth of every rung and due stream."""

@@ -190,13 +190,14 @@ class Holding:
         going: list[int] = []
         rooms = {} if rooms is None else dict(rooms)
         total = 0 if idle else credit.total - credit.out
+        gated = bool(credit.closed or credit.clogs)
         for index, cell in enumerate(mapped.cells):
             due = mapped.due.get(index, 0.0)
             if due > wall:
                 self.hold(parts[index], mapped.kinds[index], batch, index, now + due - wall)
                 continue
             room = rooms[cell] if cell in rooms else credit.room(cell)
-            if room > 0 and total > 0 and not credit.is_closed(mapped.kinds[index]):
+            if room > 0 and total > 0 and not (gated and credit.is_closed(mapped.kinds[index])):
                 going.append(index)
                 rooms[cell] = room - 1
                 total -= 1
@@ -233,7 +234,7 @@ class Holding:
 
     def functions(self) -> set[str]:
         """The functions of what is held."""
-        return {kind.function for part in self._partitions.values() for kind in part.held.counts()}
+        return {kind.function for part in self._holding() for kind in part.held.counts()}
 
     def positions(self, part: Partition) -> list[int]:
         """Where the items of a partition are that are held, wait behind others, or are being read again."""
@@ -243,11 +244,12 @@ class Holding:
     def why(self) -> str:
         """The three commonest reasons why items are held, each with their number."""
         kinds: dict[str, int] = defaultdict(int)
-        for part in self._partitions.values():
+        for part in self._holding():
             for kind, count in part.held.counts().items():
                 why = self._session.credit.why_closed(kind)
                 served = self._session.credit.granted(kind.function)
                 kinds[why or (_NO_CREDIT if served else f'no worker runs "{kind.function}"')] += count
+        for part in self._partitions.values():
             if part.order is not None and part.order.waiting:
                 kinds[part.why_waiting()] += part.order.waiting
         now = self._clock.monotonic()

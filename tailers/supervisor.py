@@ -129,15 +129,14 @@ class Tailers:
     async def park(self, items: Sequence[Parked]) -> None:
         """Parks, and sees to it that somebody reads the items when they are due."""
         await self._parking.park(items)
-        for function in {item.kind.function for item in items}:
-            await self.expect(function)
+        await self.expect(*{item.kind.function for item in items})
 
-    async def expect(self, function: str) -> None:
-        """A function may have due items from now on."""
+    async def expect(self, *functions: str) -> None:
+        """These may have due items from now on."""
         if self._look is not None:
             if DUE not in self._tailers:
                 await self._add(TailerConfig.model_validate({"name": DUE, "source": {"kind": "due"}}))
-            await self._tailers[DUE].expect(function)
+            await self._tailers[DUE].expect(*functions)
 
     def tailer(self, name: str) -> Tailer | None:
         """One of them, for pausing and resuming."""
@@ -266,9 +265,9 @@ class Tailers:
                     self._schedules = None
                     await self._add(TailerConfig.model_validate(SCHEDULES))
             with contextlib.suppress(Unavailable):
-                for stream in await self._environment.due_log.streams():
-                    if (function := due_function(stream)) is not None:
-                        await self.expect(function)
+                names = map(due_function, await self._environment.due_log.streams())
+                if due := [name for name in names if name is not None]:
+                    await self.expect(*due)
             await asyncio.sleep(LOOK_EVERY)
 
     async def _stop_looking(self) -> None:

@@ -132,12 +132,12 @@ class Tailer:
         log.warning("checkpoint moved by hand", tailer=name, who=seek.who, why=seek.why, moves=[*map(tuple, moves)])
         return moves
 
-    async def expect(self, function: str) -> None:
-        """A function may have due items from now on; for the tailer of what is due. What cannot be looked at now is
-        found later."""
+    async def expect(self, *functions: str) -> None:
+        """These may have due items from now on; for the tailer of what is due. What cannot be looked at now is found
+        later."""
         if isinstance(self._pump, DuePump):
             with contextlib.suppress(TailraceError):
-                await self._pump.expect(function)
+                await self._pump.expect(*functions)
 
     def look(self) -> bool:
         """Whether it is healthy; to be asked about once a second. See rules/watchdog.py."""
