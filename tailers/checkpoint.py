@@ -21,8 +21,8 @@ COMMIT_EVERY = 0.02
 HELD_UP_EVERY = 0.1
 #: Those of what is due: a restart skips by their rows the copies that it reads again, so they may wait for each other.
 DUE_COMMIT_EVERY = 1.0
-#: … and longer after one of many functions: so many seconds for each, 4 s for 200 of them.
-DUE_COMMIT_OF_EACH = 0.02
+#: … and longer after one of many functions: so many seconds for each, 10 s for 200 of them.
+DUE_COMMIT_OF_EACH = 0.05
 #: A stream behind the checkpoint is trimmed at most this often, seconds.
 TRIM_EVERY = 1.0
 

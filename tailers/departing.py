@@ -36,10 +36,11 @@ class Departing(NamedTuple):
 
     def tag(self, fate: Fate) -> Tag:
         """What is settled when it is in its store. Of what was detached the ledger knows how it ended."""
-        position = self.batch.positions[self.place]
-        if self.partition.is_detached(position):
+        part, batch, _, place, _, _, _ = self
+        position = batch.positions[place]
+        if fate is not Fate.DELAYED and part.is_detached(position):
             fate = Fate.DELAYED
-        return Tag(self.partition, position, len(self.batch.payloads[self.place]), fate)
+        return Tag(part, position, len(batch.payloads[place]), fate)
 
     @property
     def position(self) -> int:
@@ -54,7 +55,7 @@ class Departing(NamedTuple):
     @property
     def row(self) -> Entry | None:
         """Its row in the ledger, as this tailer knows it."""
-        return self.partition.row(self.position)
+        return self.partition.row(self.batch.positions[self.place])
 
     def tries(self, reason: str, now: float, row: Entry | None) -> tuple[Try, ...]:
         """How its attempts went, this one too, given its row. `now`: wall clock seconds."""

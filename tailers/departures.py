@@ -113,8 +113,7 @@ class Departures:
         """To the delay service, until it is due again. What was parked before keeps its id, origin and first sight."""
         former, before, now = item.former, item.row, self._clock.wall()
         home = self._home(item, former)
-        first_seen = item.pushed_at if former is None else former.first_seen
-        due = now + settlement.delay
+        first_seen, due = item.pushed_at if former is None else former.first_seen, now + settlement.delay
         wanted: Entry | None = None
         if home is not None:
             tries = item.tries(settlement.reason, now, before)

@@ -232,6 +232,8 @@ class Detaching:
 
     def knows(self, part: Partition, position: int) -> bool:
         """Whether an item is detached, or about to be."""
+        if not (part.detached or self._going or self._refused):
+            return False
         key = (part.name, position)
         return position in part.detached or key in self._going or key in self._refused
 
@@ -252,6 +254,8 @@ class Detaching:
 
     def waits(self, out: Out, index: int, ended: Ended) -> bool:
         """Whether an outcome waits until its item's row and guard are durable; then the owner is told of it again."""
+        if not self._going:
+            return False
         place: Place = out.place
         key = (place.part(index).name, place.batch.positions[index])
         if key in self._going:

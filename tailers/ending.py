@@ -66,21 +66,27 @@ class Ending:
             self._departures.store(item, ended.result)
             self._detaching.over(part, item.position)
             return
-        kind, detached, wall = mapped.kinds[index], self._detaching.knows(part, item.position), self._clock.wall()
-        if not detached:
+        position, kind, wall = batch.positions[index], mapped.kinds[index], self._clock.wall()
+        detached = self._detaching.knows(part, position)
+        if not detached and (ended.outcome == Outcome.HELD or part.hand_backs):
             credit, out_for = self._owner.session.credit, wall - out.pushed_at
-            ended = spaced(part.hand_backs, item.position, kind, ended, credit, out_for, self._clock.monotonic())
+            ended = spaced(part.hand_backs, position, kind, ended, credit, out_for, self._clock.monotonic())
         former, history = mapped.parked.get(index), item.history(wall)
-        family, origin = self._ordering.family(part, item.position), former.tailer if former else ""
+        family, origin = self._ordering.family(part, position), former.tailer if former else ""
         settlement = self._owner.settlement(kind.function, ended, family, history, origin)
-        needs_payload = settlement.action not in (Action.DONE, *_STAYS)
-        if detached and (settlement.action in _STAYS or (needs_payload and self._detaching.is_bare(item))):
+        if detached:
+            self._detached(item, settlement, history, place, index)
+        else:
+            self._leave(item, settlement, history, place, index)
+        out.flight.payloads[index] = b""
+
+    def _detached(self, item: Departing, settlement: Settlement, history: History, place: Place, index: int) -> None:
+        stays = settlement.action in _STAYS
+        if stays or (settlement.action is not Action.DONE and self._detaching.is_bare(item)):
             self._detaching.again(item, settlement)
         else:
             self._leave(item, settlement, history, place, index)
-        if detached:
-            self._detaching.over(part, item.position)
-        out.flight.payloads[index] = b""
+        self._detaching.over(item.partition, item.position)
 
     def _leave(self, item: Departing, settlement: Settlement, history: History, place: Place, index: int) -> None:
         part, ended = item.partition, item.ended

@@ -103,7 +103,7 @@ class SqliteDeadLetters:
         rows = [_row(letter) for letter in letters]
         again = [(letter.tailer, letter.partition, letter.position) for letter in letters if letter.position >= 0]
         placed = [(letter.id, letter.partition, letter.position) for letter in letters if letter.position >= 0]
-        tries = [(letter.id, json.dumps(letter.tries)) for letter in letters if letter.tries]
+        tries = [(letter.id, _encode(letter.tries).decode()) for letter in letters if letter.tries]
 
         def put(connection: sqlite3.Connection) -> None:
             insert(connection, f"dead_letters ({_COLUMNS}, payload)", rows, replace=True)
@@ -323,7 +323,7 @@ def _row(letter: DeadLetter) -> tuple[Any, ...]:
         letter.first_seen,
         letter.died_at,
         letter.key,
-        json.dumps(letter.headers),
+        json.dumps(letter.headers) if letter.headers else "[]",
         letter.progress,
         letter.payload,
     )

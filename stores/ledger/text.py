@@ -18,6 +18,7 @@ from .ledger import Change, Entry, Place
 REMEMBERED = 2048
 _PLACES = {int(place): place for place in Place}
 _decode = msgspec.json.Decoder().decode
+_quoted = json.encoder.encode_basestring_ascii
 
 
 @lru_cache(REMEMBERED)
@@ -32,13 +33,15 @@ def entry_text(entry: Entry) -> str:
     plain = (
         f"[{position}, {int(place)}, {n}, {due!r}, {attempts}, {crashes}, {throttles}, {fence}, {epoch}, {first_seen!r}"
     )
-    return f"{plain}, [{', '.join([_try_text(one) for one in tries])}]]" if tries else f"{plain}]"
+    return f"{plain}, [{_tries_text(tries)}]]" if tries else f"{plain}]"
 
 
 @lru_cache(REMEMBERED)
-def _try_text(one: Try) -> str:
-    """Of an attempt, which stays in the item's row until that goes."""
-    return json.dumps(one)
+def _tries_text(tries: tuple[Try, ...]) -> str:
+    """Of the attempts, which stay in the item's row until that goes."""
+    *former, (at, outcome, reason) = tries
+    last = f"[{at!r}, {_quoted(outcome)}, {_quoted(reason)}]" if at * 0.0 == 0.0 else json.dumps(tries[-1])
+    return f"{_tries_text(tuple(former))}, {last}" if former else last
 
 
 def entry_of(fields: Sequence[Any]) -> Entry:
