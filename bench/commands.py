@@ -64,7 +64,8 @@ def bench(
             metavar="NAME",
             help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due, "
             "backlog and plateau: sqlite, postgres, redis; outbox: sqlite, postgres; store_down and faults: postgres, "
-            "redis; power_cut: postgres, redis, redis-everysec. stream: where the state rests, sqlite or postgres.",
+            "redis; power_cut: postgres, redis, redis-everysec; rivals: the same, or kafka. stream: where the state "
+            "rests, sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[
@@ -72,8 +73,13 @@ def bench(
         typer.Option(
             "--against",
             metavar="NAMES",
-            help="Rivals to compare with: loop, faststream, faststream_batch, celery; default: all of them.",
+            help="Rivals to compare with; default: all. On Kafka: loop, faststream, faststream_batch, celery; on "
+            "Redis: celery, dramatiq, taskiq, rq; on PostgreSQL: procrastinate.",
         ),
+    ] = "",
+    part: Annotated[
+        str,
+        typer.Option("--part", metavar="NAME", help="Of rivals with an --engine: drain or latency; default: both."),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -96,4 +102,4 @@ def bench(
         )
     from .run import Options, main
 
-    raise typer.Exit(main(Options(scenario, items, runs, as_json, plot, kafka, client, engine, against)))
+    raise typer.Exit(main(Options(scenario, items, runs, as_json, plot, kafka, client, engine, against, part)))

@@ -18,7 +18,8 @@ from ..stores.log.kafka import KafkaLog
 from ..stores.log.log import Record
 from .kafka import PARTITIONS, Broker
 from .redis_server import redis_server
-from .rivals.running import Rival, pace
+from .rivals.roster import Rival
+from .rivals.running import pace
 from .rivals.settings import Settings
 from .scenarios import Figures, Progress
 from .workload import PAYLOAD
@@ -47,10 +48,11 @@ async def rivals(broker: Broker, against: Sequence[Rival], folder: Path, count: 
     for rival in against:
         items = _items(rival, count)
         progress(rival.name, 0.0)
-        settings = Settings(broker.bootstrap, topics[items], f"{rival.name}-{run}", str(folder / f"{rival.name}-tally"))
+        tally, group = str(folder / f"{rival.name}-tally"), f"{rival.name}-{run}"
         with redis_server(folder / "redis", ()) if rival.redis else contextlib.nullcontext("") as redis:
-            told = partial(_told, broker.bootstrap, settings.group, items)
-            found = await pace(rival, settings._replace(redis=redis), items, folder / f"{rival.name}.log", told)
+            settings = Settings(tally, redis, bootstrap=broker.bootstrap, topic=topics[items], group=group)
+            told = partial(_told, broker.bootstrap, group, items)
+            found = await pace(rival, settings, items, folder / f"{rival.name}.log", told)
         figures |= {
             f"{rival.name}_items_per_s": found.items_per_s,
             f"{rival.name}_cpu_us_per_item": 1e6 * found.cpu_per_item,

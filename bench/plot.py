@@ -61,6 +61,32 @@ def compared(title: str, note: str, rows: Sequence[tuple[str, float]]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+def waited(title: str, note: str, rows: Sequence[tuple[str, float, float]]) -> str:
+    """An SVG picture: a wait each, as a bar, over the longer one that only few exceed."""
+    longest = max([late for _, _, late in rows], default=1.0)
+    parts = _head(title, note, 74 + ROW * len(rows))
+    for number, (label, wait, late) in enumerate(rows):
+        own = label.startswith("tailrace")
+        pale, colour = ("#b5d5c9", "#2a7f62") if own else ("#d3dae0", "#7a8b99")
+        parts += _bar(number, label, late / longest * ROOM, pale, f"{_number(wait)} / {_number(late)} ms")
+        parts.append(_length(number, wait / longest * ROOM, colour))
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def stacked(pictures: Sequence[str]) -> str:
+    """Pictures of this file, one below the other, as one."""
+    if len(pictures) == 1:
+        return pictures[0]
+    heights = [int(picture.partition(f'viewBox="0 0 {WIDTH} ')[2].partition('"')[0]) for picture in pictures]
+    tops = [sum(heights[:number]) for number in range(len(pictures))]
+    placed = [
+        picture.replace("<svg ", f'<svg y="{top}" width="{WIDTH}" height="{height}" ', 1)
+        for picture, top, height in zip(pictures, tops, heights, strict=True)
+    ]
+    around = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {sum(heights)}">\n'
+    return f"{around}{''.join(placed)}</svg>\n"
+
+
 def curve(title: str, note: str, values: Sequence[float], unit: str) -> str:
     """An SVG picture: a figure over a run, from zero up; the most of it and its end are told."""
     left, top, wide, high = 70, 70, WIDTH - 210, 240
@@ -96,9 +122,13 @@ def _bar(number: int, label: str, length: float, colour: str, said: str) -> list
     top = 62 + ROW * number
     return [
         f'<text x="{LEFT - 10}" y="{top + 16}" text-anchor="end" fill="#16324f">{escape(label)}</text>',
-        f'<rect x="{LEFT}" y="{top}" width="{length:.1f}" height="22" rx="3" fill="{colour}"/>',
+        _length(number, length, colour),
         f'<text x="{LEFT + length + 8:.1f}" y="{top + 16}" fill="#16324f">{escape(said)}</text>',
     ]
+
+
+def _length(number: int, length: float, colour: str) -> str:
+    return f'<rect x="{LEFT}" y="{62 + ROW * number}" width="{length:.1f}" height="22" rx="3" fill="{colour}"/>'
 
 
 def _number(value: float) -> str:

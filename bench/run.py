@@ -18,7 +18,7 @@ from ..sdk.model.errors import InvalidRequest
 from . import failures, scenarios
 from .percentiles import median
 from .plan import ASKED
-from .plot import Bar, bars, compared, curve
+from .plot import Bar, bars, compared, curve, stacked, waited
 
 Scenario = Callable[[Path, float, scenarios.Progress], Coroutine[Any, Any, scenarios.Figures]]
 
@@ -152,8 +152,8 @@ SCENARIOS: dict[str, tuple[Scenario, float]] = {
     "frontier": (lambda folder, size, progress: failures.frontier(folder, int(size), progress), 1_000_000),
 }
 
-#: The scenarios that need a broker, and their usual size.
-KAFKA, RIVALS, KAFKA_ITEMS = "kafka", "rivals", 400_000
+#: The scenarios that need a broker, or may, and their usual size, with a broker and with another engine.
+KAFKA, RIVALS, KAFKA_ITEMS, QUEUE_ITEMS = "kafka", "rivals", 400_000, 100_000
 NAMES = (*SCENARIOS, KAFKA, RIVALS)
 
 #: What `all` leaves out: scenarios of failing functions, of orders and of one rule alone.
@@ -182,7 +182,7 @@ class Options:
     """What to run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the address
     of a broker (empty: one is started), `client` the library that reads it; `engine` is where
     the items rest, for `delay`, `queue`, `latency`, `outbox` and the like, or the state, for `stream`;
-    `against` names the rivals, empty: all of them."""
+    `against` names the rivals, empty: all of them; `part` is what is measured of them on an engine, empty: all."""
 
     scenario: str
     items: float | None = None
@@ -193,6 +193,7 @@ class Options:
     client: str = "kafka-python"
     engine: str = ""
     against: str = ""
+    part: str = ""
 
 
 def main(options: Options) -> int:
@@ -203,6 +204,8 @@ def main(options: Options) -> int:
             raise InvalidRequest(f"unknown scenario {name!r}: expected one of {', '.join(NAMES)} or all")
     if options.against and names != [RIVALS]:
         raise InvalidRequest(f"--against is for the scenario {RIVALS}, not for {options.scenario}")
+    if options.part and (names != [RIVALS] or _on_kafka(options)):
+        raise InvalidRequest(f"--part is for the scenario {RIVALS} with an --engine other than kafka")
     figures = {name: _median_of(name, options) for name in names}
     rows = [
         Bar(asked.label, figures[name][asked.figure], asked.bound, asked.unit, asked.at_least)
@@ -210,7 +213,7 @@ def main(options: Options) -> int:
         for asked in ASKED[_held_against(name, options)]
     ]
     if options.plot is not None and names == [RIVALS]:
-        options.plot.write_text(_compared(figures[RIVALS], options))
+        options.plot.write_text(_rivals_drawn(figures[RIVALS], options))
     elif options.plot is not None and names == ["plateau"]:
         options.plot.write_text(_sizes(figures["plateau"], options))
     elif options.plot is not None:
@@ -243,8 +246,12 @@ def _on_engine(name: str, engine: str, client: str) -> Scenario:
 
 def _median_of(name: str, options: Options) -> scenarios.Figures:
     """The median of each figure over the runs."""
-    scenario, usual = _with_kafka(options, name) if name in (KAFKA, RIVALS) else SCENARIOS[name]
-    if options.engine:
+    apart = name in (KAFKA, RIVALS)
+    if name == RIVALS and not _on_kafka(options):
+        scenario, usual = _rivals_on(options)
+    else:
+        scenario, usual = _with_kafka(options, name) if apart else SCENARIOS[name]
+    if options.engine and not apart:
         scenario = _on_engine(name, options.engine, options.client)
     size = usual if options.items is None else options.items
     runs: list[scenarios.Figures] = []
@@ -262,10 +269,16 @@ def _median_of(name: str, options: Options) -> scenarios.Figures:
     return {figure: median([run[figure] for run in runs]) for figure in runs[0]}
 
 
+def _on_kafka(options: Options) -> bool:
+    return options.engine in ("", KAFKA)
+
+
 def _with_kafka(options: Options, name: str) -> tuple[Scenario, float]:
+    if not _on_kafka(options):
+        raise InvalidRequest(f"--engine {options.engine} is not for the scenario {name}")
     from .kafka import Broker
     from .kafka_server import kafka_broker
-    from .rivals.running import chosen
+    from .rivals.roster import chosen
 
     against = chosen(options.against) if name == RIVALS else []
 
@@ -282,13 +295,41 @@ def _with_kafka(options: Options, name: str) -> tuple[Scenario, float]:
     return scenario, KAFKA_ITEMS
 
 
-def _compared(figures: scenarios.Figures, options: Options) -> str:
-    """The picture of the scenario `rivals`: items a second, the fastest first."""
-    rates = {f"tailrace, {options.client}": figures["items_per_s"]}
-    end = "_items_per_s"
-    rates |= {name.removesuffix(end): rate for name, rate in figures.items() if name.endswith(end)}
-    note = f"items a second, median of {options.runs} on this machine, on the same broker"
-    return compared("tailrace bench: rivals", note, sorted(rates.items(), key=lambda each: -each[1]))
+def _rivals_on(options: Options) -> tuple[Scenario, float]:
+    from .queue_rivals import queue_rivals  # its engines need their extras
+    from .rivals.roster import chosen
+
+    against = chosen(options.against, options.engine)
+
+    async def scenario(folder: Path, size: float, progress: scenarios.Progress) -> scenarios.Figures:
+        return await queue_rivals(folder, int(size), progress, options.engine, against, options.part)
+
+    return scenario, QUEUE_ITEMS
+
+
+def _rivals_drawn(figures: scenarios.Figures, options: Options) -> str:
+    """The picture of the scenario `rivals`: items a second, the fastest first, and how long a start was waited for."""
+    kafka = _on_kafka(options)
+    where = "broker" if kafka else "server"
+    title = "tailrace bench: rivals" + ("" if kafka else f", {options.engine}")
+    own = f"tailrace, {options.client}" if kafka else "tailrace"
+    pictures = []
+    if rates := _by_rival(figures, "items_per_s", own):
+        note = f"items a second, median of {options.runs} on this machine, on the same {where}"
+        pictures.append(compared(title, note, sorted(rates.items(), key=lambda each: -each[1])))
+    if middles := _by_rival(figures, "p50_ms", own):
+        slow = _by_rival(figures, "p99_ms", own)
+        rows = sorted((wait, slow[name], name) for name, wait in middles.items())
+        note = "milliseconds from submission to start at 200 a second: median, and 99th percentile in pale"
+        pictures.append(waited(title, note, [(name, wait, late) for wait, late, name in rows]))
+    return stacked(pictures)
+
+
+def _by_rival(figures: scenarios.Figures, figure: str, own: str) -> dict[str, float]:
+    """One figure of each that has it."""
+    found = {own: figures[figure]} if figure in figures else {}
+    end = f"_{figure}"
+    return found | {name.removesuffix(end): value for name, value in figures.items() if name.endswith(end)}
 
 
 def _sizes(figures: scenarios.Figures, options: Options) -> str:

@@ -47,8 +47,11 @@ async def stream(folder: Path, count: int, progress: Progress, config: Path | No
     return await throughput(platform, settled, count, progress)
 
 
-async def queue(folder: Path, count: int, progress: Progress, config: Path | None = None) -> Figures:
-    """Items in the durable queue, enqueued before, 20 functions × 50 tenants → no-op functions, acknowledged."""
+async def queue(
+    folder: Path, count: int, progress: Progress, config: Path | None = None, server: int | None = None
+) -> Figures:
+    """Items in the durable queue, enqueued before, 20 functions × 50 tenants → no-op functions, acknowledged. With the
+    `server` process that the queue rests on, also what an item takes of that."""
     async with EmbeddedStores(folder / "data", ConfigDirectory(config).read("stores.yaml", StoresConfig)) as stores:
         for number, batch in enumerate(items(count, functions=20)):
             await stores.queue.submit(batch)
@@ -58,7 +61,7 @@ async def queue(folder: Path, count: int, progress: Progress, config: Path | Non
     async def settled(gateway: GatewayClient) -> int:
         return (await gateway.overview()).queue.get("success", 0)
 
-    return await throughput(platform, settled, count, progress)
+    return await throughput(platform, settled, count, progress, server=server)
 
 
 async def throughput(
@@ -67,12 +70,14 @@ async def throughput(
     count: int,
     progress: Progress,
     over: Callable[[], Coroutine[object, object, None]] | None = None,
+    server: int | None = None,
 ) -> Figures:
     """Items settled per second, from the first look that shows any to the last item. The platform runs on until `over`
     returns."""
     await platform.start()
     try:
-        cpu_before = cpu_by_name(platform.pids())
+        processes = platform.pids() | ({} if server is None else {"server": server})
+        cpu_before = cpu_by_name(processes)
         async with GatewayClient(platform.gateway_address) as gateway:
             began, first, done = 0.0, 0, 0
             while done < count:
@@ -82,7 +87,7 @@ async def throughput(
                 progress("running", done / count)
                 if done and not began:
                     began, first = now, done
-        cpu_after = cpu_by_name(platform.pids())
+        cpu_after = cpu_by_name(processes)
         cpu = {name: cpu_after[name] - cpu_before[name] for name in cpu_before}
         if over is not None:
             await over()

@@ -12,7 +12,7 @@ from .settings import settings
 from .work import noop as work
 
 HERE = settings()
-app = Celery("rivals", broker=HERE.redis)
+app = Celery("rivals", broker=HERE.url)
 # As its page on optimizing says for many short tasks whose results nobody reads.
 app.conf.update(task_ignore_result=True, worker_prefetch_multiplier=128, broker_connection_retry_on_startup=True)
 

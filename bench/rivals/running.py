@@ -1,10 +1,9 @@
-"""The rivals: which programs each one is, and how fast they are together."""
+"""Runs a rival: how fast its processes are together, how long one waits for its start, and what submits to it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import os
 import signal
 import subprocess
@@ -14,101 +13,99 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...sdk.model.errors import ConfigError, InvalidRequest, TailraceError
+from ...sdk.model.errors import TailraceError
+from ..functions import starts
 from ..process import cpu_of_tree
+from .feeding import RATE
+from .roster import Rival
 from .settings import Settings
 from .tally import total
 
 #: Seconds between looks, until the first item is done, and until nothing more may be missing at so many items a second.
 LOOK_EVERY = 0.02
 FIRST_WITHIN = 60.0
-SLOWEST = 200
+SLOWEST = 20
 STOP_WITHIN = 10.0
-
-_HERE = __package__
-_CELERY = ("-m", "celery", "--app", f"{_HERE}.kafka_celery", "worker", "--concurrency", "2", "--loglevel", "ERROR")
-
-
-@dataclass(frozen=True, slots=True)
-class Rival:
-    """`programs` are what runs side by side (arguments of Python), `needs` the modules that must be installed, `share`
-    of the items is what it gets, so that a slow one takes no hour."""
-
-    name: str
-    programs: tuple[tuple[str, ...], ...]
-    needs: tuple[str, ...]
-    share: float = 1.0
-    redis: bool = False
-
-
-#: Two processes each, for two cores; Celery's worker has two, beside the loop that feeds it.
-RIVALS = {
-    rival.name: rival
-    for rival in (
-        Rival("loop", (("-m", f"{_HERE}.kafka_loop"),) * 2, ("kafka",)),
-        Rival("faststream", (("-m", f"{_HERE}.kafka_faststream"),) * 2, ("faststream", "confluent_kafka"), 0.1),
-        Rival(
-            "faststream_batch", (("-m", f"{_HERE}.kafka_faststream_batch"),) * 2, ("faststream", "confluent_kafka"), 0.5
-        ),
-        Rival(
-            "celery",
-            (
-                (*_CELERY, "--without-gossip", "--without-mingle", "--without-heartbeat"),
-                ("-m", f"{_HERE}.kafka_celery"),
-            ),
-            ("celery", "redis", "kafka"),
-            0.02,
-            redis=True,
-        ),
-    )
-}
+#: Seconds between the first start of a rival's processes that is seen and the measurement of latency.
+SETTLE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Items a second from the first look that shows one done to the last, and CPU seconds of all processes by item."""
+    """Items a second from the first look that shows one done to the last, and CPU seconds by item: of all its
+    processes, and of the server."""
 
     items_per_s: float
     cpu_per_item: float
+    server_cpu_per_item: float = 0.0
 
 
-def chosen(names: str) -> list[Rival]:
-    """Those that are named, with commas between; all for an empty text. Raises InvalidRequest for a name that is none,
-    ConfigError when a library is not installed."""
-    wanted = [name.strip() for name in names.split(",") if name.strip()] or list(RIVALS)
-    for name in wanted:
-        if name not in RIVALS:
-            raise InvalidRequest(f"unknown rival {name!r}: expected some of {', '.join(RIVALS)}")
-    rivals = [RIVALS[name] for name in dict.fromkeys(wanted)]
-    missing = {need for rival in rivals for need in rival.needs if importlib.util.find_spec(need) is None}
-    if missing:
-        lacking = [rival.name for rival in rivals if missing.intersection(rival.needs)]
-        raise ConfigError(
-            f"to compare with {', '.join(lacking)}, install "
-            f'{", ".join(sorted(missing))}: pip install "tailrace[bench]", or in a clone `make rivals`'
-        )
-    return rivals
-
-
-async def pace(rival: Rival, settings: Settings, count: int, log: Path, told: Callable[[], Awaitable[None]]) -> Pace:
-    """Runs a rival until it did `count` items, and on until `told` returns. Its processes write to `log`. Raises
-    TailraceError with the end of that when one ends, or when nothing comes, and when there is too little to time."""
+async def pace(
+    rival: Rival, settings: Settings, count: int, log: Path, told: Callable[[], Awaitable[None]], server: int = 0
+) -> Pace:
+    """Runs a rival until it did `count` items, and on until `told` returns. Its processes write to `log`; `server` is
+    the process of its server, where that is to be measured. Raises TailraceError with the end of the log when one ends,
+    or when nothing comes, and when there is too little to time."""
     tally = Path(settings.tally)
     tally.mkdir()
-    with _started(rival, settings, log) as processes:
+    with started(rival, settings, log) as processes:
         limit, done = time.monotonic() + FIRST_WITHIN, 0
         while not (done := total(tally)):
             await _look(rival, processes, limit, log)
         if done >= count:
             raise TailraceError(f"{rival.name} did all of {count} items before it was looked at: ask for more --items")
-        began, first, cpu = time.monotonic(), done, _cpu(processes)
+        began, first, cpu, servers = time.monotonic(), done, _cpu(processes), _of(server)
         limit = began + FIRST_WITHIN + count / SLOWEST
         while (done := total(tally)) < count:
             await _look(rival, processes, limit, log)
         seconds = max(time.monotonic() - began, 1e-9)
-        spent = (_cpu(processes) - cpu) / max(1, done - first)
+        spent, serving = _cpu(processes) - cpu, _of(server) - servers
         await told()
-    return Pace((done - first) / seconds, spent)
+    items = max(1, done - first)
+    return Pace((done - first) / seconds, spent / items, serving / items)
+
+
+async def waits(rival: Rival, settings: Settings, seconds: float, log: Path) -> tuple[float, list[float]]:
+    """Submissions a second that one program made for so long, up to 200, and how long each one of them waited for its
+    start, seconds; the first second is left out. Raises TailraceError when they do not start in time."""
+    starts_file = Path(settings.starts)
+    with started(rival, settings, log) as processes:
+        await feed(rival, settings, "pace", f"{1 / RATE}")
+        limit = time.monotonic() + FIRST_WITHIN
+        while not starts(starts_file):
+            await _look(rival, processes, limit, log)
+        await asyncio.sleep(SETTLE)  # its other process has started as well by then
+        count = int(RATE * (1 + seconds))
+        took = await feed(rival, settings, "pace", f"{1 + seconds}")
+        limit = time.monotonic() + FIRST_WITHIN
+        while len(found := starts(starts_file)) <= count:
+            await _look(rival, processes, limit, log)
+    return count / took, found[1 + RATE :]
+
+
+async def feed(rival: Rival, settings: Settings, verb: str, size: str = "0") -> float:
+    """Runs what submits to a rival (`feeding.py`); seconds that it took. Raises TailraceError with what it said when it
+    fails, or takes too long."""
+    command = [*rival.feeder, verb, size]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *command,
+        env=os.environ | settings.environment(),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        limit = FIRST_WITHIN + float(size) / (SLOWEST if verb == "fill" else 1)
+        said = (await asyncio.wait_for(process.communicate(), limit))[0].decode(errors="replace")
+    except TimeoutError:
+        raise TailraceError(f"{rival.name}: `{verb} {size}` took longer than {limit:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise TailraceError(f"{rival.name}: `{verb} {size}` failed: {said[-1000:]}")
+    return float(said.split()[-1])
 
 
 async def _look(rival: Rival, processes: Sequence[subprocess.Popen[bytes]], limit: float, log: Path) -> None:
@@ -117,14 +114,18 @@ async def _look(rival: Rival, processes: Sequence[subprocess.Popen[bytes]], limi
     await asyncio.sleep(LOOK_EVERY)
 
 
+def _of(server: int) -> float:
+    return sum(cpu_of_tree(server).values()) if server else 0.0
+
+
 def _cpu(processes: Sequence[subprocess.Popen[bytes]]) -> float:
     return sum(sum(cpu_of_tree(process.pid).values()) for process in processes)
 
 
 @contextlib.contextmanager
-def _started(rival: Rival, settings: Settings, log: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Each program with a session of its own, so that what it started ends with it."""
-    environment = os.environ | settings.environment()
+def started(rival: Rival, settings: Settings, log: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Its programs, each with a session of its own, so that what it started ends with it."""
+    environment = os.environ | settings.environment() | rival.variables
     processes: list[subprocess.Popen[bytes]] = []
     try:
         with log.open("wb") as out:

@@ -10,14 +10,16 @@ _PREFIX = "TAILRACE_RIVAL_"
 
 
 class Settings(NamedTuple):
-    """bootstrap and topic: where the records are; group: the consumer group; tally: the folder of `tally.py`; redis:
-    the URL of Celery's broker, empty where there is none."""
+    """tally: the folder of `tally.py`; url: the server of the queue, Redis or PostgreSQL, also of Celery beside Kafka;
+    starts: the file that latencies are written to; bootstrap and topic: where Kafka's records are, group: who reads
+    them. What a rival does not need is empty."""
 
-    bootstrap: str
-    topic: str
-    group: str
     tally: str
-    redis: str = ""
+    url: str = ""
+    starts: str = ""
+    bootstrap: str = ""
+    topic: str = ""
+    group: str = ""
 
     def environment(self) -> dict[str, str]:
         """As variables."""

@@ -19,6 +19,11 @@ ENGINES = {
     "obstore": "objects",
     "faststream": "faststream",
     "celery": "celery",
+    "dramatiq": "dramatiq",
+    "taskiq": "taskiq",
+    "taskiq_redis": "taskiq",
+    "rq": "rq",
+    "procrastinate": "procrastinate",
 }
 #: Modules that know each other on purpose: a client makes handles, a handle asks its client.
 PAIRS = [{"tailrace.sdk.client", "tailrace.sdk.handle"}, {"tailrace.sdk.async_client", "tailrace.sdk.handle"}]

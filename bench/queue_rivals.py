@@ -1,0 +1,132 @@
+"""The scenario `rivals` with an engine: tailrace's queue and what a team would run instead, one after the other on the
+same server: for each it starts empty, with the same settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from ..sdk.model.errors import InvalidRequest
+from .percentiles import percentile
+from .power_cut import EVERYSEC
+from .queue_engines import NODES
+from .redis_server import RedisNode
+from .rivals.roster import Rival
+from .rivals.running import feed, pace, waits
+from .rivals.settings import Settings
+from .scenarios import Figures, Progress, latency, queue
+from .server_node import ServerNode, running
+from .submitting import submit
+
+PARTS = ("drain", "latency")
+#: Seconds of the measurement of latency.
+SECONDS = 10.0
+#: Of `items`, what tailrace's submissions are measured with, one by one; five times as many are submitted at once.
+SUBMITTED = 0.05
+SERVERS: dict[str, Callable[[Path], ServerNode]] = {
+    **NODES,
+    "redis-everysec": partial(RedisNode, settings=EVERYSEC),
+}
+
+
+async def queue_rivals(
+    folder: Path,
+    count: int,
+    progress: Progress,
+    engine: str,
+    against: Sequence[Rival],
+    part: str = "",
+    seconds: float = SECONDS,
+) -> Figures:
+    """`drain`: no-ops enqueued before are run and acknowledged; items a second, submitted and run, and CPU by item, its
+    server's apart. `latency`: 200 submissions a second, from each one's call to its start. Of each rival the same, how
+    many times as fast tailrace is, and how many times as much CPU the rival and its server take. A rival that is slow
+    gets less of the items. Both parts for an empty `part`. Raises InvalidRequest for one that is none."""
+    if part not in ("", *PARTS):
+        raise InvalidRequest(f"--part {part}: expected {' or '.join(PARTS)}")
+    parts = (part,) if part else PARTS
+    figures: Figures = {}
+    if "drain" in parts:
+        figures |= await _drained(folder / "drain", count, progress, engine)
+    if "latency" in parts:
+        figures |= await _waited(folder / "latency", seconds, progress, engine)
+    for rival in against:
+        items = max(1, int(count * rival.share))
+        if "drain" in parts:
+            progress(rival.name, 0.0)
+            figures |= await _rival_drained(folder / f"{rival.name}-drain", items, engine, rival, figures)
+        if "latency" in parts:
+            progress(f"{rival.name}, latency", 0.5)
+            figures |= await _rival_waited(folder / f"{rival.name}-latency", seconds, engine, rival)
+    return figures
+
+
+@contextmanager
+def _server(folder: Path, engine: str) -> Iterator[ServerNode]:
+    folder.mkdir()
+    with running(SERVERS[engine], folder.with_name(f"{folder.name}-server")) as node:
+        yield node
+
+
+def _config(folder: Path, engine: str, url: str) -> Path:
+    config = folder / "config"
+    config.mkdir()
+    (config / "stores.yaml").write_text(f'queue: {{engine: {engine.partition("-")[0]}, url: "{url}"}}\n')
+    return config
+
+
+async def _drained(folder: Path, count: int, progress: Progress, engine: str) -> Figures:
+    with _server(folder, engine) as node:
+        found = await queue(folder, count, progress, _config(folder, engine, node.url), node.pid)
+    cpu = {name: value for name, value in found.items() if name.endswith("_cpu_us_per_item")}
+    served = cpu.pop("server_cpu_us_per_item")
+    apart = folder.with_name(f"{folder.name}-submit")
+    with _server(apart, engine) as node:
+        submitted = await submit(apart, max(1, int(count * SUBMITTED)), progress, _config(apart, engine, node.url))
+    return {
+        "items_per_s": found["items_per_s"],
+        "cpu_us_per_item": sum(cpu.values()),
+        "server_cpu_us_per_item": served,
+        "submitted_per_s": submitted["many_per_s"],
+    }
+
+
+async def _waited(folder: Path, seconds: float, progress: Progress, engine: str) -> Figures:
+    with _server(folder, engine) as node:
+        found = await latency(folder, seconds, progress, _config(folder, engine, node.url))
+    return {figure: found[figure] for figure in ("rate_per_s", "p50_ms", "p99_ms")}
+
+
+async def _rival_drained(folder: Path, items: int, engine: str, rival: Rival, own: Figures) -> Figures:
+    with _server(folder, engine) as node:
+        settings = Settings(str(folder / "tally"), node.url)
+        filling = await feed(rival, settings, "fill", str(items))
+
+        async def told() -> None:
+            await feed(rival, settings, "through")
+
+        found = await pace(rival, settings, items, folder / "log", told, node.pid)
+    return {
+        f"{rival.name}_items_per_s": found.items_per_s,
+        f"{rival.name}_cpu_us_per_item": 1e6 * found.cpu_per_item,
+        f"{rival.name}_server_cpu_us_per_item": 1e6 * found.server_cpu_per_item,
+        f"{rival.name}_submitted_per_s": items / filling,
+        f"{rival.name}_ratio": own["items_per_s"] / found.items_per_s,
+        f"{rival.name}_cpu_ratio": 1e6
+        * (found.cpu_per_item + found.server_cpu_per_item)
+        / (own["cpu_us_per_item"] + own["server_cpu_us_per_item"]),
+    }
+
+
+async def _rival_waited(folder: Path, seconds: float, engine: str, rival: Rival) -> Figures:
+    with _server(folder, engine) as node:
+        settings = Settings(str(folder / "tally"), node.url, str(folder / "starts"))
+        await feed(rival, settings, "fill")
+        rate, found = await waits(rival, settings, seconds, folder / "log")
+    return {
+        f"{rival.name}_rate_per_s": rate,
+        f"{rival.name}_p50_ms": 1e3 * percentile(found, 0.5),
+        f"{rival.name}_p99_ms": 1e3 * percentile(found, 0.99),
+    }

@@ -1,0 +1,77 @@
+"""What submits to a rival of the queue: a program of three verbs, in each rival's own file.
+
+    python -m tailrace.bench.rivals.redis_celery fill 10000     makes the server ready, and submits so many no-ops
+    python -m tailrace.bench.rivals.redis_celery pace 5         200 a second for so long, each with its time
+    python -m tailrace.bench.rivals.redis_celery through        waits until the server has nothing of it left
+
+It prints the seconds that it took, without its own start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple
+
+#: Submissions a second, as in the scenario `latency`.
+RATE = 200
+#: Seconds in which the server must be told of what is done, after the last item.
+TOLD_WITHIN = 20.0
+
+
+class Feeder(NamedTuple):
+    """fill: submits so many no-ops, in its library's fastest way; send: submits one with its time; left: how many the
+    server still has, waiting or begun; opened: what the three need around them; ready: makes the server ready."""
+
+    fill: Callable[[int], Awaitable[None]]
+    send: Callable[[float], Awaitable[None]]
+    left: Callable[[], Awaitable[int]]
+    opened: Callable[[], AbstractAsyncContextManager[object]] = contextlib.nullcontext
+    ready: Callable[[], Awaitable[None]] | None = None
+
+
+def main(feeder: Feeder, arguments: Sequence[str] = tuple(sys.argv[1:])) -> None:
+    """What the command line says. Ends with a message when the server is not told in time."""
+    print(asyncio.run(_fed(feeder, *arguments)))
+
+
+async def _fed(feeder: Feeder, verb: str, size: str = "0") -> float:
+    async with feeder.opened():
+        if verb == "fill" and feeder.ready is not None:
+            await feeder.ready()
+        began = time.perf_counter()
+        if verb == "fill":
+            await feeder.fill(int(size))
+        elif verb == "pace":
+            await _paced(feeder, int(RATE * float(size)))
+        else:
+            await _through(feeder)
+        return time.perf_counter() - began
+
+
+async def _paced(feeder: Feeder, count: int) -> None:
+    """Who takes longer for one than there is time submits the next one at once; its time is that of the call."""
+    running: set[asyncio.Task[None]] = set()
+
+    async def one() -> None:
+        await feeder.send(time.monotonic())
+
+    began = time.perf_counter()
+    for number in range(count):
+        await asyncio.sleep(max(0.0, began + number / RATE - time.perf_counter()))
+        task = asyncio.create_task(one())
+        running.add(task)
+        task.add_done_callback(running.discard)
+    await asyncio.gather(*running)
+
+
+async def _through(feeder: Feeder) -> None:
+    until = time.monotonic() + TOLD_WITHIN
+    while left := await feeder.left():
+        if time.monotonic() > until:
+            raise SystemExit(f"all of it ran, and the server still has {left} that nobody acknowledged")
+        await asyncio.sleep(0.1)
