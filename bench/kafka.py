@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import time
 import uuid
@@ -15,7 +16,7 @@ from ..stores.log.kafka import KafkaLog
 from ..stores.log.kafka_options import KafkaOptions
 from ..stores.log.log import Record
 from .percentiles import percentile
-from .scenarios import FUNCTIONS, Figures, Progress, paced, throughput
+from .scenarios import FUNCTIONS, WARM_UP, Figures, Progress, each_item, paced, throughput, work_of
 from .workload import PAYLOAD, write_tailer
 
 PARTITIONS = 4
@@ -47,7 +48,8 @@ class Broker:
                 await log.append(topic, first // 1024 % PARTITIONS, batch)
                 progress("filling the topic", first / count)
             figures = await self.throughput(folder, topic, count, progress)
-            return figures | await self._latency(folder, f"{topic}-starts", log, progress)
+            await log.create(f"{topic}-starts", PARTITIONS)
+            return figures | await self._latency(folder, f"{topic}-starts", progress)
         finally:
             await log.close()
 
@@ -79,24 +81,30 @@ class Broker:
 
         return await throughput(platform, settled, count, progress, over)
 
-    async def _latency(self, folder: Path, topic: str, log: KafkaLog, progress: Progress) -> Figures:
+    async def _latency(self, folder: Path, topic: str, progress: Progress) -> Figures:
+        """Each partition is appended to by a writer of its own: a record does not wait until the one before it was
+        acknowledged, as it does not at any producer that sends what it has."""
         starts_file = folder / "starts"
-        await log.create(topic, PARTITIONS)
         platform = Platform(
             folder / "latency",
             [FUNCTIONS],
             tailers=[self._tailer(folder, topic, "bench_start")],
             environment={"TAILRACE_BENCH_STARTS": str(starts_file)},
         )
+        logs = [self.log() for _ in range(PARTITIONS)]
         await platform.start()
         turn = iter(range(1 << 30))
 
         async def append() -> None:
             record = Record(f'{{"sent": {time.monotonic()!r}}}'.encode())
-            await log.append(topic, next(turn) % PARTITIONS, [record])
+            partition = next(turn) % PARTITIONS
+            await logs[partition].append(topic, partition, [record])
 
         try:
+            before = work_of(platform)
             found = await paced(append, SECONDS, starts_file, progress, "topic")
+            work = each_item("start_", before, work_of(platform), WARM_UP + len(found))
         finally:
             await platform.stop()
-        return {"p50_ms": 1e3 * percentile(found, 0.5), "p99_ms": 1e3 * percentile(found, 0.99)}
+            await asyncio.gather(*(log.close() for log in logs))
+        return {"p50_ms": 1e3 * percentile(found, 0.5), "p99_ms": 1e3 * percentile(found, 0.99), **work}

@@ -116,9 +116,9 @@ async def latency(folder: Path, seconds: float, progress: Progress, config: Path
             async def submit() -> None:
                 await client.submit("bench_start", sent=time.monotonic())
 
-            before = _work(platform)
+            before = work_of(platform)
             queued = await paced(submit, seconds, starts_file, progress, "queue")
-            work = _each("", before, _work(platform), WARM_UP + len(queued))
+            work = each_item("", before, work_of(platform), WARM_UP + len(queued))
         figures = {
             "rate_per_s": 200.0,
             "p50_ms": 1e3 * percentile(queued, 0.5),
@@ -131,9 +131,9 @@ async def latency(folder: Path, seconds: float, progress: Progress, config: Path
             async def append() -> None:
                 await log.append("starts", 0, [Record(f'{{"sent": {time.monotonic()!r}}}'.encode())])
 
-            before = _work(platform)
+            before = work_of(platform)
             logged = await paced(append, seconds, starts_file, progress, "log")
-            work |= _each("log_", before, _work(platform), WARM_UP + len(logged))
+            work |= each_item("log_", before, work_of(platform), WARM_UP + len(logged))
     finally:
         await platform.stop()
     return {
@@ -144,7 +144,7 @@ async def latency(folder: Path, seconds: float, progress: Progress, config: Path
     }
 
 
-def _work(platform: Platform) -> dict[str, tuple[float, int]]:
+def work_of(platform: Platform) -> dict[str, tuple[float, int]]:
     """CPU seconds and context switches of each process so far, the client's (this one) among them."""
     pids = {"client": [os.getpid()]}
     for name, pid in platform.pids().items():
@@ -155,7 +155,7 @@ def _work(platform: Platform) -> dict[str, tuple[float, int]]:
     return {name: (sum(map(cpu_seconds, each)), sum(map(context_switches, each))) for name, each in pids.items()}
 
 
-def _each(
+def each_item(
     prefix: str, before: dict[str, tuple[float, int]], after: dict[str, tuple[float, int]], items: int
 ) -> Figures:
     """What an item took of each process."""

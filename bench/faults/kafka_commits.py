@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -61,7 +62,8 @@ class Commits:
                         self._take(await asyncio.to_thread(admin.list_group_offsets, {self._group: None}))
                         await asyncio.sleep(EVERY)
                 finally:
-                    admin.close()
+                    # kafka-python waits for its own thread without a bound, and this is the run's event loop.
+                    threading.Thread(target=admin.close, name="close-admin", daemon=True).start()
             await asyncio.sleep(EVERY)
 
     def _take(self, answer: Mapping[str, Mapping[object, object]]) -> None:

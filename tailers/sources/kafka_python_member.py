@@ -40,6 +40,19 @@ class _Rebalanced(ConsumerRebalanceListener):  # type: ignore[misc]
         """The rows say who may; there is nothing to wait for here."""
 
 
+def ask_less(coordinator: Any) -> None:
+    """At each poll kafka-python asks its other thread whether the group's coordinator is known, and waits for the
+    answer: two turns of the threads before the next records are asked for. Where it is known and connected there is
+    nothing to ask."""
+    asked = coordinator.ensure_coordinator_ready
+
+    def ready(timeout_ms: float | None = None) -> Any:
+        node = coordinator.coordinator_id
+        return (node is not None and coordinator._client.connected(node)) or asked(timeout_ms)
+
+    coordinator.ensure_coordinator_ready = ready
+
+
 class PythonMember:
     """See kafka_member.py."""
 
@@ -55,6 +68,7 @@ class PythonMember:
             max_poll_interval_ms=int(options.max_poll_interval * 1000),
             metadata_max_age_ms=int(DISCOVER_EVERY * 1000),
         )
+        ask_less(self._consumer._coordinator)
         # A leader that does not know a topic yet assigns nothing of it, and finds out late.
         unknown = [topic for topic in options.read if not self._consumer.partitions_for_topic(topic)]
         if unknown:

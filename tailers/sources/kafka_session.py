@@ -138,7 +138,12 @@ class KafkaSession:
             self._tell(self._listener.failed, why, list(error.positions))
             polled = []
         self._look_at_share(member)
-        arrived = [(each, self._generations[each.place]) for each in polled if each.place in self._generations]
+        # librdkafka says after each record that there are no more: that is no news, and wakes nobody.
+        arrived = [
+            (each, self._generations[each.place])
+            for each in polled
+            if each.through > self._at.get(each.place, each.through)
+        ]
         if arrived:
             self._at.update((each.place, each.through) for each, _ in arrived)
             while not self._ahead.acquire(timeout=0.5):
