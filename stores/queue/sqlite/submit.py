@@ -33,15 +33,17 @@ def submit(
     entities: list[tuple[int, bytes, str, str, float]] = []
     keyed: list[tuple[str, int, int]] = []
     keys: set[str] = set()
+    number_of, lane_of, earliest = memory.kinds.numbers, memory.kinds.lane_of, memory.earliest
     for number, item in zip(numbers, items, strict=True):
-        flags = HAS_EXTRA if item.key or item.headers or item.expires_at else 0
+        payload, flags = item.payload, 0
+        if item.key or item.headers or item.expires_at:
+            flags = HAS_EXTRA
         if item.dedupe_key:
-            first = known.get((item.kind.function, item.dedupe_key), number)
-            if first != number:
+            if known and (first := known.get((item.kind.function, item.dedupe_key), number)) != number:
                 answers.append(Submitted(id_text(first), True))
                 continue
             flags |= DEDUPED
-        kind = memory.kinds.number(connection, item.kind)
+        kind = number_of.get(item.kind) or memory.kinds.number(connection, item.kind)
         trigger = due = int(item.due * 1e6) or now
         if item.key:
             flags |= KEYED
@@ -52,16 +54,16 @@ def submit(
                 trigger = BLOCKED
             keys.add(item.key)
             keyed.append((item.key, number, due))
-        lane, size = memory.kinds.lane_of[kind], len(item.payload)
+        lane, size = lane_of[kind], len(payload)
         tasks.append((number, lane, kind, 0, trigger, flags, size))
         headers = json_text(item.headers) if item.headers else ""
-        entities.append((number, item.payload, item.key, headers, item.expires_at))
+        entities.append((number, payload, item.key, headers, item.expires_at))
         if trigger != now or flags & HAS_EXTRA or size > FRESH_BYTES:
             fresh.rows.pop(lane, None)
-        elif few and (lane in fresh.rows or memory.earliest.get(lane, BLOCKED) >= BLOCKED):
-            fresh.add((number, kind, 0, 0, 0, 0, flags, size, trigger, lane), item.payload)
+        elif few and (lane in fresh.rows or earliest.get(lane, BLOCKED) >= BLOCKED):
+            fresh.add((number, kind, 0, 0, 0, 0, flags, size, trigger, lane), payload)
         memory.sooner(lane, trigger)
-        answers.append(Submitted(id_text(number), False))
+        answers.append(Submitted(f"{number:016x}", False))
     insert(connection, "tasks (id, lane, kind, state, next_trigger, flags, size)", tasks)
     insert(connection, "entities (id, payload, key, headers, expires_at)", entities)
     insert(connection, "keyed (key, id, due)", keyed)

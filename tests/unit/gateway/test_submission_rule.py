@@ -35,6 +35,47 @@ def test_a_plain_workload_gets_its_function_s_priority_and_is_due_now() -> None:
     assert (item.due, item.expires_at, item.dedupe_key, item.key, item.headers) == (0.0, 0.0, "", "", ())
 
 
+@given(
+    st.binary(max_size=300),
+    st.sampled_from(["", "ab" * 8, "0" * 64]),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "priority": st.integers(0, 3),
+            "collection": st.sampled_from(["", "nightly"]),
+            "tenant": st.sampled_from(["", "acme"]),
+            "key": st.sampled_from(["", "k"]),
+            "delay": st.sampled_from([0.0, 60.0]),
+            "at": st.sampled_from([0.0, NOW + 60]),
+            "dedupe_key": st.sampled_from(["", "once"]),
+            "expires_after": st.sampled_from([0.0, 30.0]),
+        },
+    ),
+)
+def test_whatever_a_submission_says_beside_its_payload_is_seen(
+    payload: bytes, token: str, said: dict[str, object]
+) -> None:
+    if said.get("delay") and "at" in said:
+        del said["at"]
+    workload = pb.NewWorkload(function="index", payload=payload, submission_id=token, **said)  # type: ignore[arg-type]
+    [item] = rule().items([workload], NOW)
+    priority = said.get("priority", int(FunctionSpec("index").priority))
+    assert item.kind == Kind("index", priority, said.get("collection", ""), said.get("tenant", ""))  # type: ignore[arg-type]
+    assert (item.payload, item.key) == (payload, said.get("key", ""))
+    due = NOW + 60 if said.get("delay") or said.get("at") else 0.0
+    assert item.due == due
+    assert item.expires_at == (0.0 if "expires_after" not in said else (due or NOW) + said["expires_after"])  # type: ignore[operator]
+    assert item.dedupe_key == (said.get("dedupe_key") or (SUBMISSION_PREFIX + token if token else ""))
+
+
+def test_a_function_whose_priority_changed_is_submitted_with_the_new_one() -> None:
+    functions = KnownFunctions()
+    taken = SubmissionRule(GatewayConfig(), functions)
+    for priority in (Priority.INTERACTIVE, Priority.REPORTING):
+        functions.replace([FunctionSpec("index", priority=priority)])
+        assert taken.items([pb.NewWorkload(function="index")], NOW)[0].kind == Kind("index", int(priority))
+
+
 def test_everything_a_submission_says_reaches_the_queue() -> None:
     # Given a submission that says everything
     workload = new_workload(
