@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,166 +14,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ..sdk.model.errors import InvalidRequest
-from . import failures, scenarios
+from . import scenarios
+from .catalogue import FORMS, Scenario, on_engine
 from .percentiles import median
 from .plan import ASKED
 from .plot import Bar, bars, compared, curve, stacked, waited
 
-Scenario = Callable[[Path, float, scenarios.Progress], Coroutine[Any, Any, scenarios.Figures]]
-
-
-async def _delay(
-    folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite", client: str = "kafka-python"
-) -> scenarios.Figures:
-    from .delay import delay  # its engines need their extras
-
-    return await delay(folder, count, engine, progress, client)
-
-
-async def _queue(folder: Path, count: int, progress: scenarios.Progress, engine: str) -> scenarios.Figures:
-    from .queue_engines import queue_on  # its engines need their extras
-
-    return await queue_on(folder, count, progress, engine)
-
-
-async def _latency(folder: Path, seconds: float, progress: scenarios.Progress, engine: str) -> scenarios.Figures:
-    from .queue_engines import latency_on  # its engines need their extras
-
-    return await latency_on(folder, seconds, progress, engine)
-
-
-async def _stream(folder: Path, count: int, progress: scenarios.Progress, engine: str) -> scenarios.Figures:
-    from .queue_engines import stream_on  # its engines need their extras
-
-    return await stream_on(folder, count, progress, engine)
-
-
-async def _submit(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
-    from .queue_engines import submit_on  # its engines need their extras
-
-    return await submit_on(folder, count, progress, engine)
-
-
-async def _bulk(
-    folder: Path, seconds: float, progress: scenarios.Progress, engine: str = "sqlite"
-) -> scenarios.Figures:
-    from .queue_engines import bulk_on  # its engines need their extras
-
-    return await bulk_on(folder, seconds, progress, engine)
-
-
-async def _store_down(
-    folder: Path, count: int, progress: scenarios.Progress, engine: str = "postgres"
-) -> scenarios.Figures:
-    from .queue_engines import store_down_on  # its engines need their extras
-
-    return await store_down_on(folder, count, progress, engine)
-
-
-async def _due(folder: Path, seconds: float, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
-    from .due import due  # its engines need their extras
-
-    return await due(folder, seconds, progress, engine)
-
-
-async def _backlog(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
-    from .backlog import backlog  # its engines need their extras
-
-    return await backlog(folder, count, progress, engine)
-
-
-async def _power_cut(
-    folder: Path, count: int, progress: scenarios.Progress, engine: str = "redis"
-) -> scenarios.Figures:
-    from .power_cut import power_cut  # its engines need their extras
-
-    return await power_cut(folder, count, progress, engine)
-
-
-async def _plateau(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
-    from .plateau import plateau  # its engines need their extras
-
-    return await plateau(folder, count, progress, engine)
-
-
-async def _outbox(folder: Path, count: int, progress: scenarios.Progress, engine: str = "sqlite") -> scenarios.Figures:
-    from .outbox import outbox  # its engines need their extras
-
-    return await outbox(folder, count, engine, progress)
-
-
-async def _redis_stream(folder: Path, count: int, progress: scenarios.Progress) -> scenarios.Figures:
-    from .redis_stream import redis_stream  # needs the extra redis
-
-    return await redis_stream(folder, count, progress)
-
-
-async def _objects(folder: Path, count: int, progress: scenarios.Progress) -> scenarios.Figures:
-    from .objects import objects  # needs the extra of that name
-
-    return await objects(folder, count, progress)
-
-
-#: The scenarios that may have another engine, by what their size is.
-_OVER_TIME = {"latency": _latency, "bulk": _bulk, "due": _due}
-_COUNTED = {
-    "queue": _queue,
-    "stream": _stream,
-    "submit": _submit,
-    "store_down": _store_down,
-    "backlog": _backlog,
-    "power_cut": _power_cut,
-    "plateau": _plateau,
-    "outbox": _outbox,
-}
-
-#: Each scenario and its usual size: items, cuts, or seconds for those that measure over a time.
-SCENARIOS: dict[str, tuple[Scenario, float]] = {
-    "stream": (lambda folder, size, progress: scenarios.stream(folder, int(size), progress), 600_000),
-    "queue": (lambda folder, size, progress: scenarios.queue(folder, int(size), progress), 300_000),
-    "latency": (scenarios.latency, 10),
-    "submit": (lambda folder, size, progress: _submit(folder, int(size), progress), 30_000),
-    "bulk": (_bulk, 20),
-    "due": (_due, 30),
-    "backlog": (lambda folder, size, progress: _backlog(folder, int(size), progress), 10_000_000),
-    "power_cut": (lambda folder, size, progress: _power_cut(folder, int(size), progress), 5),
-    "plateau": (lambda folder, size, progress: _plateau(folder, int(size), progress), 10_000_000),
-    "store_down": (lambda folder, size, progress: _store_down(folder, int(size), progress), 12_000),
-    "memory": (lambda folder, size, progress: scenarios.memory(folder, int(size), progress), 1_000_000),
-    "idle": (scenarios.idle, 10),
-    "outage": (failures.outage, 60),
-    "poison": (lambda folder, size, progress: failures.poison(folder, int(size), progress), 300_000),
-    "order": (lambda folder, size, progress: failures.order(folder, int(size), progress), 100_000),
-    "delay": (lambda folder, size, progress: _delay(folder, int(size), progress), 200_000),
-    "objects": (lambda folder, size, progress: _objects(folder, int(size), progress), 400_000),
-    "redis_stream": (lambda folder, size, progress: _redis_stream(folder, int(size), progress), 300_000),
-    "outbox": (lambda folder, size, progress: _outbox(folder, int(size), progress), 200_000),
-    "frontier": (lambda folder, size, progress: failures.frontier(folder, int(size), progress), 1_000_000),
-}
-
 #: The scenarios that need a broker, or may, and their usual size, with a broker and with another engine.
 KAFKA, RIVALS, KAFKA_ITEMS, QUEUE_ITEMS = "kafka", "rivals", 400_000, 100_000
-NAMES = (*SCENARIOS, KAFKA, RIVALS)
-
-#: What `all` leaves out: scenarios of failing functions, of orders and of one rule alone.
-APART = (
-    "submit",
-    "bulk",
-    "due",
-    "backlog",
-    "power_cut",
-    "plateau",
-    "store_down",
-    "outage",
-    "poison",
-    "order",
-    "frontier",
-    "kafka",
-    "redis_stream",
-    "delay",
-    "objects",
-    "outbox",
-)
+NAMES = (*FORMS, KAFKA, RIVALS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +46,7 @@ class Options:
 
 def main(options: Options) -> int:
     """Runs and prints. Exit status 0 when every bound holds, 1 otherwise."""
-    names = [name for name in SCENARIOS if name not in APART] if options.scenario == "all" else [options.scenario]
+    names = [name for name, form in FORMS.items() if form.in_all] if options.scenario == "all" else [options.scenario]
     for name in names:
         if name not in NAMES:
             raise InvalidRequest(f"unknown scenario {name!r}: expected one of {', '.join(NAMES)} or all")
@@ -233,26 +81,14 @@ def _held_against(name: str, options: Options) -> str:
     return f"{name}-{options.engine}" if f"{name}-{options.engine}" in ASKED else name
 
 
-def _on_engine(name: str, engine: str, client: str) -> Scenario:
-    if name in _OVER_TIME:
-        return lambda folder, size, progress: _OVER_TIME[name](folder, size, progress, engine)
-    if name in _COUNTED:
-        return lambda folder, size, progress: _COUNTED[name](folder, int(size), progress, engine)
-    if name != "delay":
-        known = ", ".join(("delay", *_OVER_TIME, *_COUNTED))
-        raise InvalidRequest(f"--engine is for the scenarios {known}, not for {name}")
-    return lambda folder, size, progress: _delay(folder, int(size), progress, engine, client)
-
-
 def _median_of(name: str, options: Options) -> scenarios.Figures:
     """The median of each figure over the runs."""
-    apart = name in (KAFKA, RIVALS)
     if name == RIVALS and not _on_kafka(options):
         scenario, usual = _rivals_on(options)
+    elif name in (KAFKA, RIVALS):
+        scenario, usual = _with_kafka(options, name)
     else:
-        scenario, usual = _with_kafka(options, name) if apart else SCENARIOS[name]
-    if options.engine and not apart:
-        scenario = _on_engine(name, options.engine, options.client)
+        scenario, usual = on_engine(name, options.engine, options.client), FORMS[name].size
     size = usual if options.items is None else options.items
     runs: list[scenarios.Figures] = []
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
