@@ -29,6 +29,8 @@ SERVERS: dict[str, Callable[[Path], ServerNode]] = {
     **NODES,
     "redis-everysec": partial(RedisNode, settings=EVERYSEC),
 }
+#: Those that may lose what they took last, which tailrace must be told.
+RELAXED = ("redis-everysec",)
 
 
 async def queue_rivals(
@@ -73,7 +75,10 @@ def _server(folder: Path, engine: str) -> Iterator[ServerNode]:
 def _config(folder: Path, engine: str, url: str) -> Path:
     config = folder / "config"
     config.mkdir()
-    (config / "stores.yaml").write_text(f'queue: {{engine: {engine.partition("-")[0]}, url: "{url}"}}\n')
+    durability = "relaxed" if engine in RELAXED else "durable"
+    (config / "stores.yaml").write_text(
+        f'queue: {{engine: {engine.partition("-")[0]}, url: "{url}"}}\ndurability: {durability}\n'
+    )
     return config
 
 
