@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Iterator
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.errors import StaleFence, Unavailable
 from ..sdk.model.parked import Ticket, due_stream, ticket_of
+from ..sdk.model.spread import spread
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark
 from ..stores.log.log import Log, Record, Records, append_to_each
 from ..stores.ownership.ownership import Ownership
@@ -210,7 +212,7 @@ class Mover:
     async def _begin_later(self) -> None:
         pause = FIRST_PAUSE
         while True:
-            await asyncio.sleep(pause)
+            await asyncio.sleep(spread(pause, random.random))
             if await self._begin():
                 return
             pause = min(LAST_PAUSE, pause * 2)
@@ -262,7 +264,7 @@ class Mover:
                 if not isinstance(error, Unavailable):
                     _LOG.exception("%s: a move failed; it is tried again", rung.stream)
                 self._failing[rung.stream] = str(error) or type(error).__name__
-                sleep, pause = pause, min(LAST_PAUSE, pause * 2)
+                sleep, pause = spread(pause, random.random), min(LAST_PAUSE, pause * 2)
             finally:
                 self._moving.discard(rung.stream)
             if self._draining.is_set():

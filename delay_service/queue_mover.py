@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.claim import Leased, Settle, State
 from ..sdk.model.demand import Cell, Demand
 from ..sdk.model.errors import Unavailable
 from ..sdk.model.parked import due_stream, ticket_of
+from ..sdk.model.spread import spread
 from ..sdk.model.workload import Extra, Kind
 from ..stores.log.log import Log, Record
 from ..stores.queue.queue import NewItem, Queue
@@ -95,7 +97,7 @@ class QueueMover:
                 elif not self.why:
                     _LOG.warning("%s: nothing that is due moves: %s", QUEUE, error)
                 self.why = str(error) or type(error).__name__
-                sleep, pause = pause, min(LAST_PAUSE, pause * 2)
+                sleep, pause = spread(pause, random.random), min(LAST_PAUSE, pause * 2)
             if sleep:
                 await asyncio.sleep(sleep)
 

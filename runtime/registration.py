@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Iterable
 
 import grpc
 
 from ..sdk.model.function_spec import FunctionSpec
+from ..sdk.model.spread import spread
 from ..sdk.wire.channel import dial, error_of
 from ..sdk.wire.convert import function_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
@@ -36,5 +38,5 @@ async def register(address: str, worker: str, specs: Iterable[FunctionSpec]) -> 
                     LOG.warning("functions are not registered yet: %s", error_of(error, address))
             else:
                 return
-            await asyncio.sleep(pause)
+            await asyncio.sleep(spread(pause, random.random))
             pause = min(LAST_PAUSE, pause * 2)

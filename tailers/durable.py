@@ -8,12 +8,14 @@ Nothing here is bounded by itself: every item still occupies its tailer's window
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
 from ..sdk.model.errors import Unavailable
+from ..sdk.model.spread import spread
 
 T = TypeVar("T")
 Tag = TypeVar("Tag")
@@ -40,7 +42,7 @@ async def until_available(call: Callable[[], Awaitable[T]], failing: Callable[[s
             answer = await call()
         except Unavailable as error:
             failing(str(error) or type(error).__name__)
-            await asyncio.sleep(pause)
+            await asyncio.sleep(spread(pause, random.random))
             pause = min(LAST_PAUSE, pause * 2)
         else:
             failing("")

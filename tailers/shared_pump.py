@@ -139,7 +139,7 @@ class SharedPump:
                     log.warning("another owner took it; standing by", partition=name, reason=str(raised))
                 else:
                     log.error("a partition's pump failed", partition=name, reason=str(raised), exc_info=raised)
-                await asyncio.sleep(pause)
+                await asyncio.sleep(spread(pause, random.random))
                 pause = min(LAST_PAUSE, pause * 2)
             finally:
                 if self.pumps.get(name) is pump:

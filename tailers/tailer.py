@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from ..sdk.model.errors import InvalidRequest, NotConnected, StaleFence, Tailrac
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
 from ..sdk.model.seek import Move, Seek
+from ..sdk.model.spread import spread
 from .config import TailerConfig
 from .due_pump import DuePump
 from .parking import Parking
@@ -244,7 +246,7 @@ class Tailer:
             log.error("tailer failed, starting again", tailer=self.config.name, reason=self._failure, exc_info=error)
             if clock.monotonic() - began > HEALTHY_AFTER:
                 pause = FIRST_PAUSE
-            await asyncio.sleep(pause)
+            await asyncio.sleep(spread(pause, random.random))
             pause = min(LAST_PAUSE, pause * 2)
             self._pump = self._build()
 

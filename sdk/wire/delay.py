@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
@@ -12,6 +13,7 @@ import grpc
 
 from ..model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
 from ..model.parked import Parked
+from ..model.spread import spread
 from ..model.workload import FLIGHT_ITEMS, Extra
 from .channel import abort, dial, error_of
 from .convert import KindReader, KindWriter, read_items, write_items
@@ -92,9 +94,10 @@ class DelayClient:
             except Overloaded:
                 raise
             except Unavailable:
-                if loop.time() + pause > until:
+                wait = spread(pause, random.random)
+                if loop.time() + wait > until:
                     raise
-            await asyncio.sleep(pause)
+            await asyncio.sleep(wait)
             pause = min(LAST_PAUSE, pause * 2)
 
     async def depth(self) -> list[Depth]:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -26,6 +27,7 @@ from ..model.overview import Overview
 from ..model.replay import ReplayOrder
 from ..model.schedule import Schedule
 from ..model.seek import Move, Seek
+from ..model.spread import spread
 from ..model.status import WorkloadStatus
 from .audit_messages import audit_from_wire
 from .channel import abort, dial, error_of
@@ -355,7 +357,7 @@ async def watch(
             if not said and unreachable is not None:
                 unreachable(reason)
             said = True
-            await asyncio.sleep(pause)
+            await asyncio.sleep(spread(pause, random.random))
             pause = min(pause * 2, LAST_PAUSE)
     finally:
         await channel.close()

@@ -8,6 +8,7 @@ go at once when idle: coalescing without a linger.
 from __future__ import annotations
 
 import asyncio
+import random
 import uuid
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ import grpc
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..model.errors import SessionLost
+from ..model.spread import spread
 from .link import Link
 from .v1 import scheduler_pb2 as pb
 
@@ -212,7 +214,7 @@ class Dialer:
             if welcomed and self._clock.monotonic() - began >= LAST_PAUSE:
                 pause = FIRST_PAUSE  # it worked for a while: again at once
                 continue
-            await asyncio.sleep(pause)
+            await asyncio.sleep(spread(pause, random.random))
             pause = min(LAST_PAUSE, pause * 2)
 
     async def _connect(self) -> tuple[bool, str]:
