@@ -85,6 +85,9 @@ class KafkaWorld(World):
         try:
             await super().stop()
         finally:
+            # As parts first: these start again what was only killed, and left brokers behind.
+            brokers = [part for part in self.parts.values() if isinstance(part, ServerPart)]
+            await asyncio.gather(*(part.end(0.0) for part in brokers))
             await asyncio.gather(*(asyncio.to_thread(node.kill) for node in self._cluster.nodes))
 
     def feed(self) -> Feed:
