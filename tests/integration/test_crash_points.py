@@ -529,7 +529,8 @@ async def test_a_second_crash_at_any_point_after_any_first_loses_nothing(
 def writing_methods() -> set[str]:
     """Every method of the embedded stores that asks its file's writer for something, as class.method."""
     found: set[str] = set()
-    for path in (Path(tailrace.__file__).parent / "stores").rglob("sqlite*.py"):
+    stores = Path(tailrace.__file__).parent / "stores"
+    for path in (*stores.rglob("sqlite*.py"), *stores.rglob("sqlite/*.py")):
         for class_ in [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]:
             for method in class_.body:
                 calls = {ast.unparse(node.func) for node in ast.walk(method) if isinstance(node, ast.Call)}
