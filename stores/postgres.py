@@ -1,9 +1,9 @@
 """A PostgreSQL server as stores use it: where it is, how it is reached, and its errors in our words.
 
-Every call is one statement in a transaction of its own: no prepared names, no session settings, no session locks, so
-that a pooler may give each one another connection. Nothing is tried again here but what the server itself asks to be
-(a deadlock, a serialization failure): an error says that whether a write was kept is unknown, and whoever asked asks
-again.
+Every call is one statement in a transaction of its own: no session settings, no session locks, and prepared names only
+where nobody stands between us and the server, so that a pooler may give each one another connection. Nothing is tried
+again here but what the server itself asks to be (a deadlock, a serialization failure) and what it did not run (a name
+that it does not know): another error says that whether a write was kept is unknown, and whoever asked asks again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ from ..sdk.model.errors import ConfigError, NotConnected, StoreFull, TailraceErr
 
 #: Times that a statement is sent again because the server chose it to give way to another one.
 AGAIN = 5
+#: A statement is prepared when it is executed the third time: parsing and planning it is a sixth of a lone one's cost.
+PREPARE_AFTER = 2
+#: Why a prepared statement was not run: somebody in between has no such name or has it already, or what it answers has
+#: changed with a migration.
+_UNPREPARED = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement, errors.FeatureNotSupported)
 _LOG = logging.getLogger("tailrace.stores")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
@@ -96,6 +101,7 @@ class PostgresServer:
         self.options = options
         self.name = options.server
         self._prepare = prepare
+        self._names = True  # prepared ones are known to whom they are sent, as far as we were told
         self._idle: list[AsyncConnection[tuple[Any, ...]]] = []
         self._free = asyncio.Semaphore(options.connections)
         self._closed = True
@@ -133,6 +139,12 @@ class PostgresServer:
                 except psycopg.IntegrityError:
                     self._give_back(connection)
                     raise
+                except _UNPREPARED as error:
+                    await connection.close()
+                    if not self._names or attempt == AGAIN:
+                        raise explained(error, self.name, about) from None
+                    self._names = False
+                    await self.dial_anew()
                 except (psycopg.Error, OSError, TimeoutError) as error:
                     if isinstance(error, TimeoutError) or connection.broken:
                         await connection.close()
@@ -156,6 +168,8 @@ class PostgresServer:
         try:
             async with asyncio.timeout(self.options.timeout):
                 await self._prepare(connection)
+                if self._names and await _is_direct(connection):
+                    connection.prepare_threshold = PREPARE_AFTER
         except (psycopg.Error, OSError, TimeoutError) as error:
             await connection.close()
             raise explained(error, self.name) from None
@@ -176,6 +190,13 @@ class PostgresServer:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+async def _is_direct(connection: AsyncConnection[tuple[Any, ...]]) -> bool:
+    """Whether the process that answers is the one that took the connection: a pooler tells a number of its own."""
+    cursor = await connection.execute("SELECT pg_backend_pid()")
+    row = await cursor.fetchone()
+    return row is not None and row[0] == connection.info.backend_pid
 
 
 async def refuse_unsafe(connection: AsyncConnection[tuple[Any, ...]], server: str, *, durable: bool) -> None:
