@@ -96,7 +96,7 @@ class PostgresQueue:
         self._settlements = Settlements(self._succeed, self._waiting.run)
         self._turn = 0  # claims so far
         self._looked = -math.inf  # monotonic, of the last look at what others changed
-        self._room = Room(self._config.max_waiting, self.counts, clock)
+        self._room = Room(self._config.max_waiting, self.counts, clock, self._waiting.run)
         self._hints = PostgresHints(options, self._read, self._hinted, "queue")
         self._dry = Dry()
         self._soonest = 0  # µs, when a lease may end that this process knows of

@@ -39,12 +39,18 @@ _NEXT = (
 )
 
 
+#: Items of one claim while somebody submits: they share the writer, and a submission waits for the claim beside it.
+BESIDE_ITEMS = 256
+#: µs after a submission in which the next one is likely to come.
+BESIDE = 50_000
+
+
 class _Visit:
     """One claim in the making: what is left of each cell, of the total and of the bytes."""
 
-    def __init__(self, demand: Demand) -> None:
+    def __init__(self, demand: Demand, most: int) -> None:
         self.cells = dict(demand.cells)
-        self.total = min(demand.total, FLIGHT_ITEMS)
+        self.total = min(demand.total, most)
         self.room = demand.max_bytes
         self.rows: list[Row] = []
         self.taken: dict[int, tuple[int, int]] = {}  # lane → trigger and id of the last item taken
@@ -97,7 +103,7 @@ def claim(
     if fresh is not None and (rows := _all_fresh(memory, fresh, demand, ready, shut)):
         memory.turn += 1
         return _take(connection, memory, rows, now, seconds, [fresh.payloads[row[0]] for row in rows])
-    visit = _Visit(demand)
+    visit = _Visit(demand, BESIDE_ITEMS if 0 <= now - memory.stored < BESIDE else FLIGHT_ITEMS)
     while ready and visit.left():
         plan = turns(ready, visit.left(), share, memory.turn)
         for (limit, kinds), visits in groupby(plan, lambda each: (each[2], shut[each[0]])):

@@ -78,6 +78,7 @@ class Memory:
     soonest   at most the earliest end of a part's lease
     counted   rows that an audit is counting now
     fresh     None, or what a claim that follows at once need not read
+    stored    µs, when somebody submitted last
     ahead     µs that the wall clock was ahead of the monotonic one when leases were last right; None: not known yet
     """
 
@@ -94,6 +95,7 @@ class Memory:
         self.fresh: Fresh | None = None
         self.ahead: int | None = None
         self.fence = 0
+        self.stored = 0
         self.keyed = 0
         self.turn = 0
         self.loaded = False

@@ -17,6 +17,7 @@ from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.ids import Ids, created_at, first_id, id_number, id_text
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite import queue as engine
+from tailrace.stores.queue.sqlite.lease import BESIDE, BESIDE_ITEMS
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.sqlite import SqliteFile
 from tailrace.testing.clock import ManualClock
@@ -220,6 +221,25 @@ def test_a_text_that_is_no_id_is_no_number(text: str) -> None:
 
 def test_an_id_is_sixteen_digits() -> None:
     assert id_number(id_text(12345)) == 12345
+
+
+async def test_a_claim_is_short_while_somebody_submits(file: SqliteFile, clock: ManualClock) -> None:
+    # Given many items, and somebody who submitted just now
+    queue = await opened(file, clock)
+    await submit(queue, 2 * BESIDE_ITEMS)
+    many = Demand({Cell("f", 2): 9999}, frozenset(), 9999)
+
+    # When they are claimed, then few at a time: the next submission waits for the claim beside it
+    leased = await queue.lease(many, 30.0, 1.0)
+    assert leased is not None
+    assert len(leased.ids) == BESIDE_ITEMS
+
+    # And as many as there are once nobody submits any more
+    await submit(queue, 1)
+    clock.advance(BESIDE / 1e6)
+    leased = await queue.lease(many, 30.0, 1.0)
+    assert leased is not None
+    assert len(leased.ids) == BESIDE_ITEMS + 1
 
 
 async def test_a_wall_clock_that_jumps_ends_no_lease_before_its_time(file: SqliteFile, clock: ManualClock) -> None:
