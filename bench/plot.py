@@ -8,6 +8,8 @@ from html import escape
 
 WIDTH, ROW, LEFT, RIGHT = 760, 34, 250, 150
 ROOM = WIDTH - LEFT - RIGHT
+#: A wait so many times as long as the quickest one is drawn cut off.
+CUT = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,19 @@ def compared(title: str, note: str, rows: Sequence[tuple[str, float]]) -> str:
 
 
 def waited(title: str, note: str, rows: Sequence[tuple[str, float, float]]) -> str:
-    """An SVG picture: a wait each, as a bar, over the longer one that only few exceed."""
-    longest = max([late for _, _, late in rows], default=1.0)
+    """An SVG picture: a wait each, as a bar, over the longer one that only few exceed. Bars of those who wait more than
+    CUT times as long as the quickest are cut off, or the others could not be told apart."""
+    quickest = min([late for _, _, late in rows], default=1.0)
+    longest = max([late for _, _, late in rows if late <= CUT * quickest], default=1.0)
+    if any(late > longest for _, _, late in rows):
+        note += "; → goes on"
     parts = _head(title, note, 74 + ROW * len(rows))
     for number, (label, wait, late) in enumerate(rows):
         own = label.startswith("tailrace")
         pale, colour = ("#b5d5c9", "#2a7f62") if own else ("#d3dae0", "#7a8b99")
-        parts += _bar(number, label, late / longest * ROOM, pale, f"{_number(wait)} / {_number(late)} ms")
-        parts.append(_length(number, wait / longest * ROOM, colour))
+        told = f"{'→ ' if late > longest else ''}{_number(wait)} / {_number(late)} ms"
+        parts += _bar(number, label, min(late / longest, 1.0) * ROOM, pale, told)
+        parts.append(_length(number, min(wait / longest, 1.0) * ROOM, colour))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

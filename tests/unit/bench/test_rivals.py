@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tailrace.bench.plot import compared
+from tailrace.bench.plot import compared, waited
 from tailrace.bench.queue_rivals import queue_rivals
 from tailrace.bench.rivals import feeding, running
 from tailrace.bench.rivals.feeding import Feeder
@@ -145,6 +145,16 @@ async def _nothing() -> None:
 def test_the_picture_tells_how_many_times_the_fastest_is_as_fast():
     drawn = compared("a title", "a note", [("tailrace", 900.0), ("<other>", 300.0)])
     assert "300 (1/3.0)" in drawn and "&lt;other&gt;" in drawn and drawn.rstrip().endswith("</svg>")
+
+
+def test_a_wait_that_dwarfs_all_others_is_cut_off():
+    # Given waits of which one is a thousand times as long as the others
+    picture = waited("waits", "milliseconds", [("quick", 2.0, 4.0), ("tailrace", 3.0, 8.0), ("slow", 4000.0, 7000.0)])
+
+    # Then the others fill the picture, and the slow one says that it goes on
+    assert 'width="360.0"' in picture.partition("tailrace")[2].partition("slow")[0]
+    assert "→ 4,000 / 7,000 ms" in picture
+    assert "→ 3" not in picture
 
 
 def test_waits_are_drawn_below_the_rates_when_both_were_measured():
