@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .processes import Child, Kept, free_port
+from .free_port import free_port
+from .processes import Child, Kept
 
 #: Seconds that a node has to stop in order: a tailer bounds its last writes with 5 s, a group its last commit with 3.
 STOP_WITHIN = 8.0
@@ -133,7 +134,7 @@ class Platform:
         for part, address in self._ports.items():
             host, _, port = address.rpartition(":")
             if port == "0":
-                self._ports[part] = f"{host}:{await free_port(host)}"
+                self._ports[part] = f"{host}:{free_port(host)}"
 
     async def drain(self, timeout: float) -> None:
         """Ends gracefully: tailers first take in nothing more, then the worker finishes, then the scheduler goes."""

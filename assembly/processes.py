@@ -143,15 +143,6 @@ async def _reaped(child: Child) -> None:
         pause = min(0.1, pause * 1.5)
 
 
-async def free_port(host: str = "127.0.0.1") -> int:
-    """A port that is free now."""
-    server = await asyncio.start_server(lambda reader, writer: None, host, 0)
-    port = int(server.sockets[0].getsockname()[1])
-    server.close()
-    await server.wait_closed()
-    return port
-
-
 class Kept:
     """A part that is kept running: started again with back-off whenever it dies.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
+
+from ..assembly.free_port import free_port
 
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -81,12 +82,8 @@ def cpu_by_name(pids: Mapping[str, int]) -> dict[str, float]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody listens on now. Whoever takes one must be ready to find it taken."""
-    held = [socket.socket() for _ in range(count)]
-    try:
-        for each in held:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in held]
-    finally:
-        for each in held:
-            each.close()
+    """So many ports on loopback that nobody listens on now. Whoever takes one must be ready to find it taken."""
+    found: set[int] = set()
+    while len(found) < count:
+        found.add(free_port())
+    return [*found]

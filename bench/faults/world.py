@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...assembly.processes import Child, PartFailed, free_port, spawn, stop
+from ...assembly.free_port import free_port
+from ...assembly.processes import Child, PartFailed, spawn, stop
 from ...sdk.async_client import AsyncClient
 from ...stores.remote import RemoteLog
 from ..process import descendants
@@ -147,7 +148,7 @@ class World:
         """Starts every part; returns when all are ready."""
         config = self._configured()
         for part in ("store", "gateway", "delay", "scheduler"):
-            self.ports[part] = f"127.0.0.1:{await free_port()}"
+            self.ports[part] = f"127.0.0.1:{free_port()}"
         for wire in WIRES:
             proxy = self.wires[wire] = FaultProxy(self.ports[wire.partition(":")[2]])
             await proxy.start()

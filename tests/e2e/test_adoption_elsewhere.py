@@ -13,8 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from journal import judge
 
+from tailrace.assembly.free_port import free_port
 from tailrace.assembly.platform import Platform
-from tailrace.assembly.processes import free_port
 from tailrace.stores.log.log import Record
 from tailrace.stores.remote import RemoteCheckpoints, RemoteLog
 
@@ -35,7 +35,7 @@ async def test_a_killed_tailer_is_followed_by_one_at_another_scheduler_and_nothi
         environment=environment,
         worker={"slots": ITEMS, "executors": 1},
     )
-    other = f"127.0.0.1:{await free_port()}"
+    other = f"127.0.0.1:{free_port()}"
     processes: list[subprocess.Popen[bytes]] = []
 
     def begin(*words: str) -> subprocess.Popen[bytes]:

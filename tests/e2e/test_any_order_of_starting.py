@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tailrace.assembly.free_port import free_port
 
 TAILRACE = [sys.executable, "-m", "tailrace.cli"]
 FUNCTIONS = """
@@ -21,13 +22,6 @@ import tailrace
 async def greet(name: str) -> str:
     return "hello " + name
 """
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 class Part:

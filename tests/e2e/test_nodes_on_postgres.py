@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 import tailrace
-from tailrace.assembly.processes import Child, free_port, spawn, stop
+from tailrace.assembly.free_port import free_port
+from tailrace.assembly.processes import Child, spawn, stop
 from tailrace.sdk.model.limits import Gate, Quota
 from tailrace.sdk.wire.gateway import GatewayClient
 
@@ -47,7 +48,7 @@ class Nodes:
         self._common = {"config": str(config), "heartbeat": HEARTBEAT}
 
     async def start(self) -> None:
-        self.scheduler, gateway = [f"127.0.0.1:{await free_port()}" for _ in range(2)]
+        self.scheduler, gateway = [f"127.0.0.1:{free_port()}" for _ in range(2)]
         scheduler = {"listen": self.scheduler, "gateway": gateway}
         await asyncio.gather(self._node("one"), self._spawn("scheduler", scheduler))
         async with asyncio.timeout(30):
