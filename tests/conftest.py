@@ -35,7 +35,7 @@ __all__ = [
 
 #: How long an example takes says how busy the machine is, not whether the code is right. A property is tried on fewer
 #: examples each time than is usual: it is tried often, and the long tests try more.
-settings.register_profile("tailrace", deadline=None, max_examples=50)
+settings.register_profile("tailrace", deadline=None, max_examples=40)
 settings.register_profile("long", deadline=None, max_examples=500)
 settings.load_profile("tailrace")
 
