@@ -38,7 +38,6 @@ class SubmissionRule:
         self._config = config
         self._functions = functions
         self._kinds: dict[tuple[str, int, str, str], Kind] = {}
-        self._plain: dict[str, tuple[FunctionSpec, Kind]] = {}
 
     def check_count(self, workloads: Sequence[pb.NewWorkload]) -> None:
         """Raises InvalidRequest for more than one request may have."""
@@ -76,24 +75,13 @@ class SubmissionRule:
             raise UnknownFunction(self._functions.unknown(workload.function))
         if spec.arguments:
             self._functions.check_arguments(spec, payload)
-        token = workload.submission_id
-        if workload.ByteSize() == _bytes_of(spec.name, payload, token):
-            return NewItem(self._plain_kind(spec), payload, dedupe_key=_submission(token))
+        # Few workloads say more than that; the others do not pay for asking.
         kind = self._kind(workload, spec)
         due = self._due(workload, now) if workload.delay or workload.HasField("at") else 0.0
         expires_at = _deadline(workload, due or now) if workload.HasField("expires_after") else 0.0
         key = _short("key", workload.key)
         headers = self._headers(workload) if workload.headers else ()
         return NewItem(kind, payload, due, key, headers, _dedupe_key(workload), expires_at)
-
-    def _plain_kind(self, spec: FunctionSpec) -> Kind:
-        """That of a workload that says nothing of it."""
-        known = self._plain.get(spec.name)
-        if known is None or known[0] is not spec:
-            if len(self._plain) >= KINDS_KEPT:
-                self._plain.clear()
-            known = self._plain[spec.name] = spec, Kind(spec.name, int(spec.priority))
-        return known[1]
 
     def _kind(self, workload: pb.NewWorkload, spec: FunctionSpec) -> Kind:
         rank = workload.priority if workload.HasField("priority") else int(spec.priority)
@@ -133,16 +121,6 @@ class SubmissionRule:
         if size > self._config.max_headers:
             raise InvalidRequest(f"the headers have {size} bytes: at most {self._config.max_headers} are taken")
         return headers
-
-
-def _bytes_of(function: str, payload: bytes, token: str) -> int:
-    """What a workload takes on the wire that says nothing else: one that takes as much says nothing else, since every
-    field that is there takes some. Asking ten fields of each workload is a third of what its check takes."""
-    size = 0
-    for length in (len(function), len(payload), len(token)):
-        if length:
-            size += 1 + (length.bit_length() + 6) // 7 + length
-    return size
 
 
 def _deadline(workload: pb.NewWorkload, due: float) -> float:

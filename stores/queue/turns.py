@@ -5,6 +5,7 @@ fair turns between the lanes of one priority. Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 
@@ -39,6 +40,17 @@ def turns(ready: Sequence[Ready], total: int, low_share: float, turn: int) -> li
         plan += [Ready(lane, rank, take) for (lane, _, _), take in zip(level, takes, strict=False)]
         left -= sum(takes)
     return plan
+
+
+def limits_in_turn(ready: Sequence[Ready], total: int, low_share: float, turn: int) -> dict[int, int]:
+    """The same as how many items each lane may give, in the order of its first visit. Lanes for which nothing was left
+    come last, with none: a server gives them what the others did not have."""
+    limits: dict[int, int] = {}
+    for each in turns(ready, total, low_share, turn):
+        limits[each.lane] = limits.get(each.lane, 0) + each.limit
+    for each in sorted(ready, key=attrgetter("priority")):
+        limits.setdefault(each.lane, 0)
+    return limits
 
 
 def _shares(limits: Sequence[int], budget: int) -> list[int]:

@@ -14,7 +14,7 @@ from ...postgres_arrays import numbers
 from ..gates import Gates
 from ..ids import id_text
 from ..kinds import Kinds
-from ..turns import Ready, turns
+from ..turns import Ready, limits_in_turn
 from .bounds import Bounds
 
 _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
@@ -58,11 +58,7 @@ def planned(
     """Visits in turns. Lanes for which nothing was left come last: they get what the others did not have."""
     total = min(demand.total, FLIGHT_ITEMS)
     waiting = [Ready(lane, kinds.lanes[lane][1], demand.cells[kinds.cells[lane]]) for lane in ready]
-    limits: dict[int, int] = {}
-    for each in turns(waiting, total, share, turn):
-        limits[each.lane] = limits.get(each.lane, 0) + each.limit
-    for each in sorted(waiting, key=lambda each: each.priority):
-        limits.setdefault(each.lane, 0)
+    limits = limits_in_turn(waiting, total, share, turn)
     places: dict[Cell, int] = {}
     cells = [places.setdefault(kinds.cells[lane], len(places) + 1) for lane in limits]
     return Plan(

@@ -12,7 +12,7 @@ from ....sdk.model.demand import Cell, Demand
 from ....sdk.model.workload import FLIGHT_ITEMS, Extra
 from ..gates import Gates
 from ..kinds import Kinds
-from ..turns import Ready, turns
+from ..turns import Ready, limits_in_turn
 from .script import EXTRA
 from .told import TASK
 
@@ -50,11 +50,7 @@ def planned(
             shut |= gates.shut_kinds(kinds, lane)
     if not ready or total <= 0:
         return Plan([], shut, [])
-    limits: dict[int, int] = {}
-    for each in turns(ready, total, share, turn):
-        limits[each.lane] = limits.get(each.lane, 0) + each.limit
-    for each in sorted(ready, key=lambda each: each.priority):
-        limits.setdefault(each.lane, 0)
+    limits = limits_in_turn(ready, total, share, turn)
     places: dict[Cell, int] = {}
     visits: list[Any] = []
     for lane, limit in limits.items():
