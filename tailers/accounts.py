@@ -10,10 +10,10 @@ from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
 from ..sdk.model.outcome import Outcome
 from .departing import Tag
 from .holding import Holding
-from .inherited import Inherited
 from .out import Out
 from .partition import Partition
 from .rules.stock import take_stock
+from .takeover.inherited import Inherited
 
 #: What items end as that are over without having failed.
 FATES = {

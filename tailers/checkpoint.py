@@ -11,8 +11,8 @@ from typing import Protocol, runtime_checkable
 from ..sdk.clock import Clock
 from ..sdk.model.errors import Unavailable
 from ..sdk.source import StreamSource
-from .epoch import Epoch
 from .partition import Partition
+from .takeover.epoch import Epoch
 
 #: Checkpoint writes begin at least this far apart, seconds.
 COMMIT_EVERY = 0.02

@@ -30,7 +30,7 @@ from .letters import unparkable
 from .mapping import Mapped
 from .parking import Parking, as_row_says
 from .partition import Partition, chosen
-from .pump import Counts
+from .pumps.pump import Counts
 from .registry import Environment
 from .rows import Home, RowChange, Rows, home_of
 from .rules.detached import FIRST_LOOK, guard_due

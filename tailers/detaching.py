@@ -26,15 +26,15 @@ from ..sdk.model.workload import Ended
 from .departing import Departing, Tag, settle
 from .departures import Departures
 from .durable import GATHER, DurableWriter
-from .inherited import Inherited, Record
 from .out import Out
 from .parking import Parking
 from .partition import Partition, Place
-from .pump import Setup
+from .pumps.pump import Setup
 from .rows import Home, RowChange, Rows
 from .rules.detached import Ages, holding_up, look_every
 from .rules.ledger import detached, released
 from .rules.settlement import Settlement
+from .takeover.inherited import Inherited, Record
 
 #: What is said of an item that has not ended, and of one that was lost.
 _OUT = Ended(Outcome.HELD)

@@ -17,7 +17,7 @@ from .departing import Departing
 from .departures import Departures
 from .mapping import Mapped
 from .partition import Partition, chosen
-from .pump import Counts, Setup
+from .pumps.pump import Counts, Setup
 from .rules.expiry import is_over
 from .rules.settlement import Action, Settlement
 

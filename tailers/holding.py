@@ -19,7 +19,7 @@ from ..sdk.source import StreamBatch, StreamSource
 from .expiring import Expiring
 from .mapping import Mapped
 from .partition import Kept, Partition, Place
-from .pump import Setup
+from .pumps.pump import Setup
 from .rules.credit import Credit
 from .rules.look_ahead import LookAhead
 from .rules.window import Room

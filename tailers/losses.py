@@ -19,7 +19,7 @@ from ..stores.drops.drops import Drops
 from .config import TailerConfig
 from .durable import until_available
 from .partition import Partition
-from .pump import Counts
+from .pumps.pump import Counts
 
 
 class Losses:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from ..sdk.model.ledger import Entry
 from ..sdk.model.parked import Parked
 from ..stores.ledger.ledger import Change, Ledger
-from .epoch import Epoch
 from .partition import Partition
+from .takeover.epoch import Epoch
 
 #: Rows behind the checkpoint are removed at most this often, seconds.
 SWEEP_EVERY = 0.25

@@ -19,13 +19,13 @@ from ..sdk.source import Capabilities, StreamSource
 from ..stores.checkpoints.checkpoints import Mark
 from .departures import fate_of
 from .durable import until_available
-from .epoch import Epoch
 from .partition import Partition
 from .places import first_from, first_kept
-from .pump import Counts, Setup
+from .pumps.pump import Counts, Setup
 from .rows import Rows
 from .rules.seek import Passing, passing
 from .suspicion import mark_suspects
+from .takeover.epoch import Epoch
 
 #: Rows of the ledger in one look.
 ROWS = 1000

@@ -22,7 +22,7 @@ from ..sdk.model.workload import Ended, Extra, Flight
 from ..sdk.source import QueueSource
 from .durable import until_available
 from .out import Out
-from .pump import Setup
+from .pumps.pump import Setup
 from .rules.gathering import Gathering
 from .rules.hand_back import HandBacks
 from .rules.settlement import FIRST_AGAIN, Action, Settlement

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .pumps.shared_pump import SharedPump
 from .rules.watchdog import Facts
-from .shared_pump import SharedPump
 from .vitals import facts_of, state_of
 
 #: States from the one that says most to the one that says least.

@@ -18,17 +18,17 @@ from ..sdk.model.overview import TailerOverview
 from ..sdk.model.seek import Move, Seek
 from ..sdk.model.spread import spread
 from .config import TailerConfig
-from .due_pump import DuePump
 from .parking import Parking
-from .pump import Counts, Pump, Setup, first_of
-from .queue_pump import QueuePump
+from .pumps.due_pump import DuePump
+from .pumps.pump import Counts, Pump, Setup, first_of
+from .pumps.queue_pump import QueuePump
+from .pumps.relay_pump import RelayPump
+from .pumps.shared_pump import SharedPump
+from .pumps.stream_pump import StreamPump
 from .registry import Environment, kind_of
-from .relay_pump import RelayPump
 from .rules.watchdog import Facts, Verdict, Watchdog
 from .seeking import Seeking
-from .shared_pump import SharedPump
 from .shared_vitals import shared_facts, shared_state
-from .stream_pump import StreamPump
 from .vitals import facts_of, state_of
 
 #: Pauses before a pump that failed is started again, seconds: the first, and the cap it doubles to.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .pump import Pump
+from .pumps.pump import Pump
 from .rules.watchdog import Facts
 
 

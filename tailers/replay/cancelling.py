@@ -10,8 +10,8 @@ from ...sdk.model.ledger import Entry, Place
 from ...sdk.model.replay import Replay
 from ...stores.ledger.ledger import Change, Ledger
 from ...stores.ownership.ownership import Ownership
-from ..epoch import WHOLE
 from ..rules.takeover import Seen, free_at, observe
+from ..takeover.epoch import WHOLE
 from .plan import ROWS
 
 

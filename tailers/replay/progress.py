@@ -10,8 +10,8 @@ from ...sdk.model.replay import OVER, READING, Progress, Replay, State, counted
 from ...stores.checkpoints.checkpoints import Checkpoints
 from ...stores.ledger.ledger import Ledger
 from ...stores.ownership.ownership import Ownership
-from ..epoch import WHOLE
 from ..registry import Environment
+from ..takeover.epoch import WHOLE
 from .plan import book_of
 
 

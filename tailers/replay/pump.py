@@ -10,9 +10,9 @@ from ...sdk.model.replay import Replay
 from ...sdk.source import StreamBatch
 from ...stores.checkpoints.checkpoints import Mark
 from ..partition import Partition
-from ..pump import Counts, Setup
+from ..pumps.pump import Counts, Setup
+from ..pumps.stream_pump import StreamPump
 from ..rules.window import FULL, Room
-from ..stream_pump import StreamPump
 from .source import ReplaySource
 
 

@@ -9,7 +9,7 @@ from ...sdk.model.lease import LeaseSizes
 from ...sdk.model.replay import Replay
 from ..config import TailerConfig
 from ..parking import Parking
-from ..pump import Pump
+from ..pumps.pump import Pump
 from ..registry import Environment
 from ..tailer import Tailer
 from .plan import reader_of

@@ -2,7 +2,7 @@
 
 A scheduler numbers what it gives to an heir by itself, and another one gives the same numbers. So the flights of each
 session have a space of numbers of their own here: 0 is that of the tailer's own session, from 1 on those of its sides
-(tailers/sides.py). A session speaks of its own flights alone, with its scheduler's numbers.
+(tailers/takeover/sides.py). A session speaks of its own flights alone, with its scheduler's numbers.
 """
 
 from __future__ import annotations

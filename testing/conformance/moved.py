@@ -91,7 +91,8 @@ class MovedLaws(StoreLaws[State]):
         free = await state.ownership.read("due", "")
         assert free is not None and not free.holder and free.epoch > max(owner.epoch, long.epoch)
         found = await state.ledger.get("s", "0", range(4))
-        waiting = [found[0], found[1], *(await state.ledger.get("ü/s", "0", range(MANY))).values()]
+        others = await state.ledger.get("ü/s", "0", range(MANY))
+        waiting = [found[0], found[1], *(others[position] for position in range(MANY))]
         assert {copy_finds(row, row.n, free.epoch - 1) for row in waiting} == {Verdict.STALE}
         # And all else of the rows is as it was
         assert [row._replace(epoch=0) for row in waiting] == [parking, *parked, *many]

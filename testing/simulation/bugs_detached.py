@@ -6,12 +6,12 @@ import contextlib
 from typing import Any
 
 from ...sdk.model.audit import Fate
-from ...tailers import due_pump as due_pump_
 from ...tailers.detaching import Detaching
-from ...tailers.inherited import Inherited
-from ...tailers.left_running import LeftRunning
+from ...tailers.pumps import due_pump as due_pump_
 from ...tailers.rules import ledger as rules
 from ...tailers.rules.ledger import Verdict
+from ...tailers.takeover.inherited import Inherited
+from ...tailers.takeover.left_running import LeftRunning
 from .planting import Bug, bug, instead
 
 

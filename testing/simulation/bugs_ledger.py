@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from ...sdk.model.ledger import Place
 from ...tailers import departures as departures_
-from ...tailers import due_pump as due_pump_
 from ...tailers.departures import Departures
+from ...tailers.pumps import due_pump as due_pump_
 from ...tailers.rows import Rows
 from ...tailers.rules import ledger as rules
 from ...tailers.rules.ledger import Find, Verdict

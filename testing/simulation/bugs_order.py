@@ -10,18 +10,18 @@ from ...scheduler.core import Core
 from ...scheduler.outages import Outages
 from ...scheduler.rules.adoption import Row
 from ...sdk.model.audit import Fate
-from ...tailers import due_pump as due_pump_
-from ...tailers import pump as pump_
-from ...tailers import stream_pump as stream_pump_
 from ...tailers.departures import Departures
 from ...tailers.expiring import Expiring
 from ...tailers.holding import Holding
-from ...tailers.inherited import Inherited
 from ...tailers.ordering import Ordering
+from ...tailers.pumps import due_pump as due_pump_
+from ...tailers.pumps import pump as pump_
+from ...tailers.pumps import stream_pump as stream_pump_
 from ...tailers.rules import ledger as rules
 from ...tailers.rules.held import Held
 from ...tailers.rules.order import Order
 from ...tailers.rules.settlement import Family
+from ...tailers.takeover.inherited import Inherited
 from .planting import Bug, bug, instead
 
 # ---- order

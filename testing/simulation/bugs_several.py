@@ -12,14 +12,14 @@ from ...scheduler.server import SchedulerServer
 from ...sdk.model.workload import ref
 from ...sdk.wire.session import Dialer
 from ...stores import sqlite_restored as restored_
-from ...tailers import sides as sides_
-from ...tailers import succession as succession_
-from ...tailers.asking import Asking
-from ...tailers.epoch import Epoch
-from ...tailers.inherited import Inherited
 from ...tailers.rules.sides import OWN, flights_of
 from ...tailers.session import SchedulerSession
-from ...tailers.sides import Side, Sides
+from ...tailers.takeover import sides as sides_
+from ...tailers.takeover import succession as succession_
+from ...tailers.takeover.asking import Asking
+from ...tailers.takeover.epoch import Epoch
+from ...tailers.takeover.inherited import Inherited
+from ...tailers.takeover.sides import Side, Sides
 from .host import here
 from .planting import Bug, bug, instead
 

@@ -25,9 +25,9 @@ from tailrace.sdk.wire.scheduler import serve_scheduler
 from tailrace.sdk.wire.session import Served
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.pumps.shared_pump import SharedPump
+from tailrace.tailers.pumps.stream_pump import StreamPump
 from tailrace.tailers.registry import Environment
-from tailrace.tailers.shared_pump import SharedPump
-from tailrace.tailers.stream_pump import StreamPump
 from tailrace.tailers.tailer import Tailer
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -18,9 +18,9 @@ from tailrace.stores.control import sqlite as control
 from tailrace.stores.queue.sqlite import queue
 from tailrace.stores.sqlite import SqliteFile
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.pump import Counts, Setup
+from tailrace.tailers.pumps.pump import Counts, Setup
+from tailrace.tailers.pumps.relay_pump import RelayPump
 from tailrace.tailers.registry import Environment, kind_of
-from tailrace.tailers.relay_pump import RelayPump
 
 #: Of a batch: the call, and whether the end comes before or after it.
 POINTS = [(call, after) for call in ("take", "submit", "set_aside", "remove") for after in (False, True)]

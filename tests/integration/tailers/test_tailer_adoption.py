@@ -16,8 +16,8 @@ from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
 from tailrace.stores.log.log import Record
 from tailrace.stores.ownership.ownership import Owner
-from tailrace.tailers.asking import Asking
-from tailrace.tailers.succession import Succession
+from tailrace.tailers.takeover.asking import Asking
+from tailrace.tailers.takeover.succession import Succession
 
 sys.path.insert(0, str(Path(__file__).parent))
 from held_worker import LONG, SHORT, Begin, HeldWorker

@@ -14,8 +14,8 @@ from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended, Kind
 from tailrace.stores.queue.queue import NewItem
-from tailrace.tailers import queue_pump
 from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.pumps import queue_pump
 from tailrace.tailers.rules.settlement import FIRST_AGAIN
 from tailrace.tailers.tailer import Tailer
 

@@ -11,8 +11,8 @@ from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.epoch import LOOKS
 from tailrace.tailers.tailer import Tailer
+from tailrace.tailers.takeover.epoch import LOOKS
 
 LOG = {"kind": "log", "stream": "s"}
 SUCCESS = Ended(Outcome.SUCCESS)

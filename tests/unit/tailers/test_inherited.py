@@ -10,10 +10,10 @@ from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended, Outcomes, ref
 from tailrace.sdk.source import StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
-from tailrace.tailers.inherited import Inherited, Record
 from tailrace.tailers.partition import Partition
 from tailrace.tailers.rules.sides import OWN, flight_here, flights_of, ref_here
 from tailrace.tailers.session import Inheritance
+from tailrace.tailers.takeover.inherited import Inherited, Record
 
 PART = Partition("0", Mark(0))
 FLIGHT = 1 << 48

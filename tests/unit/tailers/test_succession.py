@@ -9,9 +9,9 @@ from typing import Any
 from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.stores.ownership.ownership import Owner
-from tailrace.tailers.inherited import Inherited
 from tailrace.tailers.session import Adopted, Inheritance
-from tailrace.tailers.succession import Succession
+from tailrace.tailers.takeover.inherited import Inherited
+from tailrace.tailers.takeover.succession import Succession
 
 ROW = Owner(7, 1, "somebody", 36.0, ("here",))
 FLIGHT = 1 << 48

@@ -10,11 +10,11 @@ import pytest
 
 from tailrace.sdk.model.errors import StaleFence
 from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.tailers import shared_pump
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.pump import Counts, Setup
+from tailrace.tailers.pumps import shared_pump
+from tailrace.tailers.pumps.pump import Counts, Setup
+from tailrace.tailers.pumps.shared_pump import SharedPump
 from tailrace.tailers.registry import Environment, kind_of
-from tailrace.tailers.shared_pump import SharedPump
 from tailrace.tailers.tailer import Tailer
 
 CONFIG = TailerConfig.model_validate({"name": "t", "source": {"kind": "log", "stream": "s"}, "function": "f"})

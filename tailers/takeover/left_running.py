@@ -12,20 +12,20 @@ from collections.abc import Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from ..sdk.clock import Clock
-from ..sdk.model.ledger import Entry
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import FLIGHT_ITEMS, Ended
-from ..sdk.source import StreamBatch, StreamSource
-from .departing import Departing
-from .departures import Departures
-from .detaching import Detaching, Going, Spot
-from .durable import DurableWriter
+from ...sdk.clock import Clock
+from ...sdk.model.ledger import Entry
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.workload import FLIGHT_ITEMS, Ended
+from ...sdk.source import StreamBatch, StreamSource
+from ..departing import Departing
+from ..departures import Departures
+from ..detaching import Detaching, Going, Spot
+from ..durable import DurableWriter
+from ..mapping import Mapped
+from ..partition import Partition, chosen
+from ..rows import Home, RowChange, Rows
+from ..rules.ledger import released
 from .inherited import Inherited
-from .mapping import Mapped
-from .partition import Partition, chosen
-from .rows import Home, RowChange, Rows
-from .rules.ledger import released
 
 #: Rows in one write.
 AT_ONCE = 1024

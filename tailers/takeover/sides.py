@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from ..sdk.clock import Clock
-from ..sdk.model.lease import LeaseSizes
-from ..sdk.model.workload import Outcomes
-from ..stores.ownership.ownership import Owner
+from ...sdk.clock import Clock
+from ...sdk.model.lease import LeaseSizes
+from ...sdk.model.workload import Outcomes
+from ...stores.ownership.ownership import Owner
+from ..rules.sides import Spot, flight_here, flights_of, ref_here, refs_of
+from ..session import Inheritance, Renewal, SchedulerSession
 from .asking import Elsewhere
 from .epoch import Epoch
 from .inherited import Inherited
-from .rules.sides import Spot, flight_here, flights_of, ref_here, refs_of
-from .session import Inheritance, Renewal, SchedulerSession
 
 #: Heartbeats without anything that runs there, after which a side ends: its scheduler has heard of that in the first.
 IDLE = 2

@@ -15,11 +15,11 @@ from dataclasses import replace
 
 import structlog
 
-from ..sdk.model.audit import Audit
-from ..sdk.model.demand import Closed
-from ..sdk.model.errors import NotConnected, StaleFence, UserError
-from ..sdk.model.spread import spread
-from ..sdk.source import SharedSource
+from ...sdk.model.audit import Audit
+from ...sdk.model.demand import Closed
+from ...sdk.model.errors import NotConnected, StaleFence, UserError
+from ...sdk.model.spread import spread
+from ...sdk.source import SharedSource
 from .pump import FIRST_PAUSE, LAST_PAUSE, Counts, Setup, first_of
 from .stream_pump import StreamPump
 

@@ -12,17 +12,17 @@ import contextlib
 import random
 from collections.abc import Iterator, Sequence
 
-from ..sdk.model.audit import Audit
-from ..sdk.model.demand import Closed
-from ..sdk.model.errors import InvalidRequest, Unavailable, UserError
-from ..sdk.model.function_spec import FunctionSpec
-from ..sdk.model.spread import spread
-from ..stores.outbox.item import Row, item_of
-from ..stores.outbox.outbox import Outbox
-from ..stores.queue.queue import NewItem
+from ...sdk.model.audit import Audit
+from ...sdk.model.demand import Closed
+from ...sdk.model.errors import InvalidRequest, Unavailable, UserError
+from ...sdk.model.function_spec import FunctionSpec
+from ...sdk.model.spread import spread
+from ...stores.outbox.item import Row, item_of
+from ...stores.outbox.outbox import Outbox
+from ...stores.queue.queue import NewItem
+from ..rules.relay import step, still_waiting
+from ..rules.watchdog import Facts
 from .pump import FIRST_PAUSE, Counts, Setup
-from .rules.relay import step, still_waiting
-from .rules.watchdog import Facts
 
 #: Functions whose rows wait until somebody registers them, and are not looked at before; rows of any further one are
 #: set aside.

@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..sdk.model.claim import Leased, State
-from ..sdk.model.demand import Cell, Demand
-from ..sdk.model.errors import TailraceError, Unavailable
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
-from ..sdk.source import QueueSource
-from .durable import unless_refused
-from .out import Out
+from ...sdk.model.claim import Leased, State
+from ...sdk.model.demand import Cell, Demand
+from ...sdk.model.errors import TailraceError, Unavailable
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
+from ...sdk.source import QueueSource
+from ..durable import unless_refused
+from ..out import Out
+from ..rules.credit import Credit
+from ..rules.hand_back import spaced
+from ..rules.settlement import Family, History
+from ..session import Renewal
+from ..settling import Settling
 from .pump import Counts, Pump, Setup
-from .rules.credit import Credit
-from .rules.hand_back import spaced
-from .rules.settlement import Family, History
-from .session import Renewal
-from .settling import Settling
 
 #: A claim waits this long for the first due item.
 LEASE_WAIT = 1.0

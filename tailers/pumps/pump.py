@@ -15,23 +15,23 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..sdk.clock import Clock
-from ..sdk.model.audit import Audit
-from ..sdk.model.demand import Cell, Closed
-from ..sdk.model.errors import InvalidRequest, NotConnected
-from ..sdk.model.lease import LeaseSizes
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.retry import DEFAULT_RETRY, Retry
-from ..sdk.model.spread import spread
-from ..sdk.model.workload import INDEX_BITS, INDEX_MASK, Ended, Flight, Outcomes
-from ..sdk.source import SourceKind
-from .config import TailerConfig
-from .out import Out
-from .parking import Parking
-from .registry import Environment
-from .rules.clog import OnOutage, settle_in_outage
-from .rules.settlement import Action, Family, History, Settlement, settle
-from .session import Renewal, SchedulerSession
+from ...sdk.clock import Clock
+from ...sdk.model.audit import Audit
+from ...sdk.model.demand import Cell, Closed
+from ...sdk.model.errors import InvalidRequest, NotConnected
+from ...sdk.model.lease import LeaseSizes
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.retry import DEFAULT_RETRY, Retry
+from ...sdk.model.spread import spread
+from ...sdk.model.workload import INDEX_BITS, INDEX_MASK, Ended, Flight, Outcomes
+from ...sdk.source import SourceKind
+from ..config import TailerConfig
+from ..out import Out
+from ..parking import Parking
+from ..registry import Environment
+from ..rules.clog import OnOutage, settle_in_outage
+from ..rules.settlement import Action, Family, History, Settlement, settle
+from ..session import Renewal, SchedulerSession
 
 #: Pauses between attempts to reach a source, seconds: the first, and the cap it doubles to.
 FIRST_PAUSE = 0.1

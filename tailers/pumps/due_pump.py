@@ -14,26 +14,26 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
-from ..sdk.model.audit import Fate
-from ..sdk.model.demand import Cell, Closed
-from ..sdk.model.errors import StaleFence
-from ..sdk.model.ledger import Entry
-from ..sdk.model.ledger import Place as Where
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import FLIGHT_ITEMS, Ended, Extra
-from ..sdk.source import StreamBatch
-from ..stores.checkpoints.checkpoints import Mark
-from .checkpoint import DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
-from .departing import Departing, Tag
-from .inherited import Record
-from .mapping import Mapped
-from .out import Out
-from .partition import Partition, Place, chosen, joined
+from ...sdk.model.audit import Fate
+from ...sdk.model.demand import Cell, Closed
+from ...sdk.model.errors import StaleFence
+from ...sdk.model.ledger import Entry
+from ...sdk.model.ledger import Place as Where
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.workload import FLIGHT_ITEMS, Ended, Extra
+from ...sdk.source import StreamBatch
+from ...stores.checkpoints.checkpoints import Mark
+from ..checkpoint import DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
+from ..departing import Departing, Tag
+from ..mapping import Mapped
+from ..out import Out
+from ..partition import Partition, Place, chosen, joined
+from ..rows import Home, RowChange, home_of
+from ..rules.credit import Credit
+from ..rules.ledger import Due, is_suspect, starts
+from ..sources.due import DueSource
+from ..takeover.inherited import Record
 from .pump import Counts, Setup
-from .rows import Home, RowChange, home_of
-from .rules.credit import Credit
-from .rules.ledger import Due, is_suspect, starts
-from .sources.due import DueSource
 from .stream_pump import StreamPump
 
 #: Batches of copies that start together.

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from ..sdk.clock import Clock
-from ..sdk.model.errors import TailraceError
-from ..sdk.model.lease import LeaseSizes, wait_for_scheduler
-from ..sdk.wire.scheduler import SchedulerClient
-from ..stores.ownership.ownership import Owner
-from .rules.sides import Spot, newest
+from ...sdk.clock import Clock
+from ...sdk.model.errors import TailraceError
+from ...sdk.model.lease import LeaseSizes, wait_for_scheduler
+from ...sdk.wire.scheduler import SchedulerClient
+from ...stores.ownership.ownership import Owner
+from ..rules.sides import Spot, newest
 
 #: An id of a scheduler has its address behind this.
 AT = "@"

@@ -17,13 +17,13 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from ..sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes, ref
-from ..sdk.source import StreamBatch
-from .mapping import Mapped
-from .out import Out
-from .partition import Partition, Place, chosen
-from .rules.sides import OWN, Spot, side_of
-from .session import Inheritance
+from ...sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes, ref
+from ...sdk.source import StreamBatch
+from ..mapping import Mapped
+from ..out import Out
+from ..partition import Partition, Place, chosen
+from ..rules.sides import OWN, Spot, side_of
+from ..session import Inheritance
 
 
 class Record(NamedTuple):

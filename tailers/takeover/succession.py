@@ -13,19 +13,19 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any
 
-from ..sdk.clock import Clock
-from ..sdk.model.lease import LeaseSizes
-from ..sdk.model.workload import Outcomes, Owned
-from ..sdk.source import StreamBatch
-from ..stores.checkpoints.checkpoints import Mark
-from ..stores.ownership.ownership import Owner
+from ...sdk.clock import Clock
+from ...sdk.model.lease import LeaseSizes
+from ...sdk.model.workload import Outcomes, Owned
+from ...sdk.source import StreamBatch
+from ...stores.checkpoints.checkpoints import Mark
+from ...stores.ownership.ownership import Owner
+from ..partition import Partition
+from ..rules.sides import OWN, Spot, flights_of, newest, refs_of
+from ..rules.takeover import adopted_by_all, may_ask
+from ..session import Adopted, SchedulerSession
 from .asking import Asking, Elsewhere
 from .epoch import LOOKS, Epoch
 from .inherited import Inherited
-from .partition import Partition
-from .rules.sides import OWN, Spot, flights_of, newest, refs_of
-from .rules.takeover import adopted_by_all, may_ask
-from .session import Adopted, SchedulerSession
 from .sides import Heir, Sides, of_newest
 
 

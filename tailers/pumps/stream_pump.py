@@ -15,36 +15,36 @@ from functools import partial
 from itertools import chain
 from typing import Any, cast
 
-from ..sdk.model.audit import Audit, Fate
-from ..sdk.model.demand import Cell
-from ..sdk.model.errors import TailraceError
-from ..sdk.model.workload import Ended, Flight, Outcomes
-from ..sdk.source import PartitionSource, StreamBatch, StreamSource
-from ..stores.checkpoints.checkpoints import Mark
-from .accounts import Accounts
-from .aim import Aim
-from .checkpoint import Checkpoint
-from .departing import Departing, Tag, settle
-from .departures import Departures
-from .detaching import Detaching, End, detach_after
-from .ending import Ending
-from .epoch import Epoch
-from .expiring import Expiring
-from .holding import Holding
-from .inherited import Inherited, Record, out_of
-from .left_running import LeftRunning
-from .losses import Losses
-from .mapping import Mapped
-from .ordering import Ordering
-from .out import Out
-from .partition import Partition, Place, chosen
+from ...sdk.model.audit import Audit, Fate
+from ...sdk.model.demand import Cell
+from ...sdk.model.errors import TailraceError
+from ...sdk.model.workload import Ended, Flight, Outcomes
+from ...sdk.source import PartitionSource, StreamBatch, StreamSource
+from ...stores.checkpoints.checkpoints import Mark
+from ..accounts import Accounts
+from ..aim import Aim
+from ..checkpoint import Checkpoint
+from ..departing import Departing, Tag, settle
+from ..departures import Departures
+from ..detaching import Detaching, End, detach_after
+from ..ending import Ending
+from ..expiring import Expiring
+from ..holding import Holding
+from ..losses import Losses
+from ..mapping import Mapped
+from ..ordering import Ordering
+from ..out import Out
+from ..partition import Partition, Place, chosen
+from ..reading import Reading
+from ..rows import Rows
+from ..rules.window import FULL, Room
+from ..session import Renewal
+from ..suspicion import mark_suspects, remember, wait_out
+from ..takeover.epoch import Epoch
+from ..takeover.inherited import Inherited, Record, out_of
+from ..takeover.left_running import LeftRunning
+from ..takeover.succession import Succession
 from .pump import Counts, Pump, Setup
-from .reading import Reading
-from .rows import Rows
-from .rules.window import FULL, Room
-from .session import Renewal
-from .succession import Succession
-from .suspicion import mark_suspects, remember, wait_out
 
 #: A read waits this long for the first item; it ends at once when one comes.
 READ_WAIT = 5.0

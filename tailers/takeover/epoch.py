@@ -16,14 +16,14 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from ..sdk.clock import Clock
-from ..sdk.model.errors import StaleFence, TailraceError
-from ..sdk.model.lease import LeaseSizes
-from ..stores.checkpoints.checkpoints import Checkpoints, Mark
-from ..stores.ownership.ownership import Owner, Ownership
-from .durable import T, until_available
-from .rules.sides import OWN
-from .rules.takeover import Seen, free_at, lapsed, observe
+from ...sdk.clock import Clock
+from ...sdk.model.errors import StaleFence, TailraceError
+from ...sdk.model.lease import LeaseSizes
+from ...stores.checkpoints.checkpoints import Checkpoints, Mark
+from ...stores.ownership.ownership import Owner, Ownership
+from ..durable import T, until_available
+from ..rules.sides import OWN
+from ..rules.takeover import Seen, free_at, lapsed, observe
 
 FENCE_BITS = 32
 #: Looks at a row that somebody else has, in each heartbeat.
