@@ -127,7 +127,7 @@ def _value(field: Any) -> str:
     if field.default_factory in (dict, list):
         return "none"
     if field.default_factory is not None:
-        return "of this machine"
+        return "of this machine"  # a number of its cores
     if field.default is PydanticUndefined:
         return "required"
     value = field.default

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,39 +14,14 @@ from ..sdk.model.priority import Priority
 from .rules.service_levels import ServiceLevel
 
 
-class _Level(BaseModel):
+class Level(BaseModel):
+    """What a workload of one priority may take, before somebody should look: seconds that it waits when it is due, and
+    attempts. None: as usual for its priority."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    wait: Seconds
-    attempts: int
-
-
-class Interactive(_Level):
-    """What a workload of this priority may take, before somebody should look."""
-
-    wait: Seconds = Field(30.0, gt=0)
-    attempts: int = Field(2, ge=0)
-
-
-class UserVisible(_Level):
-    """Likewise."""
-
-    wait: Seconds = Field(1_020.0, gt=0)
-    attempts: int = Field(5, ge=0)
-
-
-class Eventual(_Level):
-    """Likewise."""
-
-    wait: Seconds = Field(9_000.0, gt=0)
-    attempts: int = Field(8, ge=0)
-
-
-class Reporting(_Level):
-    """Likewise."""
-
-    wait: Seconds = Field(25_200.0, gt=0)
-    attempts: int = Field(10, ge=0)
+    wait: Annotated[Seconds, Field(gt=0)] | None = None
+    attempts: int | None = Field(default=None, ge=0)
 
 
 class ServiceLevels(BaseModel):
@@ -55,15 +31,20 @@ class ServiceLevels(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    interactive: Interactive = Field(default_factory=lambda: Interactive.model_validate({}))
-    user_visible: UserVisible = Field(default_factory=lambda: UserVisible.model_validate({}))
-    eventual: Eventual = Field(default_factory=lambda: Eventual.model_validate({}))
-    reporting: Reporting = Field(default_factory=lambda: Reporting.model_validate({}))
+    interactive: Level = Level(wait=30, attempts=2)
+    user_visible: Level = Level(wait=17 * 60, attempts=5)
+    eventual: Level = Level(wait=2.5 * 3600, attempts=8)
+    reporting: Level = Level(wait=7 * 3600, attempts=10)
 
     def rule(self) -> Mapping[Priority, ServiceLevel]:
-        """As the rule takes them."""
-        levels = {priority: getattr(self, priority.label) for priority in Priority}
-        return {priority: ServiceLevel(level.wait, level.attempts) for priority, level in levels.items()}
+        """As the rule takes them: what a file leaves out is as usual."""
+        usual = ServiceLevels()
+        levels = {}
+        for priority in Priority:
+            given = getattr(usual, priority.label).model_dump()
+            given |= getattr(self, priority.label).model_dump(exclude_none=True)
+            levels[priority] = ServiceLevel(given["wait"], given["attempts"])
+        return levels
 
 
 class GatewayConfig(BaseModel):
@@ -111,5 +92,5 @@ class GatewayConfig(BaseModel):
     spool_retention: Seconds = Field(default=7 * 86400.0, ge=0)
     store_patience: Seconds = Field(default=2.0, gt=0)
     max_redrives: int = Field(default=10, ge=0)
-    service_levels: ServiceLevels = Field(default_factory=lambda: ServiceLevels.model_validate({}))
+    service_levels: ServiceLevels = ServiceLevels()
     look_every: Seconds = Field(default=5.0, ge=0)

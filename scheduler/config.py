@@ -14,11 +14,17 @@ class ClogConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    share: float = Field(0.9, ge=0.5, lt=1, description="share of a function's last first attempts that must fail")
-    outcomes: int = Field(20, ge=5, le=10_000, description="how many first attempts that share is taken over, about")
-    window: Seconds = Field(300.0, gt=0, description="seconds within which so many must have ended")
-    first_probe: Seconds = Field(1.0, gt=0, description="seconds from the freeze to the first probe; doubled each time")
-    last_probe: Seconds = Field(30.0, gt=0, description="longest time between two probes")
+    share: float = Field(
+        default=0.9, ge=0.5, lt=1, description="share of a function's last first attempts that must fail"
+    )
+    outcomes: int = Field(
+        default=20, ge=5, le=10_000, description="how many first attempts that share is taken over, about"
+    )
+    window: Seconds = Field(default=300.0, gt=0, description="seconds within which so many must have ended")
+    first_probe: Seconds = Field(
+        default=1.0, gt=0, description="seconds from the freeze to the first probe; doubled each time"
+    )
+    last_probe: Seconds = Field(default=30.0, gt=0, description="longest time between two probes")
 
     def limits(self) -> Limits:
         """The numbers as the rule takes them."""
@@ -47,9 +53,7 @@ class SchedulerConfig(BaseModel):
     low_share: float = Field(
         0.05, ge=0, le=0.5, description="share of a function's starts that its lowest waiting priority is sure of"
     )
-    clog: ClogConfig = Field(
-        default_factory=lambda: ClogConfig.model_validate({}), description="when a function is frozen, and for how long"
-    )
+    clog: ClogConfig = Field(default=ClogConfig(), description="when a function is frozen, and for how long")
     grace_heartbeats: float = Field(
         2.0, ge=0, le=100, description="heartbeats that waiting items stay when a function's last worker has gone"
     )

@@ -75,10 +75,10 @@ class WindowConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    items: int = Field(8192, ge=1, le=1_000_000)
-    bytes: Bytes = Field(16 << 20, ge=1, le=1 << 30)
-    positions: int = Field(100_000, ge=1, le=10_000_000)
-    detach_after: Seconds = Field(60.0, ge=0, allow_inf_nan=False)
+    items: int = Field(default=8192, ge=1, le=1_000_000)
+    bytes: Bytes = Field(default=16 << 20, ge=1, le=1 << 30)
+    positions: int = Field(default=100_000, ge=1, le=10_000_000)
+    detach_after: Seconds = Field(default=60.0, ge=0, allow_inf_nan=False)
 
     def rule(self) -> Window:
         """A fresh window of this size."""
@@ -126,7 +126,7 @@ class TailerConfig(BaseModel):
     tenant: str | FromHeader = ""
     key: FromHeader | FromRecord | None = None
     retry: RetryConfig | None = None
-    window: WindowConfig = Field(default_factory=lambda: WindowConfig.model_validate({}))
+    window: WindowConfig = WindowConfig()
     order: Literal["none", "key", "partition"] = "none"
     overlap: Literal["queue", "skip"] | FromHeader = "queue"
     stalled_after: Seconds = Field(60.0, gt=0)
