@@ -107,6 +107,11 @@ def test_files_are_short() -> None:
     assert {name: lines for name, lines in long.items() if lines > LONGEST_FILE} == {}
 
 
+def test_no_file_is_empty_but_those_that_only_mark_a_package() -> None:
+    marks = {"__init__.py", "py.typed"}
+    assert [name_of(path) for path in tracked() if path.name not in marks and path.stat().st_size == 0] == []
+
+
 def test_every_module_says_what_it_is() -> None:
     silent = [
         name_of(path)
