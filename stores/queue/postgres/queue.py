@@ -8,7 +8,6 @@ a second.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
@@ -32,14 +31,14 @@ from ...postgres_hints import PostgresHints
 from ..admission import check
 from ..engines import QueueEngine
 from ..gates import Gates
-from ..group import Submissions
+from ..group import submissions
 from ..history import kept
 from ..ids import Ids, id_number, id_text
 from ..lifecycle import TERMINAL
 from ..poller import Claimed, Found, Poller
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from ..server_clock import ServerClock
-from ..settlements import FEW, Settlements, Succeeded
+from ..settlements import FEW, Succeeded, settlements
 from ..waiting import Waiting
 from . import statements as call
 from .bounds import Bounds
@@ -89,11 +88,10 @@ class PostgresQueue:
         self._kinds = PostgresKinds(self._read)
         self._ids, self._bounds, self._out = Ids(0), Bounds(), Out()
         self._checked = False
-        self._submissions = Submissions(self._store)
-        self._storing: asyncio.Task[None] | None = None
         self._poller = Poller(options.poll_interval, PostgresRoll(self._read))
         self._waiting = Waiting(self.settle, self._poller)
-        self._settlements = Settlements(self._succeed, self._waiting.run)
+        self._submissions = submissions(self._store, self._waiting.run)
+        self._settlements = settlements(self._succeed, self._waiting.run)
         self._turn = 0  # claims so far
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._room = Room(self._config.max_waiting, self.counts, clock, self._waiting.run)
@@ -157,10 +155,7 @@ class PostgresQueue:
         refuse_what_has_no_place(items)
         if not items:
             return []
-        stored = self._submissions.add(items)
-        if self._storing is None or self._storing.done():
-            self._storing = self._waiting.run(self._submissions.run())
-        return await stored
+        return await self._submissions.add(items)
 
     async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:
         await self._room.look(len(items))
@@ -326,7 +321,7 @@ class PostgresQueue:
 
     async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
         if not others and 0 < len(succeeded) <= FEW:
-            return await self._settlements.add(fence, succeeded)
+            return await self._settlements.add(Succeeded(fence, succeeded))
         refused, again = await settled(self._rows, self._out, self._time(), fence, succeeded, others)
         if again:
             self._wake(anything=True)

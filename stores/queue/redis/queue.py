@@ -8,7 +8,6 @@ a second. A queue is one slot of a Redis Cluster: all its keys have one hash tag
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
@@ -26,11 +25,11 @@ from ...redis import RedisServer, Script
 from ..admission import check
 from ..engines import QueueEngine
 from ..gates import Gates
-from ..group import Submissions
+from ..group import submissions
 from ..poller import Claimed, Found, Poller
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from ..server_clock import JUMP, ServerClock
-from ..settlements import FEW, Settlements, Succeeded
+from ..settlements import FEW, Succeeded, settlements
 from ..waiting import Waiting
 from . import told
 from .claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET, RENEW, SUBMIT_AND_CLAIM
@@ -90,11 +89,10 @@ class RedisQueue:
         self._home = Home(self._server, self.base, wait, clock, durable=self._config.durability == "durable")
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._kinds = RedisKinds(self._server, self.base)
-        self._submissions = Submissions(self._store)
-        self._storing: asyncio.Task[None] | None = None
         self._poller = Poller(options.poll_interval, RedisRoll(self._server, self.base))
         self._waiting = Waiting(self.settle, self._poller)
-        self._settlements = Settlements(self._settled, self._waiting.run)
+        self._submissions = submissions(self._store, self._waiting.run)
+        self._settlements = settlements(self._settled, self._waiting.run)
         self._hints = RedisHints(self._server, f"{self.base}hints", listener, self._hinted)
         self._server_clock = ServerClock(options.server, wait, clock)
         self._mender = Mender(self._server, self.base, clock)
@@ -147,10 +145,7 @@ class RedisQueue:
         if not items:
             return []
         await self._ready()
-        stored = self._submissions.add(items)
-        if self._storing is None or self._storing.done():
-            self._storing = self._waiting.run(self._submissions.run())
-        return await stored
+        return await self._submissions.add(items)
 
     async def _store(self, items: Sequence[NewItem]) -> list[Submitted]:
         answer: Any = None
@@ -334,7 +329,7 @@ class RedisQueue:
 
     async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
         if not others and 0 < len(succeeded) <= FEW:
-            return await self._settlements.add(fence, succeeded)
+            return await self._settlements.add(Succeeded(fence, succeeded))
         return (await self._settled([Succeeded(fence, succeeded)], fence, others))[0]
 
     async def _settled(
