@@ -19,6 +19,7 @@ from ..sdk.model.parked import Parked, due_function
 from ..sdk.model.seek import Move, Seek
 from ..stores.replays.replays import Replays
 from .config import TailerConfig
+from .means import Means
 from .parking import Parking
 from .registry import Environment
 from .replay.replaying import Replaying
@@ -81,15 +82,11 @@ class Tailers:
             raise ConfigError("the tailer name 'schedules' is taken: it reads the runs of `tailrace schedule`")
         self._configs = {config.name: config for config in configs}
         self._environment = environment
-        self._scheduler = scheduler
         self._parking = parking
-        self._sizes = sizes
+        self._means = Means(environment, scheduler, self, sizes, self._origin)
         self._due = due
         self._tailers: dict[str, Tailer] = {}
-        self._replaying: Replaying | None = None
-        if replays is not None:
-            made_of = (environment, scheduler, self, sizes, self._origin)
-            self._replaying = Replaying(replays, self._configs, *made_of)
+        self._replaying = None if replays is None else Replaying(replays, self._configs, self._means)
         self._on_health = on_health
         self._health: dict[str, bool] = {}
         self._watch: asyncio.Task[None] | None = None
@@ -233,7 +230,7 @@ class Tailers:
         return sorted(found, key=lambda overview: overview.name)
 
     async def _add(self, config: TailerConfig) -> None:
-        tailer = Tailer(config, self._environment, self._scheduler, self, self._sizes, origin=self._origin)
+        tailer = Tailer(config, self._means)
         self._tailers[config.name] = tailer
         await tailer.start()
 

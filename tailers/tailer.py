@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable
 from dataclasses import replace
 
 import structlog
@@ -13,19 +12,18 @@ import structlog
 from ..sdk.lifecycle import cancel
 from ..sdk.model.audit import Audit
 from ..sdk.model.errors import InvalidRequest, NotConnected, StaleFence, TailraceError, UserError
-from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.overview import TailerOverview
 from ..sdk.model.seek import Move, Seek
 from ..sdk.model.spread import spread
 from .config import TailerConfig
-from .parking import Parking
+from .means import Means
 from .pumps.due_pump import DuePump
 from .pumps.pump import Counts, Pump, Setup, first_of
 from .pumps.queue_pump import QueuePump
 from .pumps.relay_pump import RelayPump
 from .pumps.shared_pump import SharedPump
 from .pumps.stream_pump import StreamPump
-from .registry import Environment, kind_of
+from .registry import kind_of
 from .rules.watchdog import Facts, Verdict, Watchdog
 from .seeking import Seeking
 from .shared_vitals import shared_facts, shared_state
@@ -42,22 +40,20 @@ log = structlog.get_logger("tailrace.tailer")
 
 class Tailer:
     """A part: `start` returns once the configuration is known to be good; the source is reached in the background, and
-    `overview()` says how that goes. `origin` finds the configuration of the tailer that a parked item first came from.
-    """
+    `overview()` says how that goes."""
 
-    def __init__(
-        self,
-        config: TailerConfig,
-        environment: Environment,
-        scheduler: str,
-        parking: Parking,
-        sizes: LeaseSizes,
-        origin: Callable[[str], TailerConfig | None] = lambda name: None,
-    ) -> None:
+    def __init__(self, config: TailerConfig, means: Means) -> None:
         self.config = config
         self._kind = kind_of(str(config.source["kind"]))
-        environment = replace(environment, tailer=config.name)
-        self._setup = Setup(config, self._kind, environment, scheduler, parking, sizes, origin)
+        self._setup = Setup(
+            replace(means.environment, tailer=config.name),
+            means.scheduler,
+            means.parking,
+            means.sizes,
+            means.origin,
+            config=config,
+            kind=self._kind,
+        )
         self._options = config.options_for(self._kind)
         self._counts = Counts()
         self._pump: Pump | SharedPump | RelayPump | None = None

@@ -15,20 +15,17 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ...sdk.clock import Clock
 from ...sdk.model.audit import Audit
 from ...sdk.model.demand import Cell, Closed
 from ...sdk.model.errors import InvalidRequest, NotConnected
-from ...sdk.model.lease import LeaseSizes
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.retry import DEFAULT_RETRY, Retry
 from ...sdk.model.spread import spread
 from ...sdk.model.workload import INDEX_BITS, INDEX_MASK, Ended, Flight, Outcomes
 from ...sdk.source import SourceKind
 from ..config import TailerConfig
+from ..means import Means
 from ..out import Out
-from ..parking import Parking
-from ..registry import Environment
 from ..rules.clog import OnOutage, settle_in_outage
 from ..rules.settlement import Action, Family, History, Settlement, settle
 from ..session import Renewal, SchedulerSession
@@ -40,24 +37,13 @@ LAST_PAUSE = 10.0
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What a pump is made of. `origin` finds the configuration of the tailer that an item first came from. `row` is the
-    part of the source that it owns; empty: all of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup(Means):
+    """What a pump is made of. `row` is the part of the source that it owns; empty: all of it."""
 
     config: TailerConfig
     kind: SourceKind
-    environment: Environment
-    scheduler: str
-    parking: Parking
-    sizes: LeaseSizes
-    origin: Callable[[str], TailerConfig | None] = lambda name: None
     row: str = ""
-
-    @property
-    def clock(self) -> Clock:
-        """The clock of everything in the pump."""
-        return self.environment.clock
 
 
 @dataclass(slots=True)

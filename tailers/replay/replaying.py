@@ -14,21 +14,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import structlog
 
 from ...sdk.lifecycle import cancel
 from ...sdk.model.errors import InvalidRequest, TailraceError, Unavailable
-from ...sdk.model.lease import LeaseSizes
 from ...sdk.model.overview import TailerOverview
 from ...sdk.model.replay import OVER, READING, Replay, State, tailer_of
 from ...sdk.model.spread import spread
 from ...stores.replays.replays import KEPT, Replays
 from ..config import TailerConfig
-from ..parking import Parking
-from ..registry import Environment, kind_of
+from ..means import Means
+from ..registry import kind_of
 from .cancelling import Cancelling
 from .plan import Planning, reader_of
 from .progress import counts_of
@@ -59,23 +58,14 @@ class Run:
 
 
 class Replaying:
-    """`parking` takes what fails; `origin` finds a tailer's configuration by its name."""
+    """`configs` are those of the tailers of this process, by name; their replays work with the same `means`."""
 
-    def __init__(
-        self,
-        store: Replays,
-        configs: Mapping[str, TailerConfig],
-        environment: Environment,
-        scheduler: str,
-        parking: Parking,
-        sizes: LeaseSizes,
-        origin: Callable[[str], TailerConfig | None],
-    ) -> None:
+    def __init__(self, store: Replays, configs: Mapping[str, TailerConfig], means: Means) -> None:
         self._store = store
         self._configs = configs
-        self._environment = environment
-        self._made_of = (environment, scheduler, parking, sizes, origin)
-        self._cancelling = Cancelling(environment.ownership, environment.ledger, environment.clock, sizes.drift)
+        self._means = means
+        self._environment = environment = means.environment
+        self._cancelling = Cancelling(environment.ownership, environment.ledger, means.clock, means.sizes.drift)
         self._runs: dict[int, Run] = {}
         self._rows_at = 0.0  # when the rows are looked at next, by the monotonic clock
         self._wake = asyncio.Event()
@@ -256,7 +246,7 @@ class Replaying:
         if config is None:
             return
         try:
-            tailer = ReplayTailer(run.replay, config, *self._made_of)
+            tailer = ReplayTailer(run.replay, config, self._means)
             tailer.hold(run.replay.state is State.PAUSED)
             await tailer.start()
         except TailraceError as error:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from ...sdk.model.lease import LeaseSizes
 from ...sdk.model.replay import Replay
 from ..config import TailerConfig
-from ..parking import Parking
+from ..means import Means
 from ..pumps.pump import Pump
-from ..registry import Environment
 from ..tailer import Tailer
 from .plan import reader_of
 from .pump import ReplayPump
@@ -26,20 +23,11 @@ def replay_config(config: TailerConfig, replay: Replay) -> TailerConfig:
 class ReplayTailer(Tailer):
     """As Tailer. `config` is the live tailer's."""
 
-    def __init__(
-        self,
-        replay: Replay,
-        config: TailerConfig,
-        environment: Environment,
-        scheduler: str,
-        parking: Parking,
-        sizes: LeaseSizes,
-        origin: Callable[[str], TailerConfig | None],
-    ) -> None:
+    def __init__(self, replay: Replay, config: TailerConfig, means: Means) -> None:
         self._replay = replay
         self._live = config
-        self._live_environment = replace(environment, tailer=config.name)
-        super().__init__(replay_config(config, replay), environment, scheduler, parking, sizes, origin)
+        self._live_environment = replace(means.environment, tailer=config.name)
+        super().__init__(replay_config(config, replay), means)
         self._stopped_at: float | None = None
 
     def _build(self) -> Pump:

@@ -25,6 +25,7 @@ from tailrace.sdk.wire.scheduler import serve_scheduler
 from tailrace.sdk.wire.session import Served
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.means import Means
 from tailrace.tailers.pumps.shared_pump import SharedPump
 from tailrace.tailers.pumps.stream_pump import StreamPump
 from tailrace.tailers.registry import Environment
@@ -237,7 +238,7 @@ async def start(environment: Environment, scheduler: FakeScheduler, parking: Fak
 
     async def one(heartbeat: float = 0.1, **keys: Any) -> Tailer:
         config = TailerConfig.model_validate({"name": "t", **keys})
-        tailer = Tailer(config, environment, scheduler.address, parking, LeaseSizes.of_heartbeat(heartbeat))
+        tailer = Tailer(config, Means(environment, scheduler.address, parking, LeaseSizes.of_heartbeat(heartbeat)))
         started.append(tailer)
         await tailer.start()
         return tailer

@@ -72,7 +72,7 @@ def pump(node: Node, outbox: Any, keys: dict[str, Any], queue: Any = None) -> Re
     nothing: Any = None
     environment = Environment(queue or node.queue, *[nothing] * 9, control=node.control)
     kind = kind_of("outbox")
-    setup = Setup(config, kind, environment, "", nothing, LeaseSizes())
+    setup = Setup(environment, "", nothing, LeaseSizes(), config=config, kind=kind)
     return RelayPump(setup, Counts(), outbox or kind.build(config.options_for(kind), environment))
 
 

@@ -19,6 +19,7 @@ from tailrace.sdk.model.workload import Ended
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.redis import RedisOptions
 from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.means import Means
 from tailrace.tailers.registry import Environment
 from tailrace.tailers.tailer import Tailer
 
@@ -39,7 +40,7 @@ class Node:
         )  # fmt: skip
         source = {"kind": "redis_stream", "url": url, "streams": [f"{prefix}-s"], "payload": {"field": "n"}}
         config = TailerConfig.model_validate({"name": "t", "source": source, "function": "f", "results": True})
-        self.tailer = Tailer(config, environment, scheduler.address, parking, SIZES)
+        self.tailer = Tailer(config, Means(environment, scheduler.address, parking, SIZES))
 
     async def cut_off(self) -> None:
         """From now on it reaches its state no more: what it owns it does not give back."""

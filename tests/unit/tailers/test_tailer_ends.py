@@ -11,6 +11,7 @@ import pytest
 from tailrace.sdk.model.errors import StaleFence
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.means import Means
 from tailrace.tailers.pumps import shared_pump
 from tailrace.tailers.pumps.pump import Counts, Setup
 from tailrace.tailers.pumps.shared_pump import SharedPump
@@ -66,7 +67,7 @@ async def test_a_tailer_ends_though_another_owner_took_its_source_in_that_moment
     # Given a tailer whose pump runs
     monkeypatch.setattr(deposed, "deaf", 1)
     monkeypatch.setattr(Tailer, "_build", lambda self: deposed())
-    tailer = Tailer(CONFIG, ENVIRONMENT, "nowhere:1", cast(Any, None), SIZES)
+    tailer = Tailer(CONFIG, Means(ENVIRONMENT, "nowhere:1", cast(Any, None), SIZES))
     await tailer.start()
     await cast(Any, tailer._pump).runs.wait()
     # When it is told to end, and its source changes owner as it does
@@ -82,7 +83,7 @@ async def test_a_partition_is_left_though_another_owner_took_it_in_that_moment(
     # Given a share of two partitions
     monkeypatch.setattr(shared_pump, "StreamPump", deposed)
     source = Share(frozenset({"a", "b"}))
-    setup = Setup(CONFIG, kind_of("log"), ENVIRONMENT, "nowhere:1", cast(Any, None), SIZES, lambda name: None)
+    setup = Setup(ENVIRONMENT, "nowhere:1", cast(Any, None), SIZES, config=CONFIG, kind=kind_of("log"))
     pump = SharedPump(setup, Counts(), cast(Any, source))
     running = asyncio.create_task(pump.run())
     await until(lambda: len(pump.pumps) == 2)

@@ -1,0 +1,29 @@
+"""What all tailers of a process work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..sdk.clock import Clock
+from ..sdk.model.lease import LeaseSizes
+from .config import TailerConfig
+from .parking import Parking
+from .registry import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """`scheduler` is its address, `parking` takes what fails, `origin` finds the configuration of the tailer that a
+    parked item first came from."""
+
+    environment: Environment
+    scheduler: str
+    parking: Parking
+    sizes: LeaseSizes
+    origin: Callable[[str], TailerConfig | None] = lambda name: None
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of everything in a tailer."""
+        return self.environment.clock
