@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import grpc
 
+from . import scheduling
 from .call import Call, searched
 from .client import PATIENCE
 from .conversation import Ask, Conversation, Steps
@@ -23,12 +25,23 @@ from .model.errors import InvalidRequest
 from .model.priority import Priority
 from .model.status import WorkloadStatus
 from .model.units import seconds
-from .scheduling import change, keep, listed, remove, scheduled
 from .wire.channel import dial, error_of
-from .wire.schedule_messages import ScheduleView
 from .wire.v1.gateway_pb2_grpc import GatewayStub
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _awaited(
+    core: Callable[Concatenate[Conversation, P], Steps[T]],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """A method that has its signature and its words from the core, which both faces share."""
+
+    @wraps(core)
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(core(self._talk, *args, **kwargs))
+
+    return method
 
 
 class AsyncClient:
@@ -138,73 +151,11 @@ class AsyncClient:
         """The same for several: one word for each."""
         return await self._run(self._talk.cancel(list(ids), whoami()))
 
-    async def schedule(
-        self,
-        name: str,
-        function: Function[..., Any] | str,
-        /,
-        *args: Any,
-        cron: str | None = None,
-        every: float | str | None = None,
-        at: datetime | float | None = None,
-        timezone: str | None = None,
-        priority: str | int | Priority | None = None,
-        collection: str | None = None,
-        tenant: str = "",
-        overlap: str | None = None,
-        catch_up: str | None = None,
-        catch_up_max: int | None = None,
-        grace: float | str | None = None,
-        jitter: float | str | None = None,
-        starts: datetime | float | None = None,
-        until: datetime | float | None = None,
-        max_runs: int | None = None,
-        replace: bool | None = None,
-        arguments: Mapping[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> ScheduleView:
-        """Has a function run by the clock from now on. See `Client.schedule`."""
-        wanted = scheduled(
-            name,
-            function,
-            args,
-            kwargs,
-            cron=cron,
-            every=every,
-            at=at,
-            timezone=timezone,
-            priority=priority,
-            collection=collection,
-            tenant=tenant,
-            overlap=overlap,
-            catch_up=catch_up,
-            catch_up_max=catch_up_max,
-            grace=grace,
-            jitter=jitter,
-            starts=starts,
-            until=until,
-            max_runs=max_runs,
-            replace=replace,
-            arguments=arguments,
-        )
-        return await self._run(keep(self._talk, wanted, bool(replace)))
-
-    async def schedules(self, name: str = "", *, next: int = 1, last: int = 0) -> list[ScheduleView]:
-        """All schedules by name, or the one of a name, each with so many coming and former runs (100 at most)."""
-        return await self._run(listed(self._talk, name, next, last))
-
-    async def unschedule(self, name: str) -> bool:
-        """Removes a schedule; False: there was none. What runs already goes on. Raises InvalidRequest for one that
-        schedules.yaml keeps."""
-        return await self._run(remove(self._talk, name))
-
-    async def pause_schedule(self, name: str) -> ScheduleView:
-        """Fires no more until `resume_schedule`; what falls into the pause is passed over, and counted."""
-        return await self._run(change(self._talk, name, "pause"))
-
-    async def resume_schedule(self, name: str) -> ScheduleView:
-        """Fires again, from the next instant on."""
-        return await self._run(change(self._talk, name, "resume"))
+    schedule = _awaited(scheduling.schedule)
+    schedules = _awaited(scheduling.schedules)
+    unschedule = _awaited(scheduling.unschedule)
+    pause_schedule = _awaited(scheduling.pause)
+    resume_schedule = _awaited(scheduling.resume)
 
     async def close(self) -> None:
         """Closes the connection; the client cannot be used any more. Harmless twice."""

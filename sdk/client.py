@@ -11,13 +11,15 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import grpc
 
+from . import scheduling
 from .call import Call, searched
 from .conversation import Ask, Conversation, Steps
 from .discovery import find_gateways
@@ -28,15 +30,24 @@ from .model.errors import InvalidRequest
 from .model.priority import Priority
 from .model.status import WorkloadStatus
 from .model.units import seconds
-from .scheduling import change, keep, listed, remove, scheduled
 from .wire.channel import dial_blocking, error_of
-from .wire.schedule_messages import ScheduleView
 from .wire.v1.gateway_pb2_grpc import GatewayStub
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 #: Seconds that a call is tried while the gateway does not answer.
 PATIENCE = 10.0
+
+
+def _blocking(core: Callable[Concatenate[Conversation, P], Steps[T]]) -> Callable[Concatenate[Client, P], T]:
+    """A method that has its signature and its words from the core, which both faces share."""
+
+    @wraps(core)
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(core(self._talk, *args, **kwargs))
+
+    return method
 
 
 class Client:
@@ -168,87 +179,11 @@ class Client:
         """The same for several: one word for each."""
         return self._run(self._talk.cancel(list(ids), whoami()))
 
-    def schedule(
-        self,
-        name: str,
-        function: Function[..., Any] | str,
-        /,
-        *args: Any,
-        cron: str | None = None,
-        every: float | str | None = None,
-        at: datetime | float | None = None,
-        timezone: str | None = None,
-        priority: str | int | Priority | None = None,
-        collection: str | None = None,
-        tenant: str = "",
-        overlap: str | None = None,
-        catch_up: str | None = None,
-        catch_up_max: int | None = None,
-        grace: float | str | None = None,
-        jitter: float | str | None = None,
-        starts: datetime | float | None = None,
-        until: datetime | float | None = None,
-        max_runs: int | None = None,
-        replace: bool | None = None,
-        arguments: Mapping[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> ScheduleView:
-        """Has a function run by the clock from now on: `name` is the schedule's, the rest is as of `submit` and of
-        configs/schedules.yaml (docs/guides/schedules.md). It is durable when this returns, with its next ten runs.
-
-        cron, every, at   when: exactly one of them. every: seconds or "15m"; at, once: a datetime or wall clock seconds
-        timezone          of cron, and of datetimes without an offset (default UTC)
-        overlap           a run that meets the one before: skip (default), queue or allow
-        catch_up          what was missed by more than `grace` ("60s"): skip (default), latest (of `at`) or all, of
-                          which the newest `catch_up_max` (100) run
-        jitter            each run is later by a part of it; starts, until: no run before, none after
-        max_runs          so many and no more
-        replace           in the place of the one of this name, if that says something else; without it Conflict is
-                          raised. The same again is harmless
-
-        Raises InvalidRequest, InvalidPayload, UnknownFunction, Conflict, and Unavailable as `submit` does.
-        """
-        wanted = scheduled(
-            name,
-            function,
-            args,
-            kwargs,
-            cron=cron,
-            every=every,
-            at=at,
-            timezone=timezone,
-            priority=priority,
-            collection=collection,
-            tenant=tenant,
-            overlap=overlap,
-            catch_up=catch_up,
-            catch_up_max=catch_up_max,
-            grace=grace,
-            jitter=jitter,
-            starts=starts,
-            until=until,
-            max_runs=max_runs,
-            replace=replace,
-            arguments=arguments,
-        )
-        return self._run(keep(self._talk, wanted, bool(replace)))
-
-    def schedules(self, name: str = "", *, next: int = 1, last: int = 0) -> list[ScheduleView]:
-        """All schedules by name, or the one of a name, each with so many coming and former runs (100 at most)."""
-        return self._run(listed(self._talk, name, next, last))
-
-    def unschedule(self, name: str) -> bool:
-        """Removes a schedule; False: there was none. What runs already goes on. Raises InvalidRequest for one that
-        schedules.yaml keeps."""
-        return self._run(remove(self._talk, name))
-
-    def pause_schedule(self, name: str) -> ScheduleView:
-        """Fires no more until `resume_schedule`; what falls into the pause is passed over, and counted."""
-        return self._run(change(self._talk, name, "pause"))
-
-    def resume_schedule(self, name: str) -> ScheduleView:
-        """Fires again, from the next instant on."""
-        return self._run(change(self._talk, name, "resume"))
+    schedule = _blocking(scheduling.schedule)
+    schedules = _blocking(scheduling.schedules)
+    unschedule = _blocking(scheduling.unschedule)
+    pause_schedule = _blocking(scheduling.pause)
+    resume_schedule = _blocking(scheduling.resume)
 
     def close(self) -> None:
         """Closes the connection; the client cannot be used any more. Harmless twice."""

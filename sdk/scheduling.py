@@ -1,8 +1,9 @@
-"""Schedules made by programs: what a client's `schedule` means, and what is said to the gateway for it."""
+"""Schedules made by programs: the methods of both clients, as steps of a conversation with the gateway; `talk` is the
+client's own and no argument of the method."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,41 +28,79 @@ Word = TypeVar("Word", bound=StrEnum)
 ALL = 10_000
 
 
-def scheduled(
-    name: str, function: Function[..., Any] | str, args: Sequence[Any], kwargs: Mapping[str, Any], **options: Any
-) -> Schedule:
-    """The schedule that the arguments of `Client.schedule` mean. Raises InvalidRequest, InvalidPayload."""
-    given = options.pop("arguments")
-    if given is None and not isinstance(function, str) and hasattr(function, "parameters"):
-        check_clash(function, options)
-    labels = {each: options[each] for each in ("priority", "collection", "tenant")}
-    call = Call(function, *args, **labels, arguments=merged(given or {}, dict(kwargs)))
+def schedule(
+    talk: Conversation,
+    name: str,
+    function: Function[..., Any] | str,
+    /,
+    *args: Any,
+    cron: str | None = None,
+    every: float | str | None = None,
+    at: datetime | float | None = None,
+    timezone: str | None = None,
+    priority: str | int | Priority | None = None,
+    collection: str | None = None,
+    tenant: str = "",
+    overlap: str | None = None,
+    catch_up: str | None = None,
+    catch_up_max: int | None = None,
+    grace: float | str | None = None,
+    jitter: float | str | None = None,
+    starts: datetime | float | None = None,
+    until: datetime | float | None = None,
+    max_runs: int | None = None,
+    replace: bool | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> Steps[ScheduleView]:
+    """Has a function run by the clock from now on: `name` is the schedule's, the rest is as of `submit` and of
+    configs/schedules.yaml (docs/guides/schedules.md). It is durable when this returns, with its next ten runs.
+
+    cron, every, at   when: exactly one of them. every: seconds or "15m"; at, once: a datetime or wall clock seconds
+    timezone          of cron, and of datetimes without an offset (default UTC)
+    overlap           a run that meets the one before: skip (default), queue or allow
+    catch_up          what was missed by more than `grace` ("60s"): skip (default), latest (of `at`) or all, of
+                      which the newest `catch_up_max` (100) run
+    jitter            each run is later by a part of it; starts, until: no run before, none after
+    max_runs          so many and no more
+    replace           in the place of the one of this name, if that says something else; without it Conflict is
+                      raised. The same again is harmless
+
+    Raises InvalidRequest, InvalidPayload, UnknownFunction, Conflict, and Unavailable as `submit` does.
+    """
+    if arguments is None and not isinstance(function, str) and hasattr(function, "parameters"):
+        said = {"cron": cron, "every": every, "at": at, "timezone": timezone, "priority": priority}
+        said |= {"collection": collection, "tenant": tenant or None, "overlap": overlap, "catch_up": catch_up}
+        said |= {"catch_up_max": catch_up_max, "grace": grace, "jitter": jitter, "starts": starts, "until": until}
+        check_clash(function, said | {"max_runs": max_runs, "replace": replace})
+    given = merged(arguments or {}, kwargs)
+    call = Call(function, *args, priority=priority, collection=collection, tenant=tenant, arguments=given)
     if call.headers:
         raise InvalidRequest(f"{name}: a schedule carries no Reference: give the function where it lies as text")
-    zone, at = options["timezone"] or "UTC", _moment("at", options["at"], options["timezone"])
-    schedule = Schedule(
+    zone, moment = timezone or "UTC", _moment("at", at, timezone)
+    wanted = Schedule(
         name,
         call.function,
         call.payload,
-        cron=options["cron"] or "",
-        every=_duration("every", options["every"], 0.0),
-        at=at,
+        cron=cron or "",
+        every=_duration("every", every, 0.0),
+        at=moment,
         timezone=zone,
         priority="" if call.priority is None else Priority(call.priority).label,
         collection=call.collection,
         tenant=call.tenant,
-        overlap=_word("overlap", options["overlap"] or Overlap.SKIP, Overlap),
-        catch_up=_word("catch_up", options["catch_up"] or usual_catch_up(at), CatchUp),
-        catch_up_max=100 if options["catch_up_max"] is None else options["catch_up_max"],
-        grace=_duration("grace", options["grace"], 60.0),
-        jitter=_duration("jitter", options["jitter"], 0.0),
-        starts=_moment("starts", options["starts"], zone),
-        until=_moment("until", options["until"], zone),
-        max_runs=options["max_runs"] or 0,
+        overlap=_word("overlap", overlap or Overlap.SKIP, Overlap),
+        catch_up=_word("catch_up", catch_up or usual_catch_up(moment), CatchUp),
+        catch_up_max=100 if catch_up_max is None else catch_up_max,
+        grace=_duration("grace", grace, 60.0),
+        jitter=_duration("jitter", jitter, 0.0),
+        starts=_moment("starts", starts, zone),
+        until=_moment("until", until, zone),
+        max_runs=max_runs or 0,
         created_by=whoami(),
     )
-    check_schedule(schedule)
-    return schedule
+    check_schedule(wanted)
+    return keep(talk, wanted, bool(replace))
 
 
 def keep(talk: Conversation, schedule: Schedule, replace: bool) -> Steps[ScheduleView]:
@@ -70,27 +109,38 @@ def keep(talk: Conversation, schedule: Schedule, replace: bool) -> Steps[Schedul
     return schedule_view((yield from talk.answered("PutSchedule", request)))
 
 
-def listed(talk: Conversation, name: str, next: int, last: int) -> Steps[list[ScheduleView]]:
-    """All by name, or the one of a name."""
+def schedules(talk: Conversation, name: str = "", *, next: int = 1, last: int = 0) -> Steps[list[ScheduleView]]:
+    """All schedules by name, or the one of a name, each with so many coming and former runs (100 at most)."""
     request = pb.ListSchedulesRequest(name=name, limit=ALL, next=next, last=last)
     return [schedule_view(each) for each in (yield from talk.answered("ListSchedules", request)).schedules]
 
 
-def change(talk: Conversation, name: str, what: str) -> Steps[ScheduleView]:
-    """Pauses or resumes one; harmless when it is so already."""
-    return schedule_view((yield from talk.answered("ChangeSchedule", pb.ChangeScheduleRequest(name=name, what=what))))
-
-
-def remove(talk: Conversation, name: str) -> Steps[bool]:
-    """Whether there was one. A refusal may mean that it went at a first try whose answer was lost: so it is looked
-    for then."""
+def unschedule(talk: Conversation, name: str) -> Steps[bool]:
+    """Removes a schedule; False: there was none. What runs already goes on. Raises InvalidRequest for one that
+    schedules.yaml keeps."""
     try:
-        yield from change(talk, name, "remove")
+        yield from _change(talk, name, "remove")
     except InvalidRequest:
-        if any(view.schedule.name == name for view in (yield from listed(talk, "", 0, 0))):
+        # It may have gone at a first try whose answer was lost.
+        if any(view.schedule.name == name for view in (yield from schedules(talk, next=0))):
             raise
         return False
     return True
+
+
+def pause(talk: Conversation, name: str) -> Steps[ScheduleView]:
+    """Fires no more until `resume_schedule`; what falls into the pause is passed over, and counted."""
+    return _change(talk, name, "pause")
+
+
+def resume(talk: Conversation, name: str) -> Steps[ScheduleView]:
+    """Fires again, from the next instant on."""
+    return _change(talk, name, "resume")
+
+
+def _change(talk: Conversation, name: str, what: str) -> Steps[ScheduleView]:
+    """Harmless when it is so already."""
+    return schedule_view((yield from talk.answered("ChangeSchedule", pb.ChangeScheduleRequest(name=name, what=what))))
 
 
 def _duration(option: str, value: float | str | None, usual: float) -> float:

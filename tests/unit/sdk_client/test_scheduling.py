@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -11,7 +12,7 @@ import tailrace
 from tailrace.sdk.conversation import Ask, Conversation, Steps
 from tailrace.sdk.model.errors import Conflict, InvalidPayload, InvalidRequest
 from tailrace.sdk.model.schedule import CatchUp, Overlap, Schedule
-from tailrace.sdk.scheduling import change, keep, listed, remove
+from tailrace.sdk.scheduling import keep, pause, schedules, unschedule
 from tailrace.sdk.wire.schedule_messages import schedule_to_wire
 from tailrace.sdk.wire.v1 import gateway_pb2 as pb
 
@@ -65,6 +66,16 @@ def test_it_says_what_was_said_and_the_usual_of_the_rest() -> None:
     assert request.replace
 
 
+def test_both_clients_take_and_document_the_same() -> None:
+    for name in ("schedule", "schedules", "unschedule", "pause_schedule", "resume_schedule"):
+        blocking, awaited = getattr(tailrace.Client, name), getattr(tailrace.AsyncClient, name)
+        assert inspect.signature(blocking) == inspect.signature(awaited)
+        assert blocking.__doc__ == awaited.__doc__
+    with tailrace.Client("127.0.0.1:1") as client:
+        bound = inspect.signature(client.schedule)
+    assert [*bound.parameters][:4] == ["name", "function", "args", "cron"]
+
+
 def test_a_moment_without_an_offset_is_one_of_the_schedules_time_zone() -> None:
     moment = datetime(2030, 1, 1, 12)
     for at, zone, expected in (
@@ -96,10 +107,10 @@ def test_what_is_kept_and_changed_is_shown_as_the_gateway_says_it() -> None:
     talk = Conversation(["127.0.0.1:1"], 10.0, lambda: 0.0)
     wanted = Schedule("x", "remind", every=60.0, overlap=Overlap.QUEUE, catch_up=CatchUp.LATEST)
     state = pb.ScheduleState(schedule=schedule_to_wire(wanted), runs=3, next=[2e9], paused=True)
-    for steps in (keep(talk, wanted, True), change(talk, "x", "pause")):
+    for steps in (keep(talk, wanted, True), pause(talk, "x")):
         view = answered(steps, state)
         assert (view.schedule, view.state, view.runs, view.next) == (wanted, "paused", 3, [2e9])
-    assert answered(listed(talk, "", 1, 0), pb.ListSchedulesReply(schedules=[state, state])) == [view, view]
+    assert answered(schedules(talk), pb.ListSchedulesReply(schedules=[state, state])) == [view, view]
     with pytest.raises(Conflict):
         answered(keep(talk, wanted, False), Conflict("there is one"))
 
@@ -107,8 +118,8 @@ def test_what_is_kept_and_changed_is_shown_as_the_gateway_says_it() -> None:
 def test_one_that_is_gone_already_was_removed_and_one_that_is_kept_is_an_error() -> None:
     talk = Conversation(["127.0.0.1:1"], 10.0, lambda: 0.0)
     there = pb.ScheduleState(schedule=schedule_to_wire(Schedule("x", "remind", every=60.0)))
-    assert answered(remove(talk, "x"), there) is True
+    assert answered(unschedule(talk, "x"), there) is True
     refusal = InvalidRequest("refused")
-    assert answered(remove(talk, "x"), refusal, pb.ListSchedulesReply()) is False
+    assert answered(unschedule(talk, "x"), refusal, pb.ListSchedulesReply()) is False
     with pytest.raises(InvalidRequest, match="refused"):
-        answered(remove(talk, "x"), refusal, pb.ListSchedulesReply(schedules=[there]))
+        answered(unschedule(talk, "x"), refusal, pb.ListSchedulesReply(schedules=[there]))
