@@ -1,7 +1,8 @@
-"""Which items cannot be stored: the same on every engine."""
+"""Which items cannot be stored: the same on every engine, and more of them on a server."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -12,6 +13,8 @@ from .queue import NewItem
 SUBMISSION_PREFIX = "submission:"
 #: The latest moment that is a moment: the year 9999.
 _LATEST = 253_402_300_800.0
+#: Bytes of a name or key that every server can index.
+LONGEST_KEY = 2000
 
 
 def check(items: Sequence[NewItem], max_payload: int) -> None:
@@ -27,3 +30,45 @@ def check(items: Sequence[NewItem], max_payload: int) -> None:
                 raise InvalidRequest(
                     f"workload {index} for {item.kind.function!r}: {name} is {moment}: expected seconds since 1970"
                 )
+
+
+def check_keys(items: Sequence[NewItem], *, nul: bool) -> None:
+    """Raises InvalidRequest for the first name, key or header that a server cannot keep or find again. `nul`: this one
+    keeps that sign like any other."""
+    kind = None
+    for index, item in enumerate(items):
+        if item.kind is not kind:  # mostly those of a batch are of one
+            kind = item.kind
+            _check_text(index, item, "function", kind.function, nul)
+            _check_text(index, item, "collection", kind.collection, nul)
+            _check_text(index, item, "tenant", kind.tenant, nul)
+        both = item.key + item.dedupe_key
+        if both and not (len(both) <= LONGEST_KEY and both.isascii() and "\0" not in both):
+            _check_text(index, item, "key", item.key, nul)
+            _check_text(index, item, "dedupe_key", item.dedupe_key, nul)
+        if item.headers and not _is_text("".join(itertools.chain.from_iterable(item.headers))):
+            raise _refusal(index, item, "header", "half a character")
+
+
+def _check_text(index: int, item: NewItem, name: str, text: str, nul: bool) -> None:
+    if not nul and "\0" in text:
+        raise _refusal(index, item, name, "a NUL, which this store cannot keep")
+    if not _is_text(text):
+        raise _refusal(index, item, name, "half a character")
+    if len(text) * 4 > LONGEST_KEY and len(text.encode()) > LONGEST_KEY:
+        raise _refusal(index, item, name, f"more than {LONGEST_KEY} bytes, which this store cannot index")
+
+
+def _is_text(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _refusal(index: int, item: NewItem, name: str, what: str) -> InvalidRequest:
+    text = f"workload {index} for {item.kind.function!r:.200}: its {name} has {what}: use another, such as a hash of it"
+    return InvalidRequest(text)

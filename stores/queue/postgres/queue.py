@@ -28,7 +28,7 @@ from ...migrations.postgres import require
 from ...postgres import PostgresServer, explained, refuse_unsafe
 from ...postgres_arrays import numbers
 from ...postgres_hints import PostgresHints
-from ..admission import check
+from ..admission import check, check_keys
 from ..engines import QueueEngine
 from ..gates import Gates
 from ..group import submissions
@@ -52,7 +52,7 @@ from .lease import claimed, open_lanes, planned
 from .options import PostgresQueueOptions
 from .roll import PostgresRoll
 from .room import Room
-from .rows import BLOCKED, refuse_what_has_no_place
+from .rows import BLOCKED
 from .settle import settled, succeeded_together
 from .submit import stored
 from .told import ages, counts, statuses, tally, tries
@@ -152,7 +152,7 @@ class PostgresQueue:
 
     async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
         check(items, self._config.max_payload)
-        refuse_what_has_no_place(items)
+        check_keys(items, nul=False)
         if not items:
             return []
         return await self._submissions.add(items)

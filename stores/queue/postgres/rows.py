@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from ....sdk.model.errors import InvalidRequest
 from ...postgres_arrays import blobs, numbers, texts
 from ..kinds import Kinds
 from ..queue import NewItem
@@ -22,36 +21,8 @@ TRIED = 16  # in `tries`
 #: Next trigger of an item that waits for an older one of its key: never by itself.
 BLOCKED = (1 << 62) - 1
 
-#: What an index of PostgreSQL takes of a text.
-LONGEST_KEY = 2000
 
 _encode = msgspec.json.Encoder().encode
-
-
-def refuse_what_has_no_place(items: Sequence[NewItem]) -> None:
-    """Raises InvalidRequest for names and keys that PostgreSQL cannot keep or index."""
-    for index, item in enumerate(items):
-        for name, text in (
-            ("function", item.kind.function),
-            ("collection", item.kind.collection),
-            ("tenant", item.kind.tenant),
-            ("key", item.key),
-            ("dedupe_key", item.dedupe_key),
-        ):
-            if text and ("\0" in text or not _has_place(text)):
-                raise InvalidRequest(
-                    f"workload {index} for {item.kind.function!r}: its {name} has a NUL, half a character or more than "
-                    f"{LONGEST_KEY} bytes, which this store cannot index: use a shorter one, such as a hash of it"
-                )
-
-
-def _has_place(text: str) -> bool:
-    if text.isascii():
-        return len(text) <= LONGEST_KEY
-    try:
-        return len(text.encode()) <= LONGEST_KEY
-    except UnicodeEncodeError:
-        return False
 
 
 class NewRows(NamedTuple):

@@ -22,7 +22,7 @@ from ....sdk.model.search import Search
 from ....sdk.model.tries import Try
 from ...config import StoresConfig
 from ...redis import RedisServer, Script
-from ..admission import check
+from ..admission import check, check_keys
 from ..engines import QueueEngine
 from ..gates import Gates
 from ..group import submissions
@@ -46,7 +46,7 @@ from .profile import profile
 from .roll import RedisRoll
 from .script import MOVED
 from .settle import CANCEL, SETTLE, SWEEP, refusals, settlement
-from .submit import SUBMIT, new_rows, refuse_what_has_no_place, submitted
+from .submit import SUBMIT, new_rows, submitted
 from .told import blob, id_bytes
 
 #: Part of this process's own interval between looks after which it looks also at what others may have changed.
@@ -141,7 +141,7 @@ class RedisQueue:
 
     async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
         check(items, self._config.max_payload)
-        refuse_what_has_no_place(items)
+        check_keys(items, nul=True)
         if not items:
             return []
         await self._ready()

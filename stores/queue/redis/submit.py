@@ -11,13 +11,10 @@ from typing import Any
 
 import msgspec
 
-from ....sdk.model.errors import InvalidRequest, Overloaded
+from ....sdk.model.errors import Overloaded
 from ..kinds import Kinds
 from ..queue import NewItem, Submitted
 from .script import AT_HOME, DEDUPED, EXTRA, KEYED, queue_script
-
-#: Bytes of a key or of a dedupe key: each stands in an index twice.
-LONGEST_KEY = 2000
 
 _NEW = struct.Struct(">BBIIIIHHQQ").pack
 _encode = msgspec.json.Encoder().encode
@@ -126,23 +123,6 @@ return {now, concat(ids), same}
 """
 )
 SUBMIT = queue_script("", SUBMIT_BODY)
-
-
-def refuse_what_has_no_place(items: Sequence[NewItem]) -> None:
-    """Raises InvalidRequest for a key that is too long, and for text that is none."""
-    for index, item in enumerate(items):
-        if not (item.key or item.headers or item.dedupe_key):
-            continue
-        try:
-            longest = max(len(item.key.encode()), len(item.dedupe_key.encode()))
-            _encode(item.headers)
-        except UnicodeEncodeError:
-            longest = LONGEST_KEY + 1
-        if longest > LONGEST_KEY:
-            raise InvalidRequest(
-                f"workload {index} for {item.kind.function!r}: its key, dedupe_key or a header has half a character, "
-                f"or a key has more than {LONGEST_KEY} bytes: use a shorter one, such as a hash of it"
-            )
 
 
 def new_rows(kinds: Kinds, items: Sequence[NewItem]) -> list[Any]:
