@@ -8,66 +8,33 @@ from collections.abc import AsyncIterator, Sequence
 
 import psycopg
 import pytest
+from servers.queue_nodes import PostgresNodes
 
 from tailrace.sdk.model.claim import Settle, State
 from tailrace.sdk.model.demand import Cell, Demand
-from tailrace.sdk.model.errors import ConfigError, InvalidRequest, NotConnected, Overloaded
+from tailrace.sdk.model.errors import ConfigError, NotConnected
 from tailrace.sdk.model.workload import Kind
-from tailrace.stores.config import StoresConfig
 from tailrace.stores.migrations.postgres import steps
-from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
-from tailrace.stores.queue.postgres.roll import PostgresRoll
 from tailrace.stores.queue.queue import NewItem
-from tailrace.testing.clock import ManualClock
 
 MAIL = Kind("mail", 2)
 ANY = Demand({Cell("mail", 2): 1000}, frozenset(), 1000)
 LEASE = 30.0
 
 
-class Bench:
-    """A schema of its own and statements beside our code."""
-
-    def __init__(self, url: str, schema: str) -> None:
-        self.url, self.schema, self.clock = url, schema, ManualClock()
-        self._queues: list[PostgresQueue] = []
-
-    async def queue(self, *, url: str = "", notify: bool = False, poll: float = 1.0, **config: object) -> PostgresQueue:
-        queue = PostgresQueue(
-            PostgresQueueOptions(
-                url=url or self.url, schema=self.schema, connections=3, timeout=5, notify=notify, poll_interval=poll
-            ),
-            StoresConfig(**{"durability": "relaxed", **config}),
-            self.clock,
-            store_time=lambda: int(self.clock.wall() * 1e6),
-        )
-        self._queues.append(queue)
-        await queue.open()
-        return queue
-
-    async def run(self, statement: str) -> list[tuple]:
-        async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
-            cursor = await connection.execute(statement.replace("S.", f"{self.schema}.").encode())
-            return await cursor.fetchall() if cursor.description else []
-
-    async def close(self) -> None:
-        for queue in self._queues:
-            await queue.close()
-
-
 @pytest.fixture
-async def bench(postgres_server: str, postgres_schema: str) -> AsyncIterator[Bench]:
-    bench = Bench(postgres_server, postgres_schema)
-    yield bench
-    await bench.close()
+async def nodes(postgres_server: str, postgres_schema: str) -> AsyncIterator[PostgresNodes]:
+    nodes = PostgresNodes(postgres_server, postgres_schema)
+    yield nodes
+    await nodes.close()
 
 
 # What the schema refuses.
 
 
-async def test_a_writer_that_bypasses_our_code_is_refused(bench: Bench) -> None:
+async def test_a_writer_that_bypasses_our_code_is_refused(nodes: PostgresNodes) -> None:
     # Given an item that is out, one that waits, and one that waits for an older one of its key
-    queue = await bench.queue()
+    queue = await nodes.queue()
     [(out, _)] = await queue.submit([NewItem(MAIL, b"")])
     await queue.lease(ANY, LEASE, 0)
     ids = [each.id for each in await queue.submit([NewItem(MAIL, b"", key="k"), NewItem(MAIL, b"", key="k")])]
@@ -84,101 +51,31 @@ async def test_a_writer_that_bypasses_our_code_is_refused(bench: Bench) -> None:
         f"INSERT INTO S.keyed (key, id, due, head) VALUES ('k', {int(out, 16)}, 0, true)",
     ):
         with pytest.raises(psycopg.IntegrityError):
-            await bench.run(wrong)
+            await nodes.run(wrong)
 
 
-async def test_a_poll_that_finds_nothing_writes_nothing(bench: Bench) -> None:
-    queue = await bench.queue()
-    await queue.submit([NewItem(MAIL, b"", due=bench.clock.wall() + 100)])
+async def test_a_poll_that_finds_nothing_writes_nothing(nodes: PostgresNodes) -> None:
+    # Given a queue with an item that is not due
+    queue = await nodes.queue()
+    await queue.submit([NewItem(MAIL, b"", due=nodes.clock.wall() + 100)])
     assert await queue.lease(ANY, LEASE, 0) is None
-    written = "SELECT pg_current_xact_id()"
-    [(before,)] = await bench.run(written)
+    tables = await nodes.run(f"SELECT tablename FROM pg_tables WHERE schemaname = '{nodes.schema}'")
+    # The newest transaction that wrote or locked a row, of each table: that of the server counts what it does itself
+    newest = "SELECT '{0}', max(xmin::text::bigint), max(xmax::text::bigint) FROM S.{0}"
+    written = " UNION ALL ".join(newest.format(name) for (name,) in tables)
+    before = await nodes.run(written)
+    # When it is polled, then no row of it is another one
     for _ in range(20):
         assert await queue.lease(ANY, LEASE, 0) is None
-    [(after,)] = await bench.run(written)
-    # A transaction that writes takes a number; the two questions took one each.
-    others = int((await bench.run("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"))[0][0])
-    assert int(str(after)) - int(str(before)) <= 1 + others
+    assert sorted(await nodes.run(written)) == sorted(before)
 
 
 # Several nodes.
 
 
-@pytest.mark.parametrize("way", ["postgres_server", "postgres_pooler"])
-async def test_nodes_that_share_a_queue_never_have_one_item_twice(
-    bench: Bench, way: str, request: pytest.FixtureRequest
-) -> None:
-    # Given three nodes, with a pooler between or without, and many items, some of them in the order of their keys
-    nodes = [await bench.queue(url=request.getfixturevalue(way)) for _ in range(3)]
-    await asyncio.gather(
-        *(node.submit([NewItem(MAIL, b"", key=f"k{n % 7}" if n % 3 else "") for n in range(100)]) for node in nodes)
-    )
-    seen: list[str] = []
-
-    async def work(node: PostgresQueue) -> None:
-        while leased := await node.lease(Demand({Cell("mail", 2): 10}, frozenset(), 10), LEASE, 0.05):
-            seen.extend(leased.ids)
-            assert (await node.renew(leased.ids, leased.fence, LEASE, State.PROCESSING)).lost == []
-            assert await node.settle(leased.fence, leased.ids, []) == []
-
-    # When they work at once
-    while len(seen) < 300:
-        await asyncio.gather(*map(work, nodes))
-    # Then each item was handed out once, and every node counts the same
-    assert len(seen) == len(set(seen)) == 300
-    for node in nodes:
-        assert (await node.counts())["success"] == 300
-    tally = await nodes[0].tally()
-    assert (tally.taken, tally.forgotten, tally.states["success"]) == (300, 0, 300)
-
-
-async def test_what_another_node_submits_ends_a_wait_within_a_poll(bench: Bench) -> None:
-    one, other = await bench.queue(), await bench.queue()
-    waiting = asyncio.create_task(one.lease(ANY, LEASE, 30))
-    await other.submit([NewItem(MAIL, b"here")])
-    bench.clock.advance(1.0)
-    leased = await asyncio.wait_for(waiting, 20)
-    assert leased is not None
-    assert leased.payloads == [b"here"]
-
-
-async def test_a_hint_of_another_node_ends_a_wait_at_once(bench: Bench) -> None:
-    # Given nodes that poll so seldom that only a hint can end the wait, and that hear each other
-    one, other = await bench.queue(notify=True, poll=60), await bench.queue(notify=True, poll=60)
-    for node in (one, other):
-        await asyncio.wait_for(node._hints.listening.wait(), 20)
-    # When one waits and the other submits, of a function that nobody had heard of
-    waiting = asyncio.create_task(one.lease(ANY, LEASE, 60))
-    async with asyncio.timeout(20):
-        while not one._poller.waiting:
-            await asyncio.sleep(0.001)
-    await other.submit([NewItem(MAIL, b"here")])
-    # Then it has it
-    leased = await asyncio.wait_for(waiting, 20)
-    assert leased is not None
-    assert leased.payloads == [b"here"]
-
-
-async def test_pollers_are_counted_until_they_leave_or_are_silent(bench: Bench) -> None:
-    # Given two nodes, of which one polls
-    one, other = await bench.queue(), await bench.queue()
-    assert await one.lease(ANY, LEASE, 0.01) is None
-    roll = PostgresRoll(other._read)
-    async with asyncio.timeout(20):
-        while await roll.count("b", here=False) < 1:
-            await asyncio.sleep(0.001)
-    # When another one says that it is there, and falls silent
-    assert await roll.count("b", here=True) == 2
-    await bench.run("UPDATE S.pollers SET seen = seen - 80000000 WHERE poller = 'b'")
-    # Then it is counted no more, and nor is who was closed
-    assert await roll.count("c", here=True) == 2
-    await one.close()
-    assert await roll.count("c", here=False) == 1
-
-
-async def test_what_was_looked_for_in_vain_is_not_looked_for_again_before_its_time(bench: Bench) -> None:
+async def test_what_was_looked_for_in_vain_is_not_looked_for_again_before_its_time(nodes: PostgresNodes) -> None:
     # Given a queue of which a node asks again and again for what is not there, with a poll once a minute
-    one, other = await bench.queue(poll=60), await bench.queue()
+    one, other = await nodes.queue(poll=60), await nodes.queue()
     asked: list[str] = []
     read = one._read
     one._read = lambda statement, *rest: asked.append(statement) or read(statement, *rest)
@@ -196,10 +93,10 @@ async def test_what_was_looked_for_in_vain_is_not_looked_for_again_before_its_ti
 
 
 async def test_a_submission_takes_a_lease_that_waits_along_and_the_rest_stays(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    nodes: PostgresNodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a lease that waits for two of one function
-    queue, said = await bench.queue(), list[str]()
+    queue, said = await nodes.queue(), list[str]()
     read = queue._read
 
     async def listens(statement: str, arguments: Sequence[object], about: str) -> list[tuple]:
@@ -207,7 +104,7 @@ async def test_a_submission_takes_a_lease_that_waits_along_and_the_rest_stays(
         return await read(statement, arguments, about)
 
     monkeypatch.setattr(queue, "_read", listens)
-    await queue.submit([NewItem(MAIL, b"", due=bench.clock.wall() + 1000)])  # its kind is known
+    await queue.submit([NewItem(MAIL, b"", due=nodes.clock.wall() + 1000)])  # its kind is known
     two = Demand({Cell("mail", 2): 2}, frozenset(), 2)
     waits = asyncio.create_task(queue.lease(two, LEASE, 20.0))
     while not queue._poller.waiting:
@@ -232,26 +129,12 @@ async def test_a_submission_takes_a_lease_that_waits_along_and_the_rest_stays(
     assert (await queue.tally()).states["new"] == 1
 
 
-async def test_what_is_claimed_for_somebody_who_left_goes_back(bench: Bench) -> None:
-    queue = await bench.queue()
-    [(id, _)] = await queue.submit([NewItem(MAIL, b"")])
-    leaving = asyncio.create_task(queue.lease(ANY, LEASE, 5))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    leaving.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await leaving
-    leased = await queue.lease(ANY, LEASE, 10)
-    assert leased is not None
-    assert (leased.ids, leased.attempts) == ([id], [1])
-
-
 # Bounds.
 
 
-async def test_what_is_past_its_retention_is_forgotten_whole(bench: Bench) -> None:
+async def test_what_is_past_its_retention_is_forgotten_whole(nodes: PostgresNodes) -> None:
     # Given items that ended, with a dedupe key and with attempts
-    queue = await bench.queue(retention=100.0, keep_ended=40)
+    queue = await nodes.queue(retention=100.0, keep_ended=40)
     for round in range(6):
         await queue.submit([NewItem(MAIL, b"", dedupe_key=f"{round}-{n}") for n in range(20)])
         leased = await queue.lease(ANY, LEASE, 0)
@@ -268,11 +151,11 @@ async def test_what_is_past_its_retention_is_forgotten_whole(bench: Bench) -> No
     assert tally.states["success"] <= 40 + 20
     assert tally.taken - tally.forgotten == sum(tally.states.values())
     assert tally.states == await queue.counts()
-    assert (await bench.run("SELECT count(*) FROM S.dedupe")) == [(tally.states["success"],)]
-    assert (await bench.run("SELECT count(*) FROM S.tries")) == [(tally.states["success"],)]
+    assert (await nodes.run("SELECT count(*) FROM S.dedupe")) == [(tally.states["success"],)]
+    assert (await nodes.run("SELECT count(*) FROM S.tries")) == [(tally.states["success"],)]
     # And with time all of it goes, dedupe keys too
     for _ in range(12):
-        bench.clock.advance(60)
+        nodes.clock.advance(60)
         while await queue.sweep():
             pass
     assert sum((await queue.counts()).values()) == 0
@@ -280,77 +163,69 @@ async def test_what_is_past_its_retention_is_forgotten_whole(bench: Bench) -> No
     assert not again.duplicate
 
 
-async def test_a_full_queue_refuses_and_says_when_to_come_back(bench: Bench) -> None:
-    queue = await bench.queue(max_waiting=3)
-    await queue.submit([NewItem(MAIL, b"")] * 3)
-    with pytest.raises(Overloaded, match="at most 3") as told:
-        await queue.submit([NewItem(MAIL, b"")])
-    assert told.value.retry_after > 0
-
-
-async def test_a_newer_schema_is_refused_and_an_older_one_names_the_command(bench: Bench) -> None:
-    await bench.queue()
-    await bench.run("INSERT INTO S.migrations (number, name) VALUES (99, 'later')")
+async def test_a_newer_schema_is_refused_and_an_older_one_names_the_command(nodes: PostgresNodes) -> None:
+    await nodes.queue()
+    await nodes.run("INSERT INTO S.migrations (number, name) VALUES (99, 'later')")
     with pytest.raises(ConfigError, match="step 99"):
-        await bench.queue()
-    await bench.run(f"DELETE FROM S.migrations WHERE number >= {steps()[-1].number}")
+        await nodes.queue()
+    await nodes.run(f"DELETE FROM S.migrations WHERE number >= {steps()[-1].number}")
     with pytest.raises(ConfigError, match="tailrace store migrate"):
-        await bench.queue()
+        await nodes.queue()
 
 
 # Servers.
 
 
-async def test_on_another_server_nothing_is_leased_for_the_lease_of_a_source(bench: Bench) -> None:
-    queue = await bench.queue()
+async def test_on_another_server_nothing_is_leased_for_the_lease_of_a_source(nodes: PostgresNodes) -> None:
+    queue = await nodes.queue()
     await queue.submit([NewItem(MAIL, b"")])
     first = await queue.lease(ANY, LEASE, 0)
     assert first is not None
     # When the tables stand elsewhere than those that handed it out
-    await bench.run("UPDATE S.home SET known = 'a server that is gone'")
-    bench.clock.advance(LEASE + 1)
-    promoted = await bench.queue()
+    await nodes.run("UPDATE S.home SET known = 'a server that is gone'")
+    nodes.clock.advance(LEASE + 1)
+    promoted = await nodes.queue()
     # Then nothing is leased until whoever has something cannot hold it any more; and a death meanwhile shortens nothing
     assert await promoted.lease(ANY, LEASE, 0) is None
-    again = await bench.queue()
-    bench.clock.advance(39)
+    again = await nodes.queue()
+    nodes.clock.advance(39)
     assert await again.lease(ANY, LEASE, 0) is None
-    bench.clock.advance(2)
+    nodes.clock.advance(2)
     leased = await again.lease(ANY, LEASE, 0)
     assert leased is not None
     assert leased.fence > first.fence
     # And the next start does not wait
-    bench.clock.advance(LEASE + 1)
-    assert await (await bench.queue()).lease(ANY, LEASE, 0) is not None
+    nodes.clock.advance(LEASE + 1)
+    assert await (await nodes.queue()).lease(ANY, LEASE, 0) is not None
 
 
-async def test_a_failover_behind_connections_that_stay_is_seen_with_the_next_claim(bench: Bench) -> None:
+async def test_a_failover_behind_connections_that_stay_is_seen_with_the_next_claim(nodes: PostgresNodes) -> None:
     # Given a node with a claim out, whose connections lead to the promoted server without breaking
-    queue = await bench.queue()
+    queue = await nodes.queue()
     await queue.submit([NewItem(MAIL, b""), NewItem(MAIL, b"")])
     first = await queue.lease(Demand({Cell("mail", 2): 1}, frozenset(), 1), LEASE, 0)
     assert first is not None
     timeline = "CREATE OR REPLACE FUNCTION S.this_timeline() RETURNS text LANGUAGE sql AS $$SELECT '0000BEEF'$$"
-    await bench.run(timeline)
+    await nodes.run(timeline)
     # Then nothing is leased from the first claim on, until whoever has something cannot hold it any more
     assert await queue.lease(ANY, LEASE, 0) is None
-    bench.clock.advance(39)
+    nodes.clock.advance(39)
     assert await queue.lease(ANY, LEASE, 0) is None
-    bench.clock.advance(2)
+    nodes.clock.advance(2)
     leased = await queue.lease(ANY, LEASE, 5)
     assert leased is not None
     assert len(leased.ids) == 2
     assert leased.fence > first.fence
 
 
-async def test_what_the_first_connection_to_another_server_claims_is_given_to_nobody(bench: Bench) -> None:
+async def test_what_the_first_connection_to_another_server_claims_is_given_to_nobody(nodes: PostgresNodes) -> None:
     # Given a node that waits for work while its server is replaced by one that was put back
-    queue = await bench.queue()
+    queue = await nodes.queue()
     [(id, _)] = await queue.submit([NewItem(MAIL, b"")])
-    await bench.run("UPDATE S.home SET known = 'a server that is gone'")
-    await bench.run(
+    await nodes.run("UPDATE S.home SET known = 'a server that is gone'")
+    await nodes.run(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-        f" AND query LIKE '%{bench.schema}.%'"
+        f" AND query LIKE '%{nodes.schema}.%'"
     )
     # When its next calls dial anew, then it has nothing, and the item is as it was
     for _ in range(5):
@@ -359,32 +234,18 @@ async def test_what_the_first_connection_to_another_server_claims_is_given_to_no
     [status] = await queue.status([id])
     assert status is not None
     assert (status.state, status.attempts) == (State.NEW, 0)
-    bench.clock.advance(41)
+    nodes.clock.advance(41)
     assert await queue.lease(ANY, LEASE, 0) is not None
 
 
-@pytest.mark.parametrize("field", ["key", "dedupe_key"])
-async def test_keys_that_cannot_be_kept_are_refused_before_anything_is_sent(bench: Bench, field: str) -> None:
-    queue = await bench.queue()
-    for wrong in ("a\0b", "x" * 2001, "\ud800", "é" * 1001):
-        with pytest.raises(InvalidRequest, match=f"its {field}"):
-            await queue.submit([NewItem(MAIL, b"fine"), NewItem(MAIL, b"", **{field: wrong})])
-    longest = [NewItem(MAIL, b"", **{field: "é" * 1000}), NewItem(MAIL, b"", **{field: '"quoted\\", {and, so} on'})]
-    assert len(await queue.submit(longest)) == 2
-    leased = await queue.lease(ANY, LEASE, 0)
-    assert leased is not None
-    keys = {extra.key for extra in leased.extras.values()}
-    assert keys == ({"é" * 1000, '"quoted\\", {and, so} on'} if field == "key" else set())
-
-
-async def test_wrong_addresses_and_passwords_are_named_and_no_secret_is(bench: Bench) -> None:
-    address = bench.url.rpartition("@")[2]
+async def test_wrong_addresses_and_passwords_are_named_and_no_secret_is(nodes: PostgresNodes) -> None:
+    address = nodes.url.rpartition("@")[2]
     for url, words in (
         (f"postgresql://tailrace:wrong@{address}", "user or the password"),
-        (bench.url.rpartition("/")[0] + "/nowhere", "no such database"),
+        (nodes.url.rpartition("/")[0] + "/nowhere", "no such database"),
         ("postgresql://u:hidden@127.0.0.1:1/x", "cannot be reached"),
     ):
-        queue = await bench.queue(url=url)  # starts all the same
+        queue = await nodes.queue(url=url)  # starts all the same
         with pytest.raises(NotConnected, match=words) as told:
             await queue.lease(ANY, LEASE, 0)
         assert not any(secret in str(told.value) for secret in ("wrong", "hidden", "secret"))
@@ -392,8 +253,8 @@ async def test_wrong_addresses_and_passwords_are_named_and_no_secret_is(bench: B
 
 async def test_a_server_that_dies_or_turns_read_only_loses_nothing_and_is_used_again(own_postgres) -> None:
     server = own_postgres()
-    bench = Bench(server.address, "tailrace")
-    queue = await bench.queue(durability="durable")
+    nodes = PostgresNodes(server.address, "tailrace")
+    queue = await nodes.queue(durability="durable")
     try:
         # Given what was acknowledged before the server was killed without warning
         ids = [each.id for n in range(20) for each in await queue.submit([NewItem(MAIL, b"%d" % n)])]
@@ -436,6 +297,6 @@ async def test_a_server_that_dies_or_turns_read_only_loses_nothing_and_is_used_a
             while server.run("SHOW fsync") != [("off",)]:
                 await asyncio.sleep(0.01)
         with pytest.raises(ConfigError, match="fsync"):
-            await bench.queue(durability="durable")
+            await nodes.queue(durability="durable")
     finally:
-        await bench.close()
+        await nodes.close()

@@ -1,0 +1,111 @@
+"""Nodes of one queue on a server, under a clock of the test's own, and what stands beside our code."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from abc import ABC, abstractmethod
+from typing import Any
+
+import psycopg
+
+from tailrace.stores.config import StoresConfig
+from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
+from tailrace.stores.queue.postgres.roll import PostgresRoll
+from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
+from tailrace.stores.queue.redis.roll import RedisRoll
+from tailrace.testing.clock import ManualClock
+
+
+class QueueNodes(ABC):
+    """What the laws of several nodes ask for. `no_keys` are those that this server alone cannot keep."""
+
+    no_keys: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self._queues: list[Any] = []
+
+    @abstractmethod
+    def _made(self, notify: bool, poll: float, config: dict[str, Any], **options: Any) -> Any:
+        """Another node's queue."""
+
+    @abstractmethod
+    def roll(self, queue: Any) -> Any:
+        """Who polls, as this node counts them."""
+
+    @abstractmethod
+    async def silence(self, poller: str) -> None:
+        """It was heard of 80 s ago."""
+
+    async def queue(self, *, notify: bool = False, poll: float = 1.0, **said: Any) -> Any:
+        """Another node, open. Beside options of its own it takes those of stores.yaml."""
+        config = {name: said.pop(name) for name in [*said] if name in StoresConfig.model_fields}
+        queue = self._made(notify, poll, config, **said)
+        self._queues.append(queue)
+        await queue.open()
+        return queue
+
+    async def close(self) -> None:
+        for queue in self._queues:
+            await queue.close()
+
+
+class PostgresNodes(QueueNodes):
+    """A schema of its own and statements beside our code."""
+
+    no_keys = ("a\0b",)
+
+    def __init__(self, url: str, schema: str) -> None:
+        super().__init__()
+        self.url, self.schema = url, schema
+
+    def _made(self, notify: bool, poll: float, config: dict[str, Any], *, url: str = "") -> PostgresQueue:
+        return PostgresQueue(
+            PostgresQueueOptions(
+                url=url or self.url, schema=self.schema, connections=3, timeout=5, notify=notify, poll_interval=poll
+            ),
+            StoresConfig(**{"durability": "relaxed", **config}),
+            self.clock,
+            store_time=lambda: int(self.clock.wall() * 1e6),
+        )
+
+    async def run(self, statement: str) -> list[tuple]:
+        """S. stands for the schema."""
+        async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
+            cursor = await connection.execute(statement.replace("S.", f"{self.schema}.").encode())
+            return await cursor.fetchall() if cursor.description else []
+
+    def roll(self, queue: PostgresQueue) -> PostgresRoll:
+        return PostgresRoll(queue._read)
+
+    async def silence(self, poller: str) -> None:
+        await self.run(f"UPDATE S.pollers SET seen = seen - 80000000 WHERE poller = '{poller}'")
+
+
+class RedisNodes(QueueNodes):
+    """A prefix of its own. `real`: by the server's own clock."""
+
+    def __init__(self, url: str, *, real: bool = False) -> None:
+        super().__init__()
+        self.url, self.prefix, self._real = url, f"t-{uuid.uuid4()}", real
+
+    def _made(self, notify: bool, poll: float, config: dict[str, Any], *, wait: float = 40.0) -> RedisQueue:
+        given: Any = {} if self._real else {"store_time": lambda: int(self.clock.wall() * 1e6), "clock": self.clock}
+        options = RedisQueueOptions(url=self.url, prefix=self.prefix, timeout=5, notify=notify, poll_interval=poll)
+        return RedisQueue(options, StoresConfig(**config), wait=wait, **given)
+
+    def roll(self, queue: RedisQueue) -> RedisRoll:
+        return RedisRoll(queue._server, queue.base)
+
+    async def silence(self, poller: str) -> None:
+        await self._queues[-1]._server.call("ZINCRBY", f"{self._queues[-1].base}pollers", -80_000_000, poller)
+
+    async def close(self) -> None:
+        await super().close()
+        options = RedisQueueOptions(url=self.url)
+        async with options.client() as client:
+            with contextlib.suppress(Exception):
+                if keys := [key async for key in client.scan_iter(f"{{{self.prefix}}}:*")]:
+                    await client.delete(*keys)
+            await client.connection_pool.disconnect()
