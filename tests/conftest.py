@@ -48,9 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Before any are left out: long tests stay within their bounds."""
-    bound(items)
+    bound(config, items)
 
 
 def pytest_collection_finish() -> None:

@@ -21,6 +21,9 @@ SIGN = 1.0
 TIMES, SHORTEST = 2.0, 300.0
 #: What all of them together may take, minutes: as long as somebody would wait for (CONTRIBUTING.md says so).
 BOUND = 120.0
+#: Minutes that all long tests of this run say, also when they are left out: `make test` refuses too many, so that
+#: `make test-long` need not.
+TOGETHER = pytest.StashKey[float]()
 
 
 def minutes(item: pytest.Item) -> float:
@@ -40,12 +43,9 @@ class LongProgress:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Raises UsageError when all of them together take longer than somebody would wait."""
+        """Shortest first."""
         items.sort(key=minutes)
         self._left, self._count = list(items), len(items)
-        together = sum(map(minutes, items))
-        if together > BOUND:
-            raise pytest.UsageError(f"the long tests take about {together:g} min: at most {BOUND:g} are waited for")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         item = next((each for each in self._left if each.nodeid == nodeid), None)
@@ -76,8 +76,9 @@ def say(text: str) -> None:
     os.write(2, text.encode())
 
 
-def bound(items: Sequence[pytest.Item]) -> None:
-    """Ends a long test that takes more than twice as long as it says."""
+def bound(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Adds up what they say, and ends a long test that takes more than twice as long as it says."""
+    config.stash[TOGETHER] = sum(map(minutes, items))
     for item in items:
         if about := minutes(item):
             item.add_marker(pytest.mark.timeout(max(SHORTEST, TIMES * about * 60)))

@@ -137,14 +137,14 @@ class TestLocalFolder(ObjectStoreLaws):
         return OfClient({"url": f"file://{folder}"}, LocalStore(folder))
 
 
-@pytest.mark.long(minutes=0.2)
+@pytest.mark.long(minutes=0.05)
 class TestS3(ObjectStoreLaws):
     @pytest.fixture
     def place(self, moto: Moto) -> Filled:
         return OfClient(moto.keys, moto.client())
 
 
-@pytest.mark.long(minutes=0.2)
+@pytest.mark.long(minutes=0.05)
 class TestAzure(ObjectStoreLaws):
     @pytest.fixture
     def place(self, azurite: Azurite) -> Filled:
@@ -164,7 +164,7 @@ class TestAzure(ObjectStoreLaws):
             await listed(opened(place, credentials=name, anonymous=True))
 
 
-@pytest.mark.long(minutes=0.2)
+@pytest.mark.long(minutes=0.05)
 class TestGoogle(ObjectStoreLaws):
     @pytest.fixture
     def place(self, fake_gcs: FakeGcs) -> Filled:

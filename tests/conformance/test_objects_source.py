@@ -86,28 +86,28 @@ class EmulatedBench(Bench):
             self.count += 1
 
 
-@pytest.mark.long(minutes=0.2)
+@pytest.mark.long(minutes=0.05)
 class TestAzure(StreamSourceLaws):
     @pytest.fixture
     def bench(self, stores: EmbeddedStores, azurite: Azurite) -> Bench:
         return EmulatedBench(stores, azurite.place())
 
 
-@pytest.mark.long(minutes=0.2)
+@pytest.mark.long(minutes=0.05)
 class TestAzureInTheOrderOfKeys(StreamSourceLaws):
     @pytest.fixture
     def bench(self, stores: EmbeddedStores, azurite: Azurite) -> Bench:
         return EmulatedBench(stores, azurite.place(), mode="lexicographic", overlap=3)
 
 
-@pytest.mark.long(minutes=0.2)
+@pytest.mark.long(minutes=0.05)
 class TestGoogle(StreamSourceLaws):
     @pytest.fixture
     def bench(self, stores: EmbeddedStores, fake_gcs: FakeGcs) -> Bench:
         return EmulatedBench(stores, fake_gcs.place())
 
 
-@pytest.mark.long(minutes=0.2)
+@pytest.mark.long(minutes=0.05)
 class TestGoogleInTheOrderOfKeys(StreamSourceLaws):
     @pytest.fixture
     def bench(self, stores: EmbeddedStores, fake_gcs: FakeGcs) -> Bench:

@@ -21,7 +21,7 @@ from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
 from tailrace.testing.conformance.queue import QueueLaws
 from tailrace.testing.conformance.queue_races import RaceLaws
 
-pytestmark = pytest.mark.long(minutes=0.05)
+pytestmark = pytest.mark.long(minutes=0.02)
 
 MAIL = Kind("mail", 2)
 ANY = Demand({Cell("mail", 2): 1000}, frozenset(), 1000)

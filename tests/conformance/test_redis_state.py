@@ -41,6 +41,8 @@ from tailrace.testing.conformance.results import MAX_BYTES, RETENTION, ResultLaw
 from tailrace.testing.conformance.schedules import ScheduleLaws
 from tailrace.testing.conformance.segments import SegmentLaws
 
+#: What needs three masters.
+LONG = pytest.mark.long(minutes=0.02)
 _FORGET = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('UNLINK', key) end"
 
 
@@ -152,27 +154,27 @@ class OnCluster(OnRedis):
         return RedisStateBench(self.url, type(self).make, cluster=True)
 
 
-@pytest.mark.long
+@LONG
 class TestControlOnCluster(OnCluster, ControlLaws):
     make = RedisControl
 
 
-@pytest.mark.long
+@LONG
 class TestDeadLettersOnCluster(OnCluster, DeadLetterLaws):
     make = lambda server, clock: RedisDeadLetters(server)  # noqa: E731
 
 
-@pytest.mark.long
+@LONG
 class TestLedgerOnCluster(OnCluster, LedgerLaws):
     make = lambda server, clock: RedisLedger(server)  # noqa: E731
 
 
-@pytest.mark.long
+@LONG
 class TestOwnershipOnCluster(OnCluster, OwnershipLaws):
     make = lambda server, clock: RedisOwnership(server)  # noqa: E731
 
 
-@pytest.mark.long
+@LONG
 class TestSchedulesOnCluster(OnCluster, ScheduleLaws):
     make = lambda server, clock: RedisSchedules(server)  # noqa: E731
 
@@ -194,7 +196,7 @@ def move_slot(servers: list, key: str) -> None:
         client.close()
 
 
-@pytest.mark.long
+@LONG
 async def test_a_slot_that_moves_is_followed_and_nothing_is_taken_for_the_lease_of_a_source(
     redis_cluster: list,
 ) -> None:
@@ -214,7 +216,7 @@ async def test_a_slot_that_moves_is_followed_and_nothing_is_taken_for_the_lease_
     await server.close()
 
 
-@pytest.mark.long
+@LONG
 async def test_a_node_of_a_cluster_says_what_to_set(redis_cluster: list) -> None:
     server = StateServer(RedisStateOptions(url=redis_cluster[0].address, prefix="a"))
     with pytest.raises(ConfigError, match="cluster: true"):

@@ -61,7 +61,7 @@ def test_rolling_restarts_charge_nobody(tmp_path: Path) -> None:
     ("items", "faults"),
     [
         pytest.param(20_000, 60, marks=pytest.mark.long(minutes=6)),
-        pytest.param(200_000, 400, marks=pytest.mark.long(minutes=35)),
+        pytest.param(200_000, 400, marks=pytest.mark.long(minutes=33)),
     ],
 )
 def test_many_faults_under_load(tmp_path: Path, items: int, faults: int) -> None:

@@ -21,7 +21,7 @@ async def test_tailrace_and_a_loop_by_hand_on_one_broker(kafka: str, tmp_path: P
     assert figures["loop_ratio"] == pytest.approx(figures["items_per_s"] / figures["loop_items_per_s"])
 
 
-@pytest.mark.long(minutes=2)
+@pytest.mark.long(minutes=1)
 @pytest.mark.parametrize(
     ("engine", "name"), [(engine, rival.name) for engine in ("redis", "postgres") for rival in RIVALS[engine]]
 )
