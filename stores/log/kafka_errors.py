@@ -13,6 +13,10 @@ HANGS_UP = (
     'whoever listens there hangs up: it may be starting or ending; else look at "security" (does the port want TLS, or '
     'a user?), "username", "password" and "mechanism"'
 )
+CODEC = (
+    "a record is compressed in a way that this client cannot read: install its codec (python-snappy, lz4 or zstandard) "
+    'and start again, or take "client: confluent", which has all of them'
+)
 #: A part of an error's name or text, and what to do. The first that fits counts.
 HINTS: tuple[tuple[str, str], ...] = (
     ("topicauthorization", "the user may not do this with the topic: grant the ACLs Read and Describe on it"),
@@ -37,9 +41,9 @@ HINTS: tuple[tuple[str, str], ...] = (
         "fencedinstanceid",
         'another member has the same group_instance_id: give each process its own "group_instance_id"',
     ),
-    ("unsupportedcompression", "a record is compressed in a way that this client cannot read: install its codec"),
-    ("unsupportedcodec", "a record is compressed in a way that this client cannot read: install its codec"),
-    ("libraries for", "a record is compressed in a way that this client cannot read: install its codec"),
+    ("unsupportedcompression", CODEC),
+    ("unsupportedcodec", CODEC),
+    ("libraries for", CODEC),
     ("messagesizetoolarge", "a record is larger than the topic allows: raise its max.message.bytes"),
     ("recordtoolarge", "a record is larger than the topic allows: raise its max.message.bytes"),
     ("notenoughreplicas", "fewer replicas are in sync than the topic demands: bring brokers back"),

@@ -222,13 +222,20 @@ class KafkaSession:
             log.debug("the group did not take a commit", group=self._options.group, reason=str(error))
 
     def _leave(self, member: Member) -> None:
+        """Whatever made the session end may make the last commit fail too. A member that is not closed goes on
+        telling the group that it lives, and every later one waits for it."""
         limit = time.monotonic() + LAST_COMMIT
         try:
             while not self._commit(member, now=True) and time.monotonic() < limit:
                 member.poll(PAUSED_WAIT)  # so that a rebalance under way comes to its end
+        except Exception as error:
+            log.debug("the last commit failed", group=self._options.group, reason=str(error))
+        try:
             member.close()
         except Exception as error:
-            self._over = explained(self._options.where, error)
+            log.warning(
+                "leaving the group failed", group=self._options.group, reason=explained(self._options.where, error)
+            )
 
     def _refuse(self, why: str) -> None:
         while not self._questions.empty():

@@ -15,13 +15,16 @@ PLACE = ("orders", 0)
 
 class Group:
     """A member, and the group's memory. A commit is answered by the next poll, unless `silent`; `refuses` says why the
-    group does not take it."""
+    group does not take it, `broken` why a poll fails."""
 
     def __init__(self):
         self.known, self.commits, self.refuses, self.silent = {}, 0, "", False
+        self.broken, self.closed = "", False
         self.places, self.fresh, self._under_way = {PLACE}, {PLACE}, None
 
     def poll(self, seconds):
+        if self.broken:
+            raise RuntimeError(self.broken)
         if self._under_way is not None and not self.silent:
             (positions, heard), self._under_way = self._under_way, None
             if not self.refuses:
@@ -45,7 +48,7 @@ class Group:
         pass
 
     def close(self):
-        pass
+        self.closed = True
 
     resume = pause
 
@@ -153,7 +156,19 @@ async def test_the_last_of_it_is_told_before_the_group_is_left(session):
     turn(session, group)
     session.settled[PLACE] = Settled(9, 1)
     session._leave(group)
-    assert group.known[PLACE] == 9
+    assert group.known[PLACE] == 9 and group.closed
+
+
+async def test_a_member_that_cannot_even_tell_the_last_of_it_leaves_all_the_same(session):
+    # Given a member with something to tell, whose every poll fails, as on a record that it cannot decompress
+    group = Group()
+    opened(session, group)
+    turn(session, group)
+    session.settled[PLACE] = Settled(9, 1)
+    group.broken = "no such codec"
+    # When its session ends, then it does not stay in the group, where the next member would wait for it
+    session._leave(group)
+    assert group.closed
 
 
 class Feed:
