@@ -19,7 +19,7 @@ with warnings.catch_warnings():
 from .kafka_client import MAX_MESSAGE, Append, Fetch, Place
 from .kafka_options import KafkaOptions
 from .kafka_records import headers_of, text_of, to_kafka, told
-from .kafka_words import listen, telling
+from .kafka_words import listening
 from .log import Bounds, Records
 
 #: Partitions that a reader keeps open at once; those read longest ago are closed first.
@@ -34,12 +34,11 @@ UNKNOWN_TOPIC = 3
 
 def made(make: Callable[..., Any], **settings: Any) -> Any:
     """A consumer, a producer or an admin client; an error says why it cannot connect."""
-    listen()
-    began = time.monotonic()
-    try:
-        return make(**settings)
-    except Exception as error:
-        raise telling(error, began) from error
+    with listening() as heard:
+        try:
+            return make(**settings, kafka_client=heard.client)
+        except Exception as error:
+            raise heard.behind(error) from error
 
 
 def settings_of(options: KafkaOptions) -> dict[str, Any]:
