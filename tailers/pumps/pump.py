@@ -15,6 +15,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import structlog
+
 from ...sdk.model.audit import Audit
 from ...sdk.model.demand import Cell, Closed
 from ...sdk.model.errors import InvalidRequest, NotConnected
@@ -27,12 +29,11 @@ from ..config import TailerConfig
 from ..means import Means
 from ..out import Out
 from ..rules.clog import OnOutage, settle_in_outage
+from ..rules.reconnect import Reconnect
 from ..rules.settlement import Action, Family, History, Settlement, settle
 from ..session import Renewal, SchedulerSession
 
-#: Pauses between attempts to reach a source, seconds: the first, and the cap it doubles to.
-FIRST_PAUSE = 0.1
-LAST_PAUSE = 10.0
+log = structlog.get_logger("tailrace.tailer")
 
 T = TypeVar("T")
 
@@ -302,7 +303,7 @@ class Pump(ABC):
 
     async def connecting(self, call: Callable[[], Awaitable[T]], again: Callable[[], Awaitable[object]]) -> T:
         """The answer of a source, reconnecting by `again` with back-off for as long as it is not connected."""
-        pause = FIRST_PAUSE
+        reconnect = Reconnect()
         reopen = False
         while True:
             try:
@@ -310,11 +311,15 @@ class Pump(ABC):
                     await again()
                 answer = await call()
             except NotConnected as error:
-                self.source_unreachable = str(error) or "the source is not connected"
-                reopen = True
-                await asyncio.sleep(spread(pause, random.random))
-                pause = min(LAST_PAUSE, pause * 2)
+                reason = str(error) or "the source is not connected"
+                lost = reconnect.lost(reason, self.clock.monotonic())
+                if lost.news and not self.setup.row:  # of all parts of a source together somebody else says it
+                    log.warning("not connected", tailer=self.config.name, reason=reason)
+                self.source_unreachable, reopen = reason, True
+                await asyncio.sleep(spread(lost.pause, random.random))
             else:
+                if reconnect.reached(self.clock.monotonic()) and not self.setup.row:
+                    log.info("connected again", tailer=self.config.name)
                 self.source_unreachable = ""
                 return answer
 

@@ -20,7 +20,8 @@ from ...sdk.model.demand import Closed
 from ...sdk.model.errors import NotConnected, StaleFence, UserError
 from ...sdk.model.spread import spread
 from ...sdk.source import SharedSource
-from .pump import FIRST_PAUSE, LAST_PAUSE, Counts, Setup, first_of
+from ..rules.reconnect import FIRST_PAUSE, LAST_PAUSE, Reconnect
+from .pump import Counts, Setup, first_of
 from .stream_pump import StreamPump
 
 log = structlog.get_logger("tailrace.tailer")
@@ -42,7 +43,7 @@ class SharedPump:
         self.draining = False
         self.due: dict[str, int] | None = None
         self._paused = False
-        self._unreachable = ""
+        self._reconnect = Reconnect()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
         self._failed: asyncio.Future[None] | None = None
@@ -75,7 +76,7 @@ class SharedPump:
 
     async def _follow(self) -> None:
         known: frozenset[str] = frozenset()
-        pause, reopen = FIRST_PAUSE, False
+        reopen, now = False, self.setup.clock.monotonic
         while True:
             try:
                 if reopen:
@@ -83,13 +84,15 @@ class SharedPump:
                 await self.source.open()
                 known = await self.source.changed(known)
             except NotConnected as error:
-                self._unreachable = str(error)
+                lost = self._reconnect.lost(str(error), now())
+                if lost.news:
+                    log.warning("not connected", tailer=self.config.name, reason=str(error))
                 reopen = True
-                await asyncio.sleep(spread(pause, random.random))
-                pause = min(LAST_PAUSE, pause * 2)
+                await asyncio.sleep(spread(lost.pause, random.random))
                 continue
-            self._unreachable = ""
-            pause, reopen = FIRST_PAUSE, False
+            if self._reconnect.reached(now()):
+                log.info("connected again", tailer=self.config.name)
+            reopen = False
             self._adjust(known)
 
     def _adjust(self, share: frozenset[str]) -> None:
@@ -170,7 +173,7 @@ class SharedPump:
     @property
     def source_unreachable(self) -> str:
         """Why the share cannot be known, or its brokers not be reached."""
-        return self._unreachable or self.source.problem
+        return self._reconnect.why(self.setup.clock.monotonic()) or self.source.problem
 
     @property
     def in_flight(self) -> int:

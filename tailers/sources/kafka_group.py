@@ -208,7 +208,7 @@ class KafkaGroup:
             return
         if places is None and not self._failure:
             self._failure = why
-            log.warning("the consumer ended", group=self._options.group, reason=why)
+            log.debug("the consumer ended", group=self._options.group, reason=why)  # its tailer says it, once
         for place in self._parts if places is None else places:
             if (part := self._parts.get(place)) is not None:
                 part.failed(why)

@@ -1,0 +1,72 @@
+"""A source that is not connected: after which pause it is tried again, for how long its reason is shown, and which
+reasons are news for the log.
+
+A connection is not well because it came about: a record that cannot be decompressed, or a right that is missing, breaks
+each new one at once. So the pauses begin anew only after one that held, and the reason stays meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+#: Pauses, seconds: the first, and the cap that they double to.
+FIRST_PAUSE = 0.1
+LAST_PAUSE = 10.0
+#: Seconds for which a connection must hold until it counts as well.
+STEADY = 30.0
+#: Seconds for which the reason is shown of one that broke before it was steady: by then the next break has come.
+SHOWN = 5.0
+#: Reasons that are remembered as said.
+SAID = 16
+
+_NUMBERS = re.compile(r"\d+")
+
+
+class Lost(NamedTuple):
+    """`pause`: seconds until the next try; `news`: whether the reason was not said yet."""
+
+    pause: float
+    news: bool
+
+
+class Reconnect:
+    """One source's, with `now` in monotonic seconds. Invariants: `_since` is when the connection came about, None while
+    there is none; `_said` has what was said since it last was steady."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._pause = FIRST_PAUSE
+        self._reason = ""
+        self._flaps = False
+        self._said: set[str] = set()
+
+    def lost(self, reason: str, now: float) -> Lost:
+        """It is not connected, or not any more."""
+        if self._is_steady(now):
+            self._pause, self._flaps = FIRST_PAUSE, False
+            self._said.clear()
+        elif self._since is not None:
+            self._flaps = True
+        self._since, self._reason = None, reason
+        pause, self._pause = self._pause, min(LAST_PAUSE, self._pause * 2)
+        kind = _NUMBERS.sub("", reason)  # such as how long it waited
+        news = kind not in self._said
+        if len(self._said) >= SAID:
+            self._said.clear()
+        self._said.add(kind)
+        return Lost(pause, news)
+
+    def reached(self, now: float) -> bool:
+        """It is connected. Whether that is news: something was said of it, and it does not come and go."""
+        fresh, self._since = self._since is None, now if self._since is None else self._since
+        return fresh and bool(self._said) and not self._flaps
+
+    def why(self, now: float) -> str:
+        """Why it is not connected, or broke just now; empty otherwise."""
+        if self._since is None or (self._flaps and now - self._since < SHOWN):
+            return self._reason
+        return ""
+
+    def _is_steady(self, now: float) -> bool:
+        return self._since is not None and now - self._since >= STEADY
