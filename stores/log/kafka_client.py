@@ -37,6 +37,13 @@ class Fetch(NamedTuple):
     max_bytes: int
 
 
+class GroupMember(NamedTuple):
+    """Somebody in a consumer group: what it calls itself, and where it is."""
+
+    client: str
+    host: str
+
+
 class Writer(Protocol):
     """Appends with acks=all, each once as long as this object lives (idempotent producing)."""
 
@@ -66,6 +73,9 @@ class Looker(Protocol):
 
     def partitions(self, topics: Sequence[str]) -> dict[str, int]:
         """How many partitions each topic has; one that does not exist is left out."""
+
+    def members(self, group: str) -> list[GroupMember]:
+        """Who is in a consumer group; nobody, too, where the brokers do not say."""
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         """Makes a topic, or adds partitions; returns when they can be used."""

@@ -14,7 +14,7 @@ def client_of(options: KafkaOptions) -> Client:
             from .kafka_confluent import ConfluentClient
 
             return ConfluentClient()
-        from .kafka_python import PythonClient
+        from .kafka_python_looker import PythonClient
 
         return PythonClient()
     except ModuleNotFoundError as error:

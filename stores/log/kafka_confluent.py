@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError as Code
 from confluent_kafka import TopicCollection as Topics
 from confluent_kafka import admin as _admin
 
-from .kafka_client import MAX_MESSAGE, Append, Fetch, Place
+from .kafka_client import MAX_MESSAGE, Append, Fetch, GroupMember, Place
 from .kafka_options import KafkaOptions
 from .kafka_records import headers_of, text_of, to_kafka, told
 from .log import Bounds, Records
@@ -293,6 +293,13 @@ class ConfluentLooker:
                 if error.args[0].code() != Code.UNKNOWN_TOPIC_OR_PART:
                     raise
         return found
+
+    def members(self, group: str) -> list[GroupMember]:
+        (answer,) = self._admin.describe_consumer_groups([group], request_timeout=self._timeout).values()
+        try:
+            return [GroupMember(each.client_id, each.host) for each in answer.result().members]
+        except KafkaException:
+            return []
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         fresh = admin.NewTopic(topic, partitions, -1, config=dict(settings))

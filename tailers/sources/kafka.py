@@ -52,7 +52,7 @@ class KafkaSourceOptions(MemberOptions):
 
 def build(options: KafkaSourceOptions, environment: Environment) -> KafkaGroup:
     """A member of the group; it joins when it is opened."""
-    return KafkaGroup(options)
+    return KafkaGroup(options, environment.tailer)
 
 
 def reader(options: KafkaSourceOptions, environment: Environment) -> KafkaReader:

@@ -23,9 +23,10 @@ DOWN_FOR = 5.0
 class ConfluentMember:
     """See kafka_member.py."""
 
-    def __init__(self, options: MemberOptions) -> None:
+    def __init__(self, options: MemberOptions, name: str) -> None:
         self._timeout = options.request_timeout
         settings = consumer_settings(options) | {
+            "client.id": name,
             "group.id": options.group,
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": int(options.session_timeout * 1000),

@@ -25,6 +25,7 @@ from ...stores.log.kafka_clients import client_of
 from ...stores.log.kafka_errors import unavailable
 from ...stores.log.kafka_gather import Gather, KafkaThread
 from ...stores.log.log import Bounds, Records
+from ..rules.group_members import client_name, stranger
 from ..rules.group_offsets import Settled
 from .kafka_again import AGAIN_BYTES, name_of, place_of
 from .kafka_member import Member, Polled
@@ -41,6 +42,12 @@ BEHIND_FOR = 15.0
 SLACK = BUFFER_ITEMS // 2
 
 A = TypeVar("A")
+
+
+class GroupInUse(NotConnected):
+    """Another application is in the group."""
+
+
 log = structlog.get_logger("tailrace.kafka")
 
 
@@ -53,8 +60,9 @@ class KafkaGroup:
 
     capabilities = CAPABILITIES
 
-    def __init__(self, options: Any) -> None:
+    def __init__(self, options: Any, tailer: str) -> None:
         client = client_of(options)
+        self._tailer = tailer
         self.release_within: float = options.release_within
         self.problem = ""
         self._options = options
@@ -76,8 +84,9 @@ class KafkaGroup:
         if self._session is not None:
             return
         await self._topics_exist()
-        self._failure, self._share = "", None
-        self._session = KafkaSession(self._options, self)
+        await self._group_is_ours()
+        self._failure, self._share, self.problem = "", None, ""
+        self._session = KafkaSession(self._options, self, client_name(self._tailer))
         self.flow()
         self._session.start()
         self._watch = asyncio.create_task(self._keep_watch(), name=f"kafka-{self._options.group}")
@@ -224,8 +233,18 @@ class KafkaGroup:
                 f"{self._where}: the topic {missing[0]!r} does not exist there (yet): create it, or mend its name"
             )
 
+    async def _group_is_ours(self) -> None:
+        group = self._options.group
+        other = stranger(await self._looking.call(lambda looker: looker.members(group)), self._tailer)
+        if other:
+            raise GroupInUse(
+                f"{self._where}: the group's name {group!r} is in use by another application, {other}, which would be "
+                "given a part of the records: take another group"
+            )
+
     async def _keep_watch(self) -> None:
-        """Sees what a member does not say: that brokers are away, that a topic is gone, and that it hangs."""
+        """Sees what a member does not say: that brokers are away, that a topic is gone, that another application is in
+        the group, and that it hangs."""
         loop = asyncio.get_running_loop()
         since: dict[Place, tuple[int, float]] = {}
         while True:
@@ -234,11 +253,12 @@ class KafkaGroup:
             assert session is not None
             try:
                 await self._topics_exist()
+                await self._group_is_ours()
                 places = [place for place, part in self._parts.items() if part.is_open and not part.items]
                 ends = await self._looking.call(partial(_ends_of, places))
             except Unavailable as error:
                 self.problem = str(error)
-                if "does not exist" in self.problem:
+                if "does not exist" in self.problem or isinstance(error, GroupInUse):
                     self.failed(session, self.problem, None)
                 continue
             self.problem = ""

@@ -6,15 +6,16 @@ from ...sdk.model.errors import ConfigError
 from .kafka_member import Member, MemberOptions
 
 
-def member_of(options: MemberOptions) -> Member:
-    """Joins. May block for the request timeout. Raises ConfigError when the client's extra is not installed."""
+def member_of(options: MemberOptions, name: str) -> Member:
+    """Joins, under this name. May block for the request timeout. Raises ConfigError when the client's extra is not
+    installed."""
     try:
         if options.client == "confluent":
             from .kafka_confluent_member import ConfluentMember
 
-            return ConfluentMember(options)
+            return ConfluentMember(options, name)
         from .kafka_python_member import PythonMember
 
-        return PythonMember(options)
+        return PythonMember(options, name)
     except ModuleNotFoundError as error:
         raise ConfigError(f'client "{options.client}": the Python package "{error.name}" is not installed') from error

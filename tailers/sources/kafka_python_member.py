@@ -56,10 +56,11 @@ def ask_less(coordinator: Any) -> None:
 class PythonMember:
     """See kafka_member.py."""
 
-    def __init__(self, options: MemberOptions) -> None:
+    def __init__(self, options: MemberOptions, name: str) -> None:
+        reading = {"max_poll_records": POLL_RECORDS, "max_partition_fetch_bytes": POLL_BYTES, "client_id": name}
         self._consumer = made(
             KafkaConsumer,
-            **consumer_settings(options) | {"max_poll_records": POLL_RECORDS, "max_partition_fetch_bytes": POLL_BYTES},
+            **consumer_settings(options) | reading,
             group_id=options.group,
             group_instance_id=options.group_instance_id or None,
             partition_assignment_strategy=[CooperativeStickyAssignor()],

@@ -60,10 +60,11 @@ class KafkaSession:
     same ones; `_told` is what the group took of some of them, since each was opened; `full` is replaced by the event
     loop and read by the thread, which pauses what is in it."""
 
-    def __init__(self, options: MemberOptions, listener: Listener) -> None:
+    def __init__(self, options: MemberOptions, listener: Listener, name: str) -> None:
         self.full: frozenset[Place] = frozenset()
         self.settled: dict[Place, Settled] = {}  # what the group may be told, by `seek`'s generation; the event loop's
         self._options = options
+        self._name = name
         self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._questions: queue.SimpleQueue[tuple[Callable[[Member], Any], asyncio.Future[Any]]] = queue.SimpleQueue()
@@ -112,7 +113,7 @@ class KafkaSession:
         member: Member | None = None
         why = "the group was left"
         try:
-            member = member_of(self._options)
+            member = member_of(self._options, self._name)
             while not self._ending.is_set():
                 self._turn(member)
         except Exception as error:

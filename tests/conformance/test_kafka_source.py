@@ -23,7 +23,7 @@ class Whole:
     """A group's only member, and all of its partitions as one source."""
 
     def __init__(self, options, partitions):
-        self.group = KafkaGroup(options)
+        self.group = KafkaGroup(options, "conformance")
         self.capabilities = self.group.capabilities
         self._count = partitions
         self._parts = {}

@@ -276,7 +276,7 @@ async def test_a_partition_that_was_paused_while_others_were_read_is_heard_of_ag
     found = dict.fromkeys(places, 0)
 
     def read():
-        member = PythonMember(KafkaSourceOptions.model_validate(without_kind(topic.source())))
+        member = PythonMember(KafkaSourceOptions.model_validate(without_kind(topic.source())), "tailrace")
         paused, limit = {}, time.monotonic() + 30
         while sum(found.values()) < 4 * each and time.monotonic() < limit:
             go = [place for place, until in paused.items() if until < time.monotonic()]

@@ -9,6 +9,7 @@ import uuid
 import pytest
 from confluent_kafka import Producer
 from kafka import KafkaConsumer
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from tailrace.stores.log.kafka import KafkaLog
@@ -42,15 +43,17 @@ async def test_a_broker_that_does_not_answer(start, scheduler, eventually, name,
     assert tailer.overview().state == "disconnected" and "127.0.0.1:1" in tailer.overview().detail
 
 
-@CLIENTS
-async def test_a_group_of_another_application(kafka, start, scheduler, eventually, name, client):
-    # Given a group whose members hand out partitions in another way
+@pytest.mark.parametrize(
+    ("client", "way"), [("kafka-python", CooperativeStickyAssignor), ("confluent", RangePartitionAssignor)]
+)
+async def test_a_group_of_another_application(kafka, start, scheduler, eventually, name, client, way):
+    # Given a group whose member hands out partitions in the same way, which no broker refuses, or in another one
     await fill(kafka, name)
     other = KafkaConsumer(
         bootstrap_servers=kafka,
         group_id=name,
         enable_auto_commit=False,
-        partition_assignment_strategy=[RangePartitionAssignor()],
+        partition_assignment_strategy=[way()],
     )
     assert other.partitions_for_topic(name) == {0}
     other.subscribe([name])

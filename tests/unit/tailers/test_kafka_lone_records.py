@@ -51,7 +51,7 @@ class Tailer:
 async def test_that_there_are_no_more_is_no_news_and_that_positions_hold_nothing_is() -> None:
     # Given a partition that is read from 5 on
     member, tailer = Member(), Tailer()
-    session = KafkaSession(KafkaSourceOptions(topic="orders", group="g"), tailer)
+    session = KafkaSession(KafkaSourceOptions(topic="orders", group="g"), tailer, "tailrace")
     session._turn(member)  # type: ignore[arg-type]
     session.seek(member, PLACE, 5, 1)  # type: ignore[arg-type]
     # When a record comes, its end is told twice, and a marker is passed

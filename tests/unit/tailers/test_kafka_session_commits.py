@@ -67,7 +67,7 @@ class Tailer:
 @pytest.fixture
 async def session(monkeypatch):
     monkeypatch.setattr(kafka_session, "COMMIT_EVERY", 0.0)
-    return KafkaSession(KafkaSourceOptions(topic="orders", group="g"), Tailer())
+    return KafkaSession(KafkaSourceOptions(topic="orders", group="g"), Tailer(), "tailrace")
 
 
 def turn(session, group, settled=None, generation=1):
