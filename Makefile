@@ -42,6 +42,8 @@ check: $(STAMP) ## format, lint, types, import contracts, generated code
 	$(BIN)/python -m tailrace.reference --check
 
 test: check ## every check and every test that ends within minutes
+	@# Tests start some hundred processes; where PYTHONDONTWRITEBYTECODE is set, each would compile the whole program.
+	$(BIN)/python -m compileall -q $(filter-out tests/,$(wildcard */)) $(wildcard *.py)
 	$(BIN)/pytest -n $(JOBS) --dist worksteal --durations=20 -m 'not long' $(ARGS)
 
 test-long: $(STAMP) ## what takes longer, up to two hours in all; says how far it is
