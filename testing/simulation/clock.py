@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 #: Wall clock, seconds, at the beginning of every world.
 EPOCH = 1_700_000_000.0
@@ -10,21 +10,28 @@ EPOCH = 1_700_000_000.0
 _STEP = 1e-9
 
 
+class Moment(Protocol):
+    """Who knows the true time: the world."""
+
+    @property
+    def now(self) -> float: ...
+
+
 class MachineClock:
     """A Clock (sdk/clock.py) over the world's true time. `rate`: seconds that it counts in a true second, within
     1 ± rho; `offset`: what its monotonic clock said at the beginning; `ahead`: how far its wall clock is ahead."""
 
-    def __init__(self, true: Callable[[], float], rate: float = 1.0, offset: float = 1000.0) -> None:
-        self._true = true
+    def __init__(self, moment: Moment, rate: float = 1.0, offset: float = 1000.0) -> None:
+        self._moment = moment
         self.rate = rate
         self.offset = offset
         self.ahead = 0.0
 
     def monotonic(self) -> float:
-        return self.offset + self.rate * self._true()
+        return self.offset + self.rate * self._moment.now
 
     def wall(self) -> float:
-        return EPOCH + self._true() + self.ahead
+        return EPOCH + self._moment.now + self.ahead
 
     def jump(self, seconds: float) -> None:
         """The wall clock jumps; the monotonic one does not."""

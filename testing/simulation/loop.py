@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import heapq
-from asyncio import events
+from asyncio.events import _get_running_loop, _set_running_loop
+from collections import deque
 from collections.abc import Callable
+from contextvars import copy_context
+from heapq import heappop, heappush
+from math import inf
 from typing import Any
-from weakref import WeakSet
 
 from .clock import MachineClock
 
@@ -21,23 +23,71 @@ class SimFuture(asyncio.Future[Any]):
     """A future likewise."""
 
 
+class SimHandle:
+    """Something to be run: as asyncio.Handle, without what is there for debugging. A world makes a hundred thousand."""
+
+    __slots__ = ("args", "callback", "context", "gone")
+
+    def __init__(self, callback: Callable[..., Any], args: tuple[Any, ...], context: contextvars.Context) -> None:
+        self.callback = callback
+        self.args = args
+        self.context = context
+        self.gone = False
+
+    def cancel(self) -> None:
+        """It shall not run."""
+        self.gone = True
+
+    def cancelled(self) -> bool:
+        """Whether it shall not."""
+        return self.gone
+
+
+class SimTimer(float):
+    """As asyncio.TimerHandle, and a float: when it rings, by its loop's clock. So heaps compare timers as floats, in C,
+    and leave those of one moment in the order in which asyncio's would be."""
+
+    callback: Callable[..., Any]
+    args: tuple[Any, ...]
+    context: contextvars.Context
+    gone: bool
+    loop: SimLoop
+
+    __slots__ = ("args", "callback", "context", "gone", "loop")
+
+    def cancel(self) -> None:
+        """It shall not ring."""
+        if not self.gone:
+            self.gone = True
+            self.loop.timer_gone(self)
+
+    def cancelled(self) -> bool:
+        """Whether it shall not."""
+        return self.gone
+
+    def when(self) -> float:
+        """When it rings."""
+        return float(self)
+
+
 class SimLoop(asyncio.BaseEventLoop):
     """The real asyncio machinery over virtual time. `delay` gives the seconds that work in another thread takes.
 
-    ahead   what `next_at` found last
-    known   whether it would still find that
+    ahead   true time at which it has something to run; 0: now; infinite: not before something comes from outside
 
-    Invariant: nothing of it runs but inside `turn`, and nothing at all once it is `dead`: neither callbacks nor the
-    `finally` blocks of its tasks, as in a process that was killed.
+    Invariants: `ahead` is kept by whatever changes what there is to run, so that the world may read it at each step.
+    Nothing of it runs but inside `turn`, and nothing at all once it is `dead`: neither callbacks nor the `finally`
+    blocks of its tasks, as in a process that was killed.
     """
 
     def __init__(self, clock: MachineClock, delay: Callable[[], float] = lambda: 0.0) -> None:
         super().__init__()
-        self.ahead: float | None = None
-        self.known = False
+        self.ahead = inf
         self._clock = clock
         self._delay = delay
-        self._seen: WeakSet[asyncio.Task[Any]] = WeakSet()
+        self._ready: deque[SimHandle | SimTimer] = deque()
+        self._scheduled: list[SimTimer] = []
+        self._seen: list[asyncio.Task[Any]] = []
         self._kept: list[asyncio.Task[Any]] = []
         self.dead = False
         self.context: contextvars.Context | None = None  # of what comes from outside
@@ -47,7 +97,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _make(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
         task = SimTask(coro, loop=loop, **options)
-        self._seen.add(task)
+        self._seen.append(task)
         return task
 
     def time(self) -> float:
@@ -56,29 +106,45 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
-    ) -> asyncio.Handle:
+    ) -> SimHandle:
         """What is not called from within has the process's own context."""
-        if context is None and events._get_running_loop() is not self:
-            context = self.context
-        self.known = False
-        handle = asyncio.Handle(callback, args, self, context)
-        self._ready.append(handle)  # type: ignore[attr-defined]
+        if context is None:
+            context = self.context if _get_running_loop() is not self else None
+            if context is None:
+                context = copy_context()
+        self.ahead = 0.0
+        handle = SimHandle(callback, args, context)
+        self._ready.append(handle)
         return handle
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
+    ) -> SimTimer:
+        """As everywhere."""
+        return self.call_at(self._clock.monotonic() + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
-    ) -> asyncio.TimerHandle:
+    ) -> SimTimer:
         """As everywhere; what comes next may be this."""
-        self.known = False
-        return super().call_at(when, callback, *args, context=context)
+        timer = SimTimer(when)
+        timer.callback, timer.args, timer.loop, timer.gone = callback, args, self, False
+        timer.context = copy_context() if context is None else context
+        scheduled = self._scheduled
+        heappush(scheduled, timer)
+        if scheduled[0] is timer and self.ahead:
+            self.ahead = self._clock.true_at(timer)
+        return timer
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        self.known = False
-        super()._timer_handle_cancelled(handle)  # type: ignore[misc]
+    def timer_gone(self, timer: SimTimer) -> None:
+        """A timer was cancelled: it is passed over when its turn comes."""
+        scheduled = self._scheduled
+        if scheduled and scheduled[0] is timer and self.ahead:
+            self._look_ahead()
 
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
-    ) -> asyncio.Handle:
+    ) -> SimHandle:
         """There are no other threads."""
         return self.call_soon(callback, *args, context=context)
 
@@ -97,47 +163,39 @@ class SimLoop(asyncio.BaseEventLoop):
         """A future of this loop."""
         return SimFuture(loop=self)
 
-    def next_at(self) -> float | None:
-        """The true time at which it has something to run; 0: now; None: not before something comes from outside."""
-        if not self.known:
-            self.ahead, self.known = self._look_ahead(), True
-        return self.ahead
+    def _look_ahead(self) -> None:
+        if self._ready:
+            self.ahead = 0.0
+            return
+        scheduled = self._scheduled
+        while scheduled and scheduled[0].gone:
+            heappop(scheduled)
+        self.ahead = self._clock.true_at(scheduled[0]) if scheduled else inf
 
-    def _look_ahead(self) -> float | None:
-        if self._ready:  # type: ignore[attr-defined]
-            return 0.0
-        scheduled: list[Any] = self._scheduled  # type: ignore[attr-defined]
-        while scheduled and scheduled[0]._cancelled:
-            handle = heapq.heappop(scheduled)
-            handle._scheduled = False
-            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
-        return self._clock.true_at(scheduled[0]._when) if scheduled else None
-
-    def turn(self) -> int:
-        """One pass: timers that are due, and what was ready before. Returns how many callbacks ran."""
-        self.known = False
-        ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
-        now = self.time()
-        while scheduled and scheduled[0]._when <= now:
-            handle = heapq.heappop(scheduled)
-            handle._scheduled = False
-            if handle._cancelled:
-                self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
-            ready.append(handle)
-        count = 0
-        events._set_running_loop(self)
+    def turn(self) -> None:
+        """One pass: timers that are due, and what was ready before."""
+        self.ahead = 0.0
+        ready, scheduled = self._ready, self._scheduled
+        now = self._clock.monotonic()
+        while scheduled and scheduled[0] <= now:
+            ready.append(heappop(scheduled))
+        _set_running_loop(self)
         try:
             for _ in range(len(ready)):
                 handle = ready.popleft()
-                if handle._cancelled:
+                if handle.gone:
                     continue
-                handle._run()
-                count += 1
+                try:
+                    handle.context.run(handle.callback, *handle.args)
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException as error:
+                    self.call_exception_handler({"message": f"exception in {handle.callback!r}", "exception": error})
                 if self.dead:
                     break
         finally:
-            events._set_running_loop(None)
-        return count
+            _set_running_loop(None)
+        self._look_ahead()
 
     def kill(self) -> None:
         """Ends it as SIGKILL would: what its tasks were doing stays undone, and is kept from being cleaned up."""
@@ -159,8 +217,8 @@ class SimLoop(asyncio.BaseEventLoop):
                 except BaseException:
                     break
         self._kept.clear()
-        self._ready.clear()  # type: ignore[attr-defined]
-        self._scheduled.clear()  # type: ignore[attr-defined]
+        self._ready.clear()
+        self._scheduled.clear()
         self.close()
 
 

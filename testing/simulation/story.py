@@ -105,7 +105,7 @@ class Story:
 
     def _add(self, name: str, run: object) -> None:
         offset = 1000.0 + 1000.0 * self.world.random.random()
-        clock = MachineClock(self.world.true, self.plan.rates.get(name, 1.0), offset)
+        clock = MachineClock(self.world, self.plan.rates.get(name, 1.0), offset)
         host = Host(self.world, name, clock, run, self.disk, self.network)  # type: ignore[arg-type]
         runnable: list[Item | Timed] = [*self.plan.items, *self.plan.schedules]
         items = {each.n: each for each in runnable}

@@ -8,6 +8,7 @@ import heapq
 import random
 import sys
 from collections.abc import Callable
+from math import inf
 from typing import Any, NamedTuple, Protocol
 
 #: Turns at one and the same moment after which the world says that somebody spins.
@@ -17,12 +18,10 @@ SPINNING = 20_000
 class Turning(Protocol):
     """An event loop as the world drives it: see SimLoop."""
 
-    ahead: float | None
-    known: bool
+    @property
+    def ahead(self) -> float: ...
 
-    def next_at(self) -> float | None: ...
-
-    def turn(self) -> int: ...
+    def turn(self) -> None: ...
 
 
 class Running(Protocol):
@@ -104,19 +103,20 @@ class World:
     def step(self, until: float) -> bool:
         """One event, or one turn of one loop. False: nothing happens up to `until`, which is now."""
         now = self.now
-        best, chosen = self._events[0][0] if self._events else float("inf"), None
+        best, chosen = self._events[0][0] if self._events else inf, None
         ties: list[Turning] | None = None
         for host in self.hosts:
             loop = host.loop
             if loop is None or host.frozen:
                 continue
-            at = loop.ahead if loop.known else loop.next_at()
-            if at is None:
+            at = loop.ahead
+            if at > best:
                 continue
-            at = max(at, now)
+            if at < now:  # noqa: PLR1730 - a call of max() at each step is a twentieth of a world
+                at = now
             if at < best:
                 best, chosen, ties = at, loop, None
-            elif at == best:
+            elif at < inf:
                 if ties is None:
                     ties = [] if chosen is None else [chosen]
                 ties.append(loop)

@@ -27,7 +27,7 @@ def world() -> Iterator[World]:
 def host(
     world: World, main: Callable[[], Coroutine[Any, Any, None]], name: str = "one", rate: float = 1.0, disk: Any = None
 ) -> Host:
-    return Host(world, name, MachineClock(world.true, rate), main, disk)
+    return Host(world, name, MachineClock(world, rate), main, disk)
 
 
 def test_time_passes_without_waiting_and_each_host_counts_it_by_its_own_clock(world: World) -> None:
