@@ -21,7 +21,6 @@ from ..sdk import telemetry
 from ..sdk.model.errors import TailraceError
 from ..sdk.model.units import size_text
 from ..sdk.opened import Places
-from ..sdk.place import Place
 from . import memory
 from .board import Board
 from .deadman import Deadman
@@ -129,7 +128,7 @@ class Executor:
             send=self.send,
             bound=f"{size_text(setup.memory)} ({setup.memory_from})" if setup.memory else "",
             spent=self._spent,
-            places=Places([Place.model_validate_json(place) for place in setup.places]),
+            places=Places.revealed(setup.places),
         )
         self._beat()
         threading.Thread(target=self._listen, args=(setup, self._engine), name=CONTROL, daemon=True).start()

@@ -16,9 +16,8 @@ import sys
 from collections.abc import Mapping, MutableMapping
 from typing import Any, TextIO
 
-import structlog
-
 from .model.errors import ConfigError
+from .plain_structlog import structlog
 
 FORMAT_VARIABLE = "TAILRACE_LOG"
 LEVEL_VARIABLE = "TAILRACE_LOG_LEVEL"
