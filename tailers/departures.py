@@ -25,7 +25,7 @@ from ..sdk.model.parked import Parked
 from ..sdk.model.workload import DroppedBy, Ended, Extra
 from ..sdk.source import StreamBatch
 from .departing import OUTCOMES, Departing, Leaving, Tag
-from .durable import GATHER, DurableWriter
+from .durable import DurableWriter
 from .letters import unparkable
 from .mapping import Mapped
 from .parking import Parking, as_row_says
@@ -76,10 +76,10 @@ class Departures:
         self._counts = counts
         self._departed = departed
         self._tell_counted = counted
-        gather = GATHER if order == "none" else 0.0  # in order, the next one waits until the one before it is gone
-        self._parks: DurableWriter[Leaving, Tag] = DurableWriter(self._write_parks, self._parked, gather)
+        many = order == "none"  # in order, the next one waits until the one before it is gone
+        self._parks: DurableWriter[Leaving, Tag] = DurableWriter(self._write_parks, self._parked, gathering=many)
         self._dead: DurableWriter[tuple[DeadLetter, RowChange | None], Tag] = DurableWriter(
-            self._write_dead, self._died, gather
+            self._write_dead, self._died, gathering=many
         )
         self._drops: DurableWriter[tuple[Partition, Drop, RowChange | None], Tag] = DurableWriter(
             self._write_drops, self._dropped
@@ -87,8 +87,8 @@ class Departures:
         self._results: DurableWriter[tuple[str, bytes, RowChange | None], Tag] = DurableWriter(
             self._write_results, self._stored
         )
-        self._over: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._stored, gather)
-        self._guards: DurableWriter[Parked, Tag] = DurableWriter(self._write_guards, departed, gather)
+        self._over: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._stored, gathering=many)
+        self._guards: DurableWriter[Parked, Tag] = DurableWriter(self._write_guards, departed, gathering=many)
         self._counting: dict[tuple[str, int], tuple[Departing, float]] = {}
         self._counted: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._were_counted)
         self._writers = (self._parks, self._dead, self._results, self._drops, self._over, self._guards, self._counted)
@@ -119,7 +119,8 @@ class Departures:
             tries = item.tries(settlement.reason, now, before)
             wanted = parking(before, home.position, settlement, due, item.fence, first_seen, tries)
         parked = self._to_park(item, home, settlement, due, first_seen, wanted)
-        self._parks.add(Leaving(parked, home, before, wanted), len(parked.payload), item.tag(Fate.DELAYED))
+        leaving = Leaving(parked, home, before, wanted)
+        self._parks.add(leaving, len(parked.payload), item.tag(Fate.DELAYED), settlement.delay)
 
     def append_again(self, item: Departing, row: Entry) -> None:
         """To the delay service, as its row says, which somebody wrote who may have died before that (L15, L18)."""
@@ -127,7 +128,7 @@ class Departures:
         home = self._home(item, item.former)
         parked = self._to_park(item, home, settlement, row.due, row.first_seen, row)
         leaving = Leaving(parked, home, None, row, written=True)
-        self._parks.add(leaving, len(parked.payload), item.tag(Fate.DELAYED))
+        self._parks.add(leaving, len(parked.payload), item.tag(Fate.DELAYED), row.due - self._clock.wall())
 
     def guard(self, item: Departing, row: Entry) -> Parked:
         """What keeps a detached item, as its row says, until it is looked at again."""

@@ -25,7 +25,7 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
 from .departing import Departing, Tag, settle
 from .departures import Departures
-from .durable import GATHER, DurableWriter
+from .durable import DurableWriter
 from .out import Out
 from .parking import Parking
 from .partition import Partition, Place
@@ -115,7 +115,7 @@ class Detaching:
         self._clock = clock
         self._ages = Ages(after)
         self._adopted_since: dict[Key, float] = {}
-        self._writer: DurableWriter[Going, Going] = DurableWriter(self._write, self._durable, GATHER)
+        self._writer: DurableWriter[Going, Going] = DurableWriter(self._write, self._durable, gathering=True)
         self._going: dict[Key, Going] = {}
         self._ends: dict[Key, End] = {}  # of what is on its way
         self._refused: set[Key] = set()  # they have a row and no guard, so they are not passed

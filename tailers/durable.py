@@ -8,6 +8,8 @@ Nothing here is bounded by itself: every item still occupies its tailer's window
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
@@ -16,6 +18,7 @@ from typing import Generic, TypeVar
 
 from ..sdk.model.errors import Unavailable
 from ..sdk.model.spread import spread
+from .rules.together import gathers
 
 T = TypeVar("T")
 Tag = TypeVar("Tag")
@@ -26,12 +29,6 @@ BATCH_BYTES = 4 << 20
 #: Pauses after a failed write, seconds: the first, and the cap it doubles to.
 FIRST_PAUSE = 0.1
 LAST_PAUSE = 5.0
-#: Seconds behind a write in which more gather, for what leaves its stream: nobody waits for it, and what is parked is
-#: seldom due sooner.
-GATHER = 0.05
-#: Behind a write of so many it is longer: as many come again, and each write costs a commit whatever is in it.
-MANY = 16
-LONGER = 4
 
 
 async def until_available(call: Callable[[], Awaitable[T]], failing: Callable[[str], None]) -> T:
@@ -66,16 +63,22 @@ async def unless_refused(
 
 class DurableWriter(Generic[T, Tag]):
     """Items with their tags; `done` gets the tags of each batch once it is durable. Behind each write more items gather
-    for so many seconds (`gather`), unless enough are there. `why` says why writing fails."""
+    (`gathering`; rules/together.py says for how long), unless a batch is there. `why` says why writing fails."""
 
     def __init__(
-        self, write: Callable[[list[T]], Awaitable[object]], done: Callable[[list[Tag]], None], gather: float = 0.0
+        self,
+        write: Callable[[list[T]], Awaitable[object]],
+        done: Callable[[list[Tag]], None],
+        *,
+        gathering: bool = False,
     ) -> None:
         self._write = write
         self._done = done
-        self._gather = gather
+        self._gathering = gathering
         self._items: deque[tuple[T, int, Tag]] = deque()
+        self._soonest = math.inf  # the shortest time until something of it is due
         self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()  # set when what gathers may wait less than it did
         self._writing: list[Tag] = []
         self.why = ""
 
@@ -88,9 +91,14 @@ class DurableWriter(Generic[T, Tag]):
         for _, _, tag in self._items:
             yield tag
 
-    def add(self, item: T, size: int, tag: Tag) -> None:
-        """Takes an item of so many bytes."""
+    def add(self, item: T, size: int, tag: Tag, due_in: float = math.inf) -> None:
+        """Takes an item of so many bytes, which is due again in so many seconds."""
         self._items.append((item, size, tag))
+        if due_in < self._soonest:
+            self._soonest = due_in
+            self._hurry.set()
+        elif len(self._items) == BATCH_ITEMS:
+            self._hurry.set()
         self._wake.set()
 
     async def run(self) -> None:
@@ -104,8 +112,21 @@ class DurableWriter(Generic[T, Tag]):
                 await until_available(partial(self._write, batch), self._failing)
                 self._writing = []
                 self._done(tags)
-                if self._gather and len(self._items) < BATCH_ITEMS:
-                    await asyncio.sleep(self._gather * (LONGER if len(tags) >= MANY else 1))
+                if self._gathering:
+                    await self._gather(len(tags))
+
+    async def _gather(self, written: int) -> None:
+        """Lets more come behind a write of so many."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while len(self._items) < BATCH_ITEMS:
+            rest = began + gathers(written, self._soonest) - loop.time()
+            if rest <= 0:
+                return
+            self._hurry.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(rest):
+                    await self._hurry.wait()
 
     def _next(self) -> tuple[list[T], list[Tag]]:
         batch: list[T] = []
@@ -116,6 +137,8 @@ class DurableWriter(Generic[T, Tag]):
             batch.append(item)
             tags.append(tag)
             left -= size
+        if not self._items:
+            self._soonest = math.inf
         return batch, tags
 
     def _failing(self, why: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Iterable
 from typing import Any
 from unittest import mock
@@ -127,8 +128,8 @@ def _frontier_is_off_by_one() -> Bug:
 def _settled_before_it_is_parked() -> Bug:
     real = DurableWriter.add
 
-    def add(self: Any, item: Any, size: int, tag: Any) -> None:
-        real(self, item, size, tag)
+    def add(self: Any, item: Any, size: int, tag: Any, due_in: float = math.inf) -> None:
+        real(self, item, size, tag, due_in)
         self._done([tag])
 
     return instead(DurableWriter, "add", add)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tailrace.tailers.durable import DurableWriter
+from tailrace.tailers.durable import BATCH_ITEMS, DurableWriter
+from tailrace.tailers.rules.together import LONGEST, MANY
 
 
 async def test_a_lone_item_goes_at_once_and_those_behind_it_gather() -> None:
@@ -15,7 +16,7 @@ async def test_a_lone_item_goes_at_once_and_those_behind_it_gather() -> None:
     async def write(batch: list[str]) -> None:
         written.append(batch)
 
-    writer: DurableWriter[str, str] = DurableWriter(write, over.put_nowait, gather=0.2)
+    writer: DurableWriter[str, str] = DurableWriter(write, over.put_nowait, gathering=True)
     running = asyncio.create_task(writer.run())
     # When one item comes, and others one by one as soon as it is durable
     writer.add("first", 1, "first")
@@ -28,5 +29,29 @@ async def test_a_lone_item_goes_at_once_and_those_behind_it_gather() -> None:
     assert await over.get() == ["second", "third"]
     assert written == [["first"], ["second", "third"]]
     assert not len(writer)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_batch_that_is_there_waits_for_nothing_more() -> None:
+    # Given a writer that just wrote so many that it lets more gather for long
+    over: asyncio.Queue[list[int]] = asyncio.Queue()
+
+    async def write(batch: list[int]) -> None:
+        pass
+
+    writer: DurableWriter[int, int] = DurableWriter(write, over.put_nowait, gathering=True)
+    for number in range(MANY):
+        writer.add(number, 1, number)
+    running = asyncio.create_task(writer.run())
+    assert len(await over.get()) == MANY
+    # When as many come as one write takes
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    for number in range(BATCH_ITEMS):
+        writer.add(number, 1, number)
+    # Then they are written at once
+    assert len(await over.get()) == BATCH_ITEMS
+    assert loop.time() - began < LONGEST
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
