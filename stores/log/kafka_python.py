@@ -83,11 +83,24 @@ def consumer_settings(options: KafkaOptions) -> dict[str, Any]:
 def poll(consumer: Any, seconds: float) -> Any:
     """What a consumer has, by partition. All polls go through here, since kafka-python up to 3.0.12 at least keeps what
     it had fetched of a paused partition until its slot for records is None, and leaves an empty set of records in it:
-    a partition that is resumed when no other one has anything new would never be heard of again."""
+    a partition that is resumed when no other one has anything new would never be heard of again. And what it could not
+    read it leaves there too, and the next poll would ask that for more without an end: it is fetched again instead."""
     fetcher = consumer._fetcher
+    if fetcher._next_in_line_exception_metadata is not None:
+        _let_go(fetcher)
     if not fetcher._next_partition_records:
         fetcher._next_partition_records = None
-    return consumer.poll(int(seconds * 1000))
+    try:
+        return consumer.poll(int(seconds * 1000))
+    except Exception:
+        _let_go(fetcher)
+        raise
+
+
+def _let_go(fetcher: Any) -> None:
+    records, fetcher._next_partition_records = fetcher._next_partition_records, None
+    if records:
+        records.drain()
 
 
 def columns_of(records: Sequence[Any]) -> Records:

@@ -13,6 +13,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from tailrace.stores.log.kafka import KafkaLog
+from tailrace.stores.log.kafka_clients import client_of
 from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
 
@@ -98,6 +99,9 @@ async def test_a_codec_that_is_not_installed(kafka, start, scheduler, eventually
     await eventually(lambda: tailer.overview().settled == 2, 60)
     await log.close()
     await tailer.stop()
+    looker = client_of(KafkaOptions(bootstrap_servers=kafka)).looker(KafkaOptions(bootstrap_servers=kafka))
+    assert looker.members(name) == []
+    looker.close()
     # And with a client that reads them nothing is missing
     again = await start(0.5, source=source(kafka, name, client="confluent"), function="f")
     await eventually(lambda: again.overview().settled >= 20, 60)
