@@ -7,18 +7,21 @@ much put in again, so that a backlog stays as long as it is.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from ..assembly.embedded import EmbeddedStores
+from ..assembly.embedded import QUEUE_FILE, STAMPED, EmbeddedStores
 from ..sdk.model.demand import Cell, Demand
 from ..sdk.model.errors import InvalidRequest, TailraceError
 from ..sdk.model.priority import Priority
 from ..stores.config import StoresConfig
 from ..stores.queue.engines import OpenQueue
+from ..stores.restored import Stamp
 from .percentiles import median
 from .process import cpu_clock, descendants
 from .queue_engines import ENGINES, NODES
@@ -44,11 +47,11 @@ class Costs:
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the queues rest: what `queue` in stores.yaml says, by the queue's name; CPU seconds so far of all that a
-    claim takes; and what gives each item that waits there so many twins (`backlogs/`), None: nothing does."""
+    claim takes; and what gives each item that waits there so many twins (`backlogs/`)."""
 
     queue: Callable[[str], dict[str, object]]
     cpu: Callable[[], float]
-    add_twins: Callable[[str, int, Callable[[float], None]], Awaitable[None]] | None = None
+    add_twins: Callable[[str, int, Callable[[float], None]], Awaitable[None]]
 
 
 @contextlib.contextmanager
@@ -56,7 +59,7 @@ def _place(folder: Path, engine: str) -> Iterator[Place]:
     if engine not in ENGINES:
         raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join(ENGINES)}")
     if engine not in NODES:
-        yield Place(lambda name: {"engine": engine}, time.process_time)
+        yield Place(lambda name: {"engine": engine}, time.process_time, partial(add_to_file, folder))
         return
     with running(NODES[engine], folder / engine) as node:
         apart = {"postgres": "schema", "redis": "prefix"}[engine]
@@ -75,6 +78,15 @@ def _place(folder: Path, engine: str) -> Iterator[Place]:
             await add_twins(queue(name), times, done)
 
         yield Place(queue, cpu, add_twins)
+
+
+async def add_to_file(folder: Path, name: str, times: int, done: Callable[[float], None]) -> None:
+    """Twins in a file of SQLite; whoever opens it next leases at once."""
+    from .backlogs.sqlite import add_twins
+
+    await asyncio.to_thread(add_twins, folder / name / QUEUE_FILE, times, done)
+    # Or the file would be taken for one that was put back, of which nothing is leased for a while.
+    Stamp(folder / name, STAMPED).opened()
 
 
 async def backlog(folder: Path, count: int, progress: Progress, engine: str = "sqlite") -> Figures:
@@ -116,14 +128,12 @@ def compared(few: Costs, many: Costs) -> Figures:
 
 
 async def _load(data: Path, place: Place, name: str, count: int, progress: Progress) -> None:
-    """Puts items in by the queue's own submission: so that its rows are what they always are, all of them or, where
-    something makes twins, FEW."""
+    """Puts FEW items in by the queue's own submission, so that its rows are what they always are, and then their
+    twins."""
     async with _opened(data, place, name) as queue:
-        count, twins = (count, 0) if place.add_twins is None else (FEW, count // FEW - 1)
-        for number, batch in enumerate(items(count, FUNCTIONS, size=FEW)):
+        for batch in items(FEW, FUNCTIONS, size=FEW):
             await queue.submit(batch)
-            progress(f"filling the queue of {count:,}", number * FEW / count)
-    if place.add_twins is not None and twins:
+    if twins := count // FEW - 1:
         await place.add_twins(name, twins, lambda share: progress("filling the long queue", share))
 
 

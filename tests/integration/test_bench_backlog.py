@@ -3,48 +3,65 @@ claimed in its turn, oldest first, and settled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 
 import pytest
 
+from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.bench.backlog import add_to_file
 from tailrace.bench.backlogs import postgres, redis
 from tailrace.bench.open_queue import opened
 from tailrace.bench.workload import PAYLOAD, items
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.stores.config import StoresConfig
+from tailrace.stores.queue.engines import OpenQueue
 from tailrace.stores.queue.ids import created_at
 
 ADD = {"postgres": postgres.add_twins, "redis": redis.add_twins}
+Opening = Callable[[], AbstractAsyncContextManager[OpenQueue]]
+Adding = Callable[[int], Awaitable[None]]
 
 
 @pytest.fixture
-def options(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Any]]:
-    """What `queue` in stores.yaml says for an engine."""
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], tuple[Opening, Adding]]:
+    """What opens a queue of an engine, and what adds so many twins of each item while it is closed."""
 
-    def of(engine: str) -> dict[str, Any]:
+    def on_a_server(engine: str) -> tuple[Opening, Adding]:
         apart = {"postgres": "schema", "redis": "prefix"}[engine]
         where = request.getfixturevalue(f"{engine}_server")
         name = request.getfixturevalue("postgres_schema") if engine == "postgres" else "bench-backlog"
-        return {"engine": engine, "url": where, apart: name}
+        choice = {"engine": engine, "url": where, apart: name}
+        config = StoresConfig.model_validate({"queue": choice, "durability": "relaxed"})
+        return lambda: opened(config), lambda times: ADD[engine](choice, times, lambda share: None)
+
+    @asynccontextmanager
+    async def in_a_file() -> AsyncIterator[OpenQueue]:
+        async with EmbeddedStores(tmp_path / "many") as stores:
+            yield stores.queue
+
+    def of(engine: str) -> tuple[Opening, Adding]:
+        if engine != "sqlite":
+            return on_a_server(engine)
+        return in_a_file, lambda times: add_to_file(tmp_path, "many", times, lambda share: None)
 
     return of
 
 
-@pytest.mark.parametrize("engine", list(ADD))
+@pytest.mark.parametrize("engine", ["sqlite", *ADD])
 async def test_twins_are_claimed_in_their_turn_and_settled(
-    engine: str, options: Callable[[str], dict[str, Any]]
+    engine: str, place: Callable[[str], tuple[Opening, Adding]]
 ) -> None:
     # Given ten items of two functions, and three twins of each
-    choice = options(engine)
-    config = StoresConfig.model_validate({"queue": choice, "durability": "relaxed"})
+    opening, add_twins = place(engine)
     [batch] = items(10, 2, size=10)
-    async with opened(config) as queue:
+    async with opening() as queue:
         await queue.submit(batch)
-    await ADD[engine](choice, 3, lambda share: None)
+    await add_twins(3)
 
     # When all is claimed and settled
-    async with opened(config) as queue:
+    async with opening() as queue:
         waiting = (await queue.counts())["new"]
         demand = Demand({Cell(f"noop_{number:03}", 1): 100 for number in range(2)}, total=100)
         leased = await queue.lease(demand, 60.0, 0.0)
