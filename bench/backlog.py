@@ -22,10 +22,10 @@ from ..sdk.model.priority import Priority
 from ..stores.config import StoresConfig
 from ..stores.queue.engines import OpenQueue
 from ..stores.restored import Stamp
+from .figures import Figures, Progress
 from .percentiles import median
 from .process import cpu_clock, descendants
 from .queue_engines import ENGINES, NODES
-from .scenarios import Figures, Progress
 from .server_node import running
 from .workload import items
 

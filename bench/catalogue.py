@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..sdk.model.errors import InvalidRequest
-from .scenarios import Figures, Progress
+from .figures import Figures, Progress
 
 #: What runs: in a folder, of this size, telling how far it is.
 Scenario = Callable[[Path, float, Progress], Coroutine[Any, Any, Figures]]
@@ -54,6 +54,20 @@ FORMS = {
     "outbox": Form("outbox:outbox", 200_000, engine="sqlite"),
     "frontier": Form("failures:frontier", 1_000_000),
 }
+#: Those that `all` runs.
+IN_ALL = [name for name, form in FORMS.items() if form.in_all]
+#: Those that need a broker, or may.
+KAFKA, RIVALS = "kafka", "rivals"
+#: All that measure.
+NAMES = (*FORMS, KAFKA, RIVALS)
+#: Those that break the platform on purpose.
+FAULTS = ("faults", "restarts", "kafka_faults")
+
+
+def names() -> str:
+    """All of them, for people."""
+    others = [name for name in NAMES if name not in IN_ALL]
+    return f"{', '.join(IN_ALL)}; all of these; {', '.join(others)}; {', '.join(FAULTS)}."
 
 
 def on_engine(name: str, engine: str, client: str) -> Scenario:

@@ -9,6 +9,7 @@ import typer
 
 from ..sdk.model.errors import InvalidRequest
 from ..sdk.terminal import Json
+from .catalogue import FAULTS, names
 
 #: Kafka's.
 CLIENTS = ("kafka-python", "confluent")
@@ -20,9 +21,7 @@ def bench(
         typer.Option(
             "--scenario",
             metavar="NAME",
-            help="stream, queue, latency, memory, idle; all of these; submit, bulk, due, backlog, power_cut, "
-            "plateau, store_down, outage, poison, order, frontier, kafka, rivals, redis_stream, delay, objects, "
-            "outbox; faults, restarts, kafka_faults.",
+            help=names(),
         ),
     ] = "all",
     items: Annotated[
@@ -92,7 +91,7 @@ def bench(
         raise InvalidRequest(f"--brokers {brokers}: expected 1 or 3")
     if client not in CLIENTS:
         raise InvalidRequest(f"--client {client}: expected {' or '.join(CLIENTS)}")
-    if scenario in ("faults", "restarts", "kafka_faults"):
+    if scenario in FAULTS:
         from .faults.scenario import FaultOptions
         from .faults.scenario import main as break_it
 

@@ -18,9 +18,9 @@ from ..sdk.model.errors import InvalidRequest
 from ..sdk.model.parked import Parked
 from ..sdk.model.workload import Kind
 from ..sdk.wire.delay import DelayClient
+from .figures import Figures, Progress
 from .kafka_server import kafka_broker
 from .redis_server import redis_server
-from .scenarios import Figures, Progress
 from .workload import PAYLOAD
 
 #: Items of one call, and calls at once: a tailer's batches, from several tailers.

@@ -18,10 +18,10 @@ from ..sdk.model.workload import Kind
 from ..stores.config import StoresConfig
 from ..stores.queue.queue import NewItem
 from .due_functions import DUE_FUNCTIONS, FOLDER_VARIABLE, latenesses
+from .figures import Figures, Progress
 from .percentiles import percentile
 from .process import cpu_by_name
 from .queue_engines import configured
-from .scenarios import Figures, Progress
 from .workload import TENANTS
 
 FUNCTIONS = "tailrace.bench.due_functions"

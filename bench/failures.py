@@ -18,8 +18,8 @@ from ..sdk.wire.gateway import GatewayClient
 from ..stores.log.log import Record
 from ..tailers.rules.frontier import Frontier
 from .failing import OUTAGE_VARIABLE
+from .figures import Figures, Progress
 from .functions import FUNCTIONS
-from .scenarios import Figures, Progress
 from .side_by_side import Form, compare
 from .workload import PAYLOAD, STREAM, TAILER, TENANTS, write_tailer
 

@@ -15,8 +15,9 @@ from ..sdk.wire.gateway import GatewayClient
 from ..stores.log.kafka import KafkaLog
 from ..stores.log.kafka_options import KafkaOptions
 from ..stores.log.log import Record
+from .figures import Figures, Progress
 from .percentiles import percentile
-from .scenarios import FUNCTIONS, WARM_UP, Figures, Progress, each_item, paced, throughput, work_of
+from .scenarios import FUNCTIONS, WARM_UP, each_item, paced, throughput, work_of
 from .workload import PAYLOAD, write_tailer
 
 PARTITIONS = 4

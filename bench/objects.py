@@ -15,9 +15,10 @@ from ..sdk.place import Place
 from ..sdk.wire.gateway import GatewayClient
 from ..tailers.sources.listing import Patterns
 from ..tailers.sources.objects_listing import Lister, Progress
+from .figures import Figures
+from .figures import Progress as Show
 from .process import resident_bytes
-from .scenarios import FUNCTIONS, Figures, throughput
-from .scenarios import Progress as Show
+from .scenarios import FUNCTIONS, throughput
 from .workload import PAYLOAD, write_tailer
 
 OBJECTS = 8

@@ -16,9 +16,10 @@ import tailrace
 from ..assembly.platform import Platform
 from ..sdk.model.errors import InvalidRequest
 from ..sdk.wire.gateway import GatewayClient
+from .figures import Figures, Progress
 from .outbox_sqlite import fill
 from .queue_engines import configured
-from .scenarios import FUNCTIONS, Figures, Progress, throughput
+from .scenarios import FUNCTIONS, throughput
 from .workload import TENANTS, write_tailer
 
 ENGINES = ("sqlite", "postgres")

@@ -14,8 +14,8 @@ from ..sdk.model.demand import Cell, Demand
 from ..sdk.model.errors import InvalidRequest, TailraceError
 from ..sdk.model.priority import Priority
 from ..stores.config import StoresConfig
+from .figures import Figures, Progress
 from .queue_engines import ENGINES, NODES
-from .scenarios import Figures, Progress
 from .server_node import running
 from .workload import items
 

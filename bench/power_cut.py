@@ -21,11 +21,11 @@ from ..sdk.model.errors import ConfigError, InvalidRequest, Unavailable
 from ..stores.config import StoresConfig
 from ..stores.queue.engines import OpenQueue
 from .crash_disk import CrashDisk
+from .figures import Figures, Progress
 from .open_queue import opened
 from .postgres_server import PostgresNode
 from .process import descendants
 from .redis_server import DURABLE, RedisNode
-from .scenarios import Figures, Progress
 from .server_node import ServerNode
 from .workload import items
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ..sdk.model.errors import InvalidRequest
+from .figures import Figures, Progress
 from .postgres_server import PostgresNode, postgres_server
 from .redis_server import DURABLE, RedisNode, redis_server
-from .scenarios import Figures, Progress, latency, queue, stream
+from .scenarios import latency, queue, stream
 from .server_node import ServerNode
 from .submitting import DOWN, PERIOD, bulk, store_down, submit
 

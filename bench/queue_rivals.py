@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from ..sdk.model.errors import InvalidRequest
+from .figures import Figures, Progress
 from .percentiles import percentile
 from .power_cut import EVERYSEC
 from .queue_engines import NODES
@@ -16,7 +17,7 @@ from .redis_server import RedisNode
 from .rivals.roster import Rival
 from .rivals.running import feed, pace, waits
 from .rivals.settings import Settings
-from .scenarios import Figures, Progress, latency, queue
+from .scenarios import latency, queue
 from .server_node import ServerNode, running
 from .submitting import submit
 

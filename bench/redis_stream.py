@@ -7,8 +7,9 @@ from pathlib import Path
 from ..assembly.platform import Platform
 from ..sdk.wire.gateway import GatewayClient
 from ..stores.redis import RedisOptions, RedisServer, Script
+from .figures import Figures, Progress
 from .redis_server import redis_server
-from .scenarios import FUNCTIONS, Figures, Progress, throughput
+from .scenarios import FUNCTIONS, throughput
 from .workload import STREAM, records, write_tailer
 
 #: ARGV: the payload, then header and value, header and value of each entry.

@@ -14,15 +14,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ..sdk.model.errors import InvalidRequest
-from . import scenarios
-from .catalogue import FORMS, Scenario, on_engine
+from .catalogue import FORMS, IN_ALL, KAFKA, NAMES, RIVALS, Scenario, on_engine
+from .figures import Figures
+from .figures import Progress as Telling
 from .percentiles import median
 from .plan import ASKED
 from .plot import Bar, bars, compared, curve, stacked, waited
 
-#: The scenarios that need a broker, or may, and their usual size, with a broker and with another engine.
-KAFKA, RIVALS, KAFKA_ITEMS, QUEUE_ITEMS = "kafka", "rivals", 400_000, 100_000
-NAMES = (*FORMS, KAFKA, RIVALS)
+#: The usual size of `kafka` and `rivals`, and that of `rivals` with another engine.
+KAFKA_ITEMS, QUEUE_ITEMS = 400_000, 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Options:
 
 def main(options: Options) -> int:
     """Runs and prints. Exit status 0 when every bound holds, 1 otherwise."""
-    names = [name for name, form in FORMS.items() if form.in_all] if options.scenario == "all" else [options.scenario]
+    names = [*IN_ALL] if options.scenario == "all" else [options.scenario]
     for name in names:
         if name not in NAMES:
             raise InvalidRequest(f"unknown scenario {name!r}: expected one of {', '.join(NAMES)} or all")
@@ -81,7 +81,7 @@ def _held_against(name: str, options: Options) -> str:
     return f"{name}-{options.engine}" if f"{name}-{options.engine}" in ASKED else name
 
 
-def _median_of(name: str, options: Options) -> scenarios.Figures:
+def _median_of(name: str, options: Options) -> Figures:
     """The median of each figure over the runs."""
     if name == RIVALS and not _on_kafka(options):
         scenario, usual = _rivals_on(options)
@@ -90,7 +90,7 @@ def _median_of(name: str, options: Options) -> scenarios.Figures:
     else:
         scenario, usual = on_engine(name, options.engine, options.client), FORMS[name].size
     size = usual if options.items is None else options.items
-    runs: list[scenarios.Figures] = []
+    runs: list[Figures] = []
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         for number in range(options.runs):
@@ -118,7 +118,7 @@ def _with_kafka(options: Options, name: str) -> tuple[Scenario, float]:
 
     against = chosen(options.against) if name == RIVALS else []
 
-    async def scenario(folder: Path, size: float, progress: scenarios.Progress) -> scenarios.Figures:
+    async def scenario(folder: Path, size: float, progress: Telling) -> Figures:
         progress("starting a broker", 0.0)
         with kafka_broker(folder / "kafka", options.kafka) as address:
             broker = Broker(address, options.client)
@@ -137,13 +137,13 @@ def _rivals_on(options: Options) -> tuple[Scenario, float]:
 
     against = chosen(options.against, options.engine)
 
-    async def scenario(folder: Path, size: float, progress: scenarios.Progress) -> scenarios.Figures:
+    async def scenario(folder: Path, size: float, progress: Telling) -> Figures:
         return await queue_rivals(folder, int(size), progress, options.engine, against, options.part)
 
     return scenario, QUEUE_ITEMS
 
 
-def _rivals_drawn(figures: scenarios.Figures, options: Options) -> str:
+def _rivals_drawn(figures: Figures, options: Options) -> str:
     """The picture of the scenario `rivals`: items a second, the fastest first, and how long a start was waited for."""
     kafka = _on_kafka(options)
     where = "broker" if kafka else "server"
@@ -161,14 +161,14 @@ def _rivals_drawn(figures: scenarios.Figures, options: Options) -> str:
     return stacked(pictures)
 
 
-def _by_rival(figures: scenarios.Figures, figure: str, own: str) -> dict[str, float]:
+def _by_rival(figures: Figures, figure: str, own: str) -> dict[str, float]:
     """One figure of each that has it."""
     found = {own: figures[figure]} if figure in figures else {}
     end = f"_{figure}"
     return found | {name.removesuffix(end): value for name, value in figures.items() if name.endswith(end)}
 
 
-def _sizes(figures: scenarios.Figures, options: Options) -> str:
+def _sizes(figures: Figures, options: Options) -> str:
     """The picture of the scenario `plateau`: what the store takes over its run."""
     from .plateau import series
 
@@ -176,7 +176,7 @@ def _sizes(figures: scenarios.Figures, options: Options) -> str:
     return curve(f"tailrace bench: plateau, {options.engine or 'sqlite'}", note, series(figures), "MB")
 
 
-def _print(figures: dict[str, scenarios.Figures], rows: list[Bar]) -> None:
+def _print(figures: dict[str, Figures], rows: list[Bar]) -> None:
     console = Console()
     table = Table("figure", "measured", "asked", "")
     for row in rows:

@@ -20,6 +20,7 @@ from ..sdk.wire.gateway import GatewayClient
 from ..stores.config import StoresConfig
 from ..stores.log.log import Record
 from ..stores.remote import RemoteLog
+from .figures import Figures, Progress
 from .functions import starts
 from .percentiles import percentile
 from .process import context_switches, cpu_by_name, cpu_seconds, descendants, resident_bytes
@@ -28,8 +29,6 @@ from .workload import START_TAILER, STREAM, items, records, write_tailer
 FUNCTIONS = "tailrace.bench.functions"
 #: What is sent before a measurement of latencies begins: a second's worth.
 WARM_UP = 200
-Progress = Callable[[str, float], None]  # what is going on, and the share of it that is done
-Figures = dict[str, float]
 
 
 async def stream(folder: Path, count: int, progress: Progress, config: Path | None = None) -> Figures:

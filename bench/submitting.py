@@ -15,9 +15,10 @@ from ..assembly.platform import Platform
 from ..sdk.model.limits import Gate
 from ..sdk.wire.gateway import GatewayClient
 from .faults.proxy import FaultProxy
+from .figures import Figures, Progress
 from .functions import numbers_seen
 from .percentiles import percentile
-from .scenarios import FUNCTIONS, Figures, Progress, paced
+from .scenarios import FUNCTIONS, paced
 
 #: Calls at once, of `single_per_s`, and workloads of `many_per_s` for each of the single ones.
 AT_ONCE, MANY = 64, 5
