@@ -130,7 +130,7 @@ async def test_a_master_that_dies_and_comes_back(nodes: Nodes) -> None:
 async def test_nodes_hint_across_the_cluster(nodes: Nodes) -> None:
     one = await opened(nodes)
     assert (await leased(one)).payloads == [b"here"]
-    other = RedisQueue(one._options.model_copy(update={"url": SecretStr(nodes.servers[2].address)}), wait=1.0)
+    other = RedisQueue(one._ground.options.model_copy(update={"url": SecretStr(nodes.servers[2].address)}), wait=1.0)
     await other.open()
     await asyncio.wait_for(asyncio.gather(one._hints.listening.wait(), other._hints.listening.wait()), 20)
     waiting = asyncio.create_task(one.lease(ANY, LEASE, 30))

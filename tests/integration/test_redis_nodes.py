@@ -103,7 +103,7 @@ async def test_a_clock_that_is_set_back_prolongs_no_lease(nodes: RedisNodes) -> 
     assert await queue.lease(ANY, LEASE, 0) is None
     await queue.submit([NewItem(Kind("other"), b"")])
     nodes.clock.advance(1)
-    await queue._end_leases(int(nodes.clock.wall() * 1e6))
+    await queue._claiming.end_leases(int(nodes.clock.wall() * 1e6))
     nodes.clock.advance(LEASE + 1)
     assert (await leased(queue)).fence > first.fence
 

@@ -1,0 +1,164 @@
+"""What a node claims on Redis, and when it looks for more: at the lanes in which it knows of something due, and about
+once a second at those in which others may have made something due, or a lease may have ended."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from ....sdk.clock import Clock
+from ....sdk.model.claim import Leased, Settle, State
+from ....sdk.model.demand import Demand
+from ..gates import Gates
+from ..poller import Claimed, Found, Poller
+from ..server_clock import JUMP, ServerClock
+from .claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET
+from .ground import Ground
+from .lease import Plan, claimed, number_of_kinds, planned
+from .passed import Passed
+from .script import MOVED
+
+#: Part of this process's own interval between looks after which it looks also at what others may have changed.
+OFTEN = 0.8
+#: Tries of a claim that finds more due than it knew of at each.
+TRIES = 3
+#: Claims whose leases one step ends: so long is the server held.
+CLAIMS = 16
+
+_LOG = logging.getLogger("tailrace.stores")
+
+
+class Claiming:
+    """`settle` ends what was claimed too late. `share` is what the lowest priority is sure of."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        poller: Poller,
+        server_clock: ServerClock,
+        clock: Clock,
+        share: float,
+        settle: Callable[[int, Sequence[str], Sequence[Settle]], Awaitable[list[str]]],
+    ) -> None:
+        self._ground = ground
+        self._home = ground.home
+        self._kinds = ground.kinds
+        self._poller = poller
+        self._server_clock = server_clock
+        self._clock = clock
+        self._share = share
+        self._settle = settle
+        self._turn = 0  # claims so far
+        self.due: set[int] = set()  # lanes that have something due, as far as this process knows
+        self._looked = -math.inf  # monotonic, of the last look at what others changed
+        self._until = -math.inf  # monotonic; before it nothing that this process knows of is due outside of `due`
+        self._passed = Passed()
+
+    def are_due(self, lanes: Iterable[int]) -> None:
+        """This process made something due in these."""
+        self.due.update(lanes)
+
+    def changed(self) -> None:
+        """Anything may be due anywhere."""
+        self._until = -math.inf
+
+    async def look(self, demand: Demand, gates: Gates, seconds: float) -> Found:
+        """Claims what is due within the demand; else seconds until something may be. A claim is tried at once where
+        something is known to be due: its script finds out what this process did not know of."""
+        self._passed.forget(self._clock.monotonic(), self._poller.own_interval)
+        await self._ground.ready()
+        if abs(self._clock.monotonic() - self._looked) < OFTEN * self._poller.own_interval:
+            found = await self._claim(demand, gates, seconds, -1.0)
+            if not isinstance(found, float) or found >= 0:
+                return found
+        while True:
+            asked = self._clock.monotonic()
+            why, *answer = await self._ground.run(LOOK, *self._home.words, about="a look at what is due")
+            if why in (MOVED, QUIET):
+                return await self._not_now(why, *answer)
+            moment, later, lease, due = answer
+            self._home.heard()
+            self._looked = asked
+            if self._ground.time() < 0:
+                self._server_clock.told(moment, asked)
+            if not lease or float(lease) > moment or not await self.end_leases(moment):
+                break
+        # What may not end yet is looked at with the next poll.
+        ending = float(lease) if lease and float(lease) > moment else math.inf
+        await self._told_due(due)
+        pause = (min(float(later or math.inf), ending) - moment) / 1e6
+        self._until = asked + min(pause, self._poller.own_interval)
+        return await self._claim(demand, gates, seconds, pause)
+
+    async def _claim(self, demand: Demand, gates: Gates, seconds: float, pause: float) -> Found:
+        for _ in range(TRIES):
+            plan = self.plan(demand, gates, seconds)
+            if not plan.lanes:
+                return pause
+            why, *found = answer = await self._ground.run(CLAIM, *self._home.words, *plan.arguments, about="a claim")
+            if why in (MOVED, QUIET):
+                return await self._not_now(why, *found)
+            await self._told_due(found[-1])
+            if why != MORE:
+                break
+        else:
+            return 0.01
+        passed = found[1] if why != CLAIMED else answer[8]
+        for lane, count in zip(plan.lanes, passed, strict=True):
+            self._passed.told(lane, plan.shut, count)
+        if why != CLAIMED:
+            return 0.0 if min(passed) < 0 else pause
+        leased = await self._out_by(answer, seconds)
+        left = 0.0 if self.due else max(0.0, self._until - self._clock.monotonic())
+        return 0.0 if leased is None else Claimed(leased, left)
+
+    def plan(self, demand: Demand, gates: Gates, seconds: float) -> Plan:
+        """A claim of what is known to be due."""
+        return planned(self._kinds, demand, gates, self.due, self._passed, seconds, self._share, self._turn)
+
+    async def took(self, answer: Sequence[Any], seconds: float) -> Leased | None:
+        """What a claim hands out that a submission took along."""
+        await self._told_due(answer[-1])
+        return await self._out_by(answer, seconds) if answer[0] == CLAIMED else None
+
+    async def _out_by(self, answer: Sequence[Any], seconds: float) -> Leased | None:
+        if any(number not in self._kinds.kinds for number in number_of_kinds(answer[5])):
+            await self._kinds.look()
+        self._turn += 1
+        claim = claimed(self._kinds, answer, seconds)
+        self._home.heard(claim.position)
+        if claim.unread:
+            _LOG.warning("%s: %d workloads could not be read and are left out", self._ground.server.name, claim.unread)
+        if claim.expired:
+            reason = "its deadline passed before it started"
+            over = [Settle(id, claim.fence, State.EXPIRED, reason=reason) for id in claim.expired]
+            await self._settle(claim.fence, [], over)
+        return claim.leased
+
+    async def _told_due(self, lanes: bytes) -> None:
+        due = {int.from_bytes(lanes[index : index + 4], "big") for index in range(0, len(lanes), 4)}
+        if not due <= self._kinds.lanes.keys():
+            await self._kinds.look()
+        self.due = due
+
+    async def _not_now(self, why: int, moment: int = 0, until: int = 0) -> float:
+        if why == QUIET:
+            return (until - moment) / 1e6
+        await self._ground.look_again()
+        return 0.01
+
+    async def end_leases(self, moment: int) -> int:
+        """Ends those that are over by the server's clock and by ours; how many."""
+        if self._ground.time() >= 0:
+            latest = moment
+        elif self._server_clock.leases_may_end:
+            latest = int(self._server_clock.about() + JUMP * 1e6)
+        else:
+            return 0
+        ended, troubles = await self._ground.run(END_LEASES, latest, CLAIMS, about="the end of leases")
+        if troubles:
+            names = ", ".join(each.decode() for each in troubles)
+            _LOG.warning("%s: some leases could not be ended now: %s", self._ground.server.name, names)
+        return int(ended)
