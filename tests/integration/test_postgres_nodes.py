@@ -77,8 +77,8 @@ async def test_what_was_looked_for_in_vain_is_not_looked_for_again_before_its_ti
     # Given a queue of which a node asks again and again for what is not there, with a poll once a minute
     one, other = await nodes.queue(poll=60), await nodes.queue()
     asked: list[str] = []
-    read = one._read
-    one._read = lambda statement, *rest: asked.append(statement) or read(statement, *rest)
+    read = one._ground.read
+    one._ground.read = lambda statement, *rest: asked.append(statement) or read(statement, *rest)
     for _ in range(5):
         assert await one.lease(ANY, LEASE, 0.01) is None
     # Then it looked once
@@ -97,13 +97,13 @@ async def test_a_submission_takes_a_lease_that_waits_along_and_the_rest_stays(
 ) -> None:
     # Given a lease that waits for two of one function
     queue, said = await nodes.queue(), list[str]()
-    read = queue._read
+    read = queue._ground.read
 
     async def listens(statement: str, arguments: Sequence[object], about: str) -> list[tuple]:
         said.append(about)
         return await read(statement, arguments, about)
 
-    monkeypatch.setattr(queue, "_read", listens)
+    monkeypatch.setattr(queue._ground, "read", listens)
     await queue.submit([NewItem(MAIL, b"", due=nodes.clock.wall() + 1000)])  # its kind is known
     two = Demand({Cell("mail", 2): 2}, frozenset(), 2)
     waits = asyncio.create_task(queue.lease(two, LEASE, 20.0))

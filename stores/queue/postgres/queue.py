@@ -12,10 +12,8 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection
 
 from ....sdk.clock import SYSTEM_CLOCK, Clock
 from ....sdk.model.claim import Leased, Renewed, Settle, State
@@ -24,8 +22,7 @@ from ....sdk.model.errors import InvalidRequest, Unavailable
 from ....sdk.model.search import Search
 from ....sdk.model.tries import Try
 from ...config import StoresConfig
-from ...migrations.postgres import require
-from ...postgres import PostgresServer, explained, refuse_unsafe
+from ...postgres import explained
 from ...postgres_arrays import numbers
 from ...postgres_hints import PostgresHints
 from ..admission import check, check_keys
@@ -41,26 +38,17 @@ from ..server_clock import ServerClock
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import Waiting
 from . import statements as call
-from .bounds import Bounds
+from .claiming import Claiming
 from .claims import Out
 from .collect import Collecting
-from .dry import Dry
 from .find import find
-from .home import Home
-from .kinds import PostgresKinds
-from .lease import claimed, open_lanes, planned
+from .ground import Ground
 from .options import PostgresQueueOptions
 from .roll import PostgresRoll
 from .room import Room
-from .rows import BLOCKED
 from .settle import settled, succeeded_together
 from .submit import stored
 from .told import ages, counts, statuses, tally, tries
-
-#: Part of its own interval between looks after which it looks also at what others may have changed.
-OFTEN = 0.8
-
-Rows = Sequence[tuple[Any, ...]]
 
 _LOG = logging.getLogger("tailrace.stores")
 
@@ -81,30 +69,33 @@ class PostgresQueue:
         self._config = config or StoresConfig()
         self._clock = clock
         self._time: Callable[[], int | None] = store_time or (lambda: None)
-        self._server = PostgresServer(options, self._prepare)
-        self._schema = options.db_schema
-        self._home = Home(self._schema, options.server, wait, clock)
+        self._ground = ground = Ground(options, self._config, wait, clock, self._time)
+        self._home, self._kinds, self._rows, self._read = ground.home, ground.kinds, ground.rows, ground.read
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
-        self._kinds = PostgresKinds(self._read)
-        self._ids, self._bounds, self._out = Ids(0), Bounds(), Out()
-        self._checked = False
-        self._poller = Poller(options.poll_interval, PostgresRoll(self._read))
+        self._ids, self._out = Ids(0), Out()
+        self._poller = Poller(options.poll_interval, PostgresRoll(ground.read))
         self._waiting = Waiting(self.settle, self._poller)
         self._submissions = submissions(self._store, self._waiting.run)
         self._settlements = settlements(self._succeed, self._waiting.run)
-        self._turn = 0  # claims so far
-        self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._room = Room(self._config.max_waiting, self.counts, clock, self._waiting.run)
-        self._hints = PostgresHints(options, self._read, self._hinted, "queue")
-        self._dry = Dry()
-        self._soonest = 0  # µs, when a lease may end that this process knows of
-        self._server_clock = ServerClock(options.server, wait, clock)
-        self._outbox = Collecting(self._rows, self._time, self._config)
+        self._hints = PostgresHints(options, ground.read, self._hinted, "queue")
+        self._outbox = Collecting(ground.rows, self._time, self._config)
+        self._claiming = Claiming(
+            ground,
+            self._poller,
+            ServerClock(options.server, wait, clock),
+            clock,
+            self._config.low_share,
+            self._out,
+            self._outbox,
+            self._hints.tell,
+            self.settle,
+        )
 
     async def open(self) -> None:
         """Looks at the server and makes the schema where there is none. Raises ConfigError for a server or a schema
         that cannot be used; one that cannot be reached now is tried again at each use. Harmless when open."""
-        self._server.open()
+        self._ground.server.open()
         self._hints.open()
         try:
             await self._kinds.look()
@@ -115,36 +106,17 @@ class PostgresQueue:
         """Closes the connections. Harmless when closed."""
         await self._hints.close()
         await self._waiting.close()
-        await self._server.close()
-
-    async def _prepare(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
-        await refuse_unsafe(connection, self._server.name, durable=self._config.durability == "durable")
-        if not self._checked:
-            await require(connection, self._schema)
-            self._checked = True
-        await self._home.look(connection)
-
-    async def _rows(self, statement: str, arguments: Sequence[Any] = (), about: str = "") -> list[tuple[Any, ...]]:
-        """One statement, with S. for the schema. With relaxed durability its commit is not waited for."""
-        if self._config.durability == "relaxed":
-            statement = statement.replace(" FROM S.", " FROM set_config('synchronous_commit', 'off', true), S.", 1)
-        return await self._read(statement, arguments, about)
-
-    async def _read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
-        return await self._server.rows(statement.replace("S.", f"{self._schema}."), arguments, about)
+        await self._ground.server.close()
 
     def _hinted(self) -> None:
-        """Another node changed something. Who is busy finds it with the next poll."""
-        if self._poller.waiting:
-            self._looked = -math.inf
-        self._dry.forget()
+        """Another node changed something."""
+        self._claiming.hinted()
         self._poller.hinted()
 
     def _wake(self, *, anything: bool = False) -> None:
         """Something may be due."""
         if anything:
-            self._bounds.forget()
-            self._dry.forget()
+            self._claiming.changed()
         self._hints.tell()
         self._waiting.wake()
 
@@ -163,27 +135,27 @@ class PostgresQueue:
         lanes = [self._kinds.lane_of[self._kinds.numbers[item.kind]] for item in items]
         await self._waiting.takers.ready(self._kinds, items)
         taker = self._waiting.takers.reserve(self._kinds, items) if self._quiet() <= 0 else None
-        claim = () if taker is None else self._claim_arguments(taker.demand, [*{*lanes}], [], taker.seconds)
+        claim = () if taker is None else self._claiming.arguments(taker.demand, [*{*lanes}], [], taker.seconds)
         leased: Leased | None = None
         try:
             times = self._time(), int(self._clock.wall() * 1000)
             ids, first, moment, taken = await stored(self._rows, self._kinds, self._ids, items, times, claim)
             if taker is not None and taken:
-                leased = await self._out_by(taken, taker.seconds)
+                leased = await self._claiming.out_by(taken, taker.seconds)
                 if leased is not None and self._quiet() > 0:
                     await self._waiting.give_back(leased)
                     leased = None
         except psycopg.errors.UniqueViolation as error:
-            raise explained(error, self._server.name, "a submission") from None
+            raise explained(error, self._ground.server.name, "a submission") from None
         finally:
             if taker is not None:
                 self._waiting.bring(taker, leased)
         self._room.taken(len(items) - len(first))
-        self._bounds.sooner((lane, int(item.due * 1e6) or moment) for lane, item in zip(lanes, items, strict=True))
         out = {row[0] for row in taken}.union(first)
         left = [each for each in zip(ids, lanes, items, strict=True) if each[0] not in out]
+        moments = ((lane, int(item.due * 1e6) or moment) for lane, item in zip(lanes, items, strict=True))
+        self._claiming.put(moments, {number: lane for number, lane, item in left if not item.due})
         if left:
-            self._dry.put({number: lane for number, lane, item in left if not item.due})
             self._wake(anything=any(item.due for _, _, item in left))
         return [Submitted(id_text(first.get(number, number)), number in first) for number in ids]
 
@@ -201,101 +173,12 @@ class PostgresQueue:
         return max(self.quiet_until, self._home.quiet_until) - self._clock.monotonic()
 
     async def _claim(self, demand: Demand, gates: Gates, seconds: float) -> Found:
-        found = await self._look(demand, gates, seconds)
+        found = await self._claiming.look(demand, gates, seconds)
         if isinstance(found, Claimed) and self._quiet() > 0:
             # The connection that claimed it was the first to this server: nobody gets it now.
             await self._waiting.give_back(found.leased)
             return math.inf
         return found
-
-    async def _look(self, demand: Demand, gates: Gates, seconds: float) -> Found:
-        """Claims what is due within the demand; else seconds until something may be."""
-        await self._look_at_others()
-        lanes, shut = open_lanes(self._kinds, demand, gates)
-        if not lanes or demand.total <= 0:
-            return math.inf
-        now = self._clock.monotonic()
-        ready = fresh = self._dry.fresh(lanes, shut, now)
-        if not fresh:
-            self._dry.looking()
-            found = await self._rows(
-                call.LOOK,
-                (self._time(), numbers(lanes), numbers(map(self._bounds.of, lanes)), numbers(shut)),
-                "a look at what is due",
-            )
-            moment: int = found[0][2]
-            ready = [lane for lane, earliest, _ in found if earliest is not None and earliest <= moment]
-            if not shut:
-                for lane, earliest, _ in found:
-                    self._bounds.found(lane, moment if earliest is None else min(earliest, moment))
-            if not ready:
-                next_due = min((each for _, each, _ in found if each is not None), default=BLOCKED)
-                pause = float(min(next_due, self._soonest) - moment) / 1e6
-                self._dry.found(lanes, shut, now + min(pause, self._poller.own_interval))
-                return pause
-        rows = await self._rows(call.CLAIM, self._claim_arguments(demand, ready, shut, seconds), "a claim")
-        if not rows:  # others were quicker, or this is another server than it was
-            [(timeline,)] = await self._read(call.TIMELINE, (), "its timeline")
-            if timeline != self._home.timeline:  # a pooler keeps connections through a failover: look where they lead
-                await self._server.dial_anew()
-                await self._kinds.look()
-            self._bounds.forget()
-            self._dry.forget()
-            return 0.01
-        leased = await self._out_by(rows, seconds)
-        self._dry.claimed(row[0] for row in rows)
-        return Claimed(leased, self._dry.left(self._clock.monotonic()) if fresh else 0.0) if leased else 0.0
-
-    def _claim_arguments(
-        self, demand: Demand, lanes: Sequence[int], shut: Sequence[int], seconds: float
-    ) -> tuple[Any, ...]:
-        plan = planned(self._kinds, demand, lanes, shut, self._bounds, self._config.low_share, self._turn)
-        return (self._time(), *plan, int(seconds * 1e6), self._home.timeline)
-
-    async def _out_by(self, rows: Rows, seconds: float) -> Leased | None:
-        """What the rows of a claim hand out."""
-        self._turn += 1
-        if any(row[1] not in self._kinds.kinds for row in rows):
-            await self._kinds.look()
-        taken = claimed(self._kinds, rows, seconds)
-        self._out.claimed(taken.number, rows[0][10], taken.ids)
-        self._soonest = min(self._soonest, taken.moment + int(seconds * 1e6))
-        if taken.expired:
-            reason = "its deadline passed before it started"
-            over = [Settle(id_text(number), rows[0][10], State.EXPIRED, reason=reason) for number in taken.expired]
-            await self.settle(rows[0][10], [], over)
-        return taken.leased
-
-    async def _look_at_others(self) -> None:
-        """Now and then: new kinds, leases that ended, and what others made due earlier."""
-        now = self._clock.monotonic()
-        moment = self._time() or self._server_clock.about()
-        if abs(now - self._looked) < OFTEN * self._poller.own_interval and moment < self._soonest:
-            return
-        self._looked = now
-        self._dry.forget()
-        if settled := self._home.settled_in:
-            await self._rows("UPDATE S.home SET known = %s", (settled,), "its home")
-            self._home.known()
-        moved = await self._outbox.collect()
-        await self._kinds.look()
-        self._bounds.forget()
-        ending = self._server_clock.leases_may_end
-        [(moment, soonest, ended, troubles)] = await self._rows(
-            call.END_LEASES,
-            (self._time(), ending),
-            "the end of leases",
-        )
-        # What somebody else holds, or what may not end yet, is looked at with the next poll.
-        stuck = not ending or not ended
-        self._soonest = BLOCKED if soonest is None or (stuck and soonest <= moment) else soonest
-        if self._time() is None:
-            self._server_clock.told(moment, now)
-        if troubles:
-            _LOG.warning("%s: some leases could not be ended now: %s", self._server.name, troubles)
-        if moved:  # there may be more
-            self._looked = -math.inf
-            self._hints.tell()
 
     async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
         if phase not in (State.CLAIMED, State.PROCESSING):
@@ -366,7 +249,7 @@ class PostgresQueue:
         then, and again while it forgets some."""
         try:
             if await self._outbox.collect():
-                self._looked = -math.inf  # it may be of a new kind
+                self._claiming.collected()
                 self._wake(anything=True)
             items = await self.counts()
             ended = sum(items[state.label] for state in TERMINAL)

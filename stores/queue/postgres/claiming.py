@@ -1,0 +1,172 @@
+"""What a node claims on PostgreSQL, and when it looks for more: where it knows that nothing is due it asks nothing, and
+about once a second it looks at what others may have made due and at leases that may have ended."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from ....sdk.clock import Clock
+from ....sdk.model.claim import Leased, Settle, State
+from ....sdk.model.demand import Demand
+from ...postgres_arrays import numbers
+from ..gates import Gates
+from ..ids import id_text
+from ..poller import Claimed, Found, Poller
+from ..server_clock import ServerClock
+from . import statements as call
+from .bounds import Bounds
+from .claims import Out
+from .collect import Collecting
+from .dry import Dry
+from .ground import Ground
+from .lease import claimed, open_lanes, planned
+from .rows import BLOCKED
+
+#: Part of its own interval between looks after which it looks also at what others may have changed.
+OFTEN = 0.8
+
+Rows = Sequence[tuple[Any, ...]]
+
+_LOG = logging.getLogger("tailrace.stores")
+
+
+class Claiming:
+    """`out` is told what is handed out, `settle` ends what was claimed too late. `tell` hints to the other nodes when
+    the `outbox` brought something. `share` is what the lowest priority is sure of."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        poller: Poller,
+        server_clock: ServerClock,
+        clock: Clock,
+        share: float,
+        out: Out,
+        outbox: Collecting,
+        tell: Callable[[], None],
+        settle: Callable[[int, Sequence[str], Sequence[Settle]], Awaitable[list[str]]],
+    ) -> None:
+        self._ground = ground
+        self._home = ground.home
+        self._kinds = ground.kinds
+        self._poller = poller
+        self._server_clock = server_clock
+        self._clock = clock
+        self._share = share
+        self._out = out
+        self._outbox = outbox
+        self._tell = tell
+        self._settle = settle
+        self._bounds, self._dry = Bounds(), Dry()
+        self._turn = 0  # claims so far
+        self._looked = -math.inf  # monotonic, of the last look at what others changed
+        self._soonest = 0  # µs, when a lease may end that this process knows of
+
+    def changed(self) -> None:
+        """Anything may be due anywhere."""
+        self._bounds.forget()
+        self._dry.forget()
+
+    def hinted(self) -> None:
+        """Another node changed something. Who is busy finds it with the next poll."""
+        if self._poller.waiting:
+            self._looked = -math.inf
+        self._dry.forget()
+
+    def collected(self) -> None:
+        """Something came out of the outbox: it may be of a new kind."""
+        self._looked = -math.inf
+
+    def put(self, moments: Iterable[tuple[int, int]], due: dict[int, int]) -> None:
+        """This process stored items: of each the lane and when it is due (µs); `due`: those that are due, id → lane."""
+        self._bounds.sooner(moments)
+        self._dry.put(due)
+
+    async def look(self, demand: Demand, gates: Gates, seconds: float) -> Found:
+        """Claims what is due within the demand; else seconds until something may be."""
+        await self._look_at_others()
+        lanes, shut = open_lanes(self._kinds, demand, gates)
+        if not lanes or demand.total <= 0:
+            return math.inf
+        now = self._clock.monotonic()
+        ready = fresh = self._dry.fresh(lanes, shut, now)
+        if not fresh:
+            self._dry.looking()
+            found = await self._ground.rows(
+                call.LOOK,
+                (self._ground.time(), numbers(lanes), numbers(map(self._bounds.of, lanes)), numbers(shut)),
+                "a look at what is due",
+            )
+            moment: int = found[0][2]
+            ready = [lane for lane, earliest, _ in found if earliest is not None and earliest <= moment]
+            if not shut:
+                for lane, earliest, _ in found:
+                    self._bounds.found(lane, moment if earliest is None else min(earliest, moment))
+            if not ready:
+                next_due = min((each for _, each, _ in found if each is not None), default=BLOCKED)
+                pause = float(min(next_due, self._soonest) - moment) / 1e6
+                self._dry.found(lanes, shut, now + min(pause, self._poller.own_interval))
+                return pause
+        rows = await self._ground.rows(call.CLAIM, self.arguments(demand, ready, shut, seconds), "a claim")
+        if not rows:  # others were quicker, or this is another server than it was
+            [(timeline,)] = await self._ground.read(call.TIMELINE, (), "its timeline")
+            if timeline != self._home.timeline:  # a pooler keeps connections through a failover: look where they lead
+                await self._ground.server.dial_anew()
+                await self._kinds.look()
+            self.changed()
+            return 0.01
+        leased = await self.out_by(rows, seconds)
+        self._dry.claimed(row[0] for row in rows)
+        return Claimed(leased, self._dry.left(self._clock.monotonic()) if fresh else 0.0) if leased else 0.0
+
+    def arguments(self, demand: Demand, lanes: Sequence[int], shut: Sequence[int], seconds: float) -> tuple[Any, ...]:
+        plan = planned(self._kinds, demand, lanes, shut, self._bounds, self._share, self._turn)
+        return (self._ground.time(), *plan, int(seconds * 1e6), self._home.timeline)
+
+    async def out_by(self, rows: Rows, seconds: float) -> Leased | None:
+        """What the rows of a claim hand out."""
+        self._turn += 1
+        if any(row[1] not in self._kinds.kinds for row in rows):
+            await self._kinds.look()
+        taken = claimed(self._kinds, rows, seconds)
+        self._out.claimed(taken.number, rows[0][10], taken.ids)
+        self._soonest = min(self._soonest, taken.moment + int(seconds * 1e6))
+        if taken.expired:
+            reason = "its deadline passed before it started"
+            over = [Settle(id_text(number), rows[0][10], State.EXPIRED, reason=reason) for number in taken.expired]
+            await self._settle(rows[0][10], [], over)
+        return taken.leased
+
+    async def _look_at_others(self) -> None:
+        """Now and then: new kinds, leases that ended, and what others made due earlier."""
+        now = self._clock.monotonic()
+        moment = self._ground.time() or self._server_clock.about()
+        if abs(now - self._looked) < OFTEN * self._poller.own_interval and moment < self._soonest:
+            return
+        self._looked = now
+        self._dry.forget()
+        if settled := self._home.settled_in:
+            await self._ground.rows("UPDATE S.home SET known = %s", (settled,), "its home")
+            self._home.known()
+        moved = await self._outbox.collect()
+        await self._kinds.look()
+        self._bounds.forget()
+        ending = self._server_clock.leases_may_end
+        [(moment, soonest, ended, troubles)] = await self._ground.rows(
+            call.END_LEASES,
+            (self._ground.time(), ending),
+            "the end of leases",
+        )
+        # What somebody else holds, or what may not end yet, is looked at with the next poll.
+        stuck = not ending or not ended
+        self._soonest = BLOCKED if soonest is None or (stuck and soonest <= moment) else soonest
+        if self._ground.time() is None:
+            self._server_clock.told(moment, now)
+        if troubles:
+            _LOG.warning("%s: some leases could not be ended now: %s", self._ground.server.name, troubles)
+        if moved:  # there may be more
+            self._looked = -math.inf
+            self._tell()

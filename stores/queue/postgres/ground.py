@@ -1,0 +1,53 @@
+"""What the queue on PostgreSQL rests on: its server and schema, which are looked at with each new connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from ....sdk.clock import Clock
+from ...config import StoresConfig
+from ...migrations.postgres import require
+from ...postgres import PostgresServer, refuse_unsafe
+from .home import Home
+from .kinds import PostgresKinds
+from .options import PostgresQueueOptions
+
+
+class Ground:
+    """`time` is µs instead of the server's clock, or None."""
+
+    def __init__(
+        self,
+        options: PostgresQueueOptions,
+        config: StoresConfig,
+        wait: float,
+        clock: Clock,
+        time: Callable[[], int | None],
+    ) -> None:
+        self.server = PostgresServer(options, self._prepare)
+        self.home = Home(options.db_schema, options.server, wait, clock)
+        self.kinds = PostgresKinds(self.read)
+        self.time = time
+        self._schema = options.db_schema
+        self._relaxed = config.durability == "relaxed"
+        self._checked = False
+
+    async def rows(self, statement: str, arguments: Sequence[Any] = (), about: str = "") -> list[tuple[Any, ...]]:
+        """One statement, with S. for the schema. With relaxed durability its commit is not waited for."""
+        if self._relaxed:
+            statement = statement.replace(" FROM S.", " FROM set_config('synchronous_commit', 'off', true), S.", 1)
+        return await self.read(statement, arguments, about)
+
+    async def read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
+        """The same for one that writes nothing."""
+        return await self.server.rows(statement.replace("S.", f"{self._schema}."), arguments, about)
+
+    async def _prepare(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
+        await refuse_unsafe(connection, self.server.name, durable=not self._relaxed)
+        if not self._checked:
+            await require(connection, self._schema)
+            self._checked = True
+        await self.home.look(connection)
