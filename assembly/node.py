@@ -29,8 +29,18 @@ from .embedded import EmbeddedStores
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, wanted
 
-#: The tailer that every node has: it reads the node's own queue.
-QUEUE_TAILER = {"name": "queue", "source": {"kind": "queue"}, "results": True}
+#: The tailer of a node's own queue, but for its source.
+QUEUE_TAILER = {"name": "queue", "results": True}
+
+
+def with_the_queue(configs: Sequence[TailerConfig]) -> list[TailerConfig]:
+    """These tailers, and one for what none of them reads of the node's own queue."""
+    queues = [config.source for config in configs if config.source["kind"] == "queue"]
+    if any("functions" not in source for source in queues):  # it reads all of them
+        return [*configs]
+    dedicated = sorted({name for source in queues for name in source["functions"]})
+    source = {"kind": "queue", "without": dedicated}
+    return [TailerConfig.model_validate(QUEUE_TAILER | {"source": source}), *configs]
 
 
 class Node:
@@ -50,19 +60,11 @@ class Node:
         tailers: Sequence[Path] = (),
         heartbeat: float | None = None,
     ) -> None:
-        configs = [load(path, TailerConfig) for path in [*directory.tailers(), *tailers]]
-        queues = [config.source for config in configs if config.source["kind"] == "queue"]
-        if all("functions" in source for source in queues):
-            dedicated = sorted({name for source in queues for name in source["functions"]})
-            source = {"kind": "queue", "without": dedicated}
-            configs.insert(0, TailerConfig.model_validate(QUEUE_TAILER | {"source": source}))
+        configs = with_the_queue([load(path, TailerConfig) for path in [*directory.tailers(), *tailers]])
         stores_config = merged(directory.read("stores.yaml", StoresConfig), listen=listen["store"])
         gateway_config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen["gateway"])
         delay_config = merged(directory.read("delay.yaml", DelayConfig), listen=listen["delay"])
-        quota_file = directory.quotas()
-        quotas = [] if quota_file is None else load(quota_file, QuotasConfig).quotas()
-        schedule_file = directory.schedules()
-        scheduled = None if schedule_file is None else load(schedule_file, SchedulesConfig).kept()
+        scheduled = directory.find("schedules.yaml", SchedulesConfig)
         stores = self._stores = EmbeddedStores(
             data,
             stores_config,
@@ -108,13 +110,13 @@ class Node:
             stores.dead_letters,
             stores.control,
             self._overview,
-            quotas=quotas,
+            quotas=directory.read("quotas.yaml", QuotasConfig).quotas(),
             audits=self._tailers.audits,
             drops=stores.drops,
             tailers=self._tailers,
             replays=self._replays,
             schedules=stores.schedules,
-            scheduled=scheduled,
+            scheduled=None if scheduled is None else scheduled.kept(),
             spool=None if self._spool is None else self._spool.spool,
         )
         self._delay_server = DelayServer(self._delay, delay_config)

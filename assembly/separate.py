@@ -111,7 +111,7 @@ class SeparateGateway(Group):
     def __init__(self, store: str, directory: ConfigDirectory, listen: str | None, data: Path | None = None) -> None:
         config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen)
         spool = SpoolFile(data, config, own=True) if data is not None and wanted(data, config, apart=True) else None
-        file, schedule_file = directory.quotas(), directory.schedules()
+        scheduled = directory.find("schedules.yaml", SchedulesConfig)
         stores = RemoteStores(store)
         progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership)
         self._replays = ReplayOrders(stores.replays, progress, config.replays)
@@ -123,10 +123,10 @@ class SeparateGateway(Group):
             stores.control,
             self._overview,
             replays=self._replays,
-            quotas=[] if file is None else load(file, QuotasConfig).quotas(),
+            quotas=directory.read("quotas.yaml", QuotasConfig).quotas(),
             drops=stores.drops,
             schedules=stores.schedules,
-            scheduled=None if schedule_file is None else load(schedule_file, SchedulesConfig).kept(),
+            scheduled=None if scheduled is None else scheduled.kept(),
             spool=None if spool is None else spool.spool,
         )
         super().__init__([stores, *([] if spool is None else [spool]), self._server])

@@ -89,20 +89,13 @@ class ConfigDirectory:
 
     def read(self, name: str, model: type[M]) -> M:
         """One part's settings: its file, or its defaults."""
+        found = self.find(name, model)
+        return model() if found is None else found
+
+    def find(self, name: str, model: type[M]) -> M | None:
+        """The settings in a file, where there is one."""
         path = None if self.path is None else self.path / name
-        return load(path, model) if path is not None and path.exists() else model()
-
-    def quotas(self) -> Path | None:
-        """The quota file, if there is one."""
-        return self._file("quotas.yaml")
-
-    def schedules(self) -> Path | None:
-        """The file of schedules, if there is one."""
-        return self._file("schedules.yaml")
-
-    def _file(self, name: str) -> Path | None:
-        path = None if self.path is None else self.path / name
-        return path if path is not None and path.exists() else None
+        return load(path, model) if path is not None and path.exists() else None
 
     def tailers(self) -> list[Path]:
         """The tailer files, sorted by name."""

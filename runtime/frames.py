@@ -18,8 +18,6 @@ SESSION_BITS = 56
 REF_MASK = (1 << SESSION_BITS) - 1
 
 _LENGTH = struct.Struct("<I")
-#: A frame holds at most one flight (1 MiB of small payloads, or one large one) or one turn's outcomes.
-MAX_FRAME = 256 << 20
 
 #: key, outcome, reason, after, result, progress
 EndRow = tuple[int, int, str, float | None, bytes | None, str]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...sdk.model.demand import Cell, Closed
-from ...sdk.model.workload import FLIGHT_ITEMS, Kind
+from ...sdk.model.workload import Kind
 
 #: Kinds whose gate was looked up; forgotten whole when full.
 _REMEMBERED = 65_536
@@ -183,8 +183,3 @@ def _covers(closed: Closed, kind: Kind) -> bool:
         and closed.collection in ("", kind.collection)
         and closed.tenant in ("", kind.tenant)
     )
-
-
-def most_at_once(room: int) -> int:
-    """How many items one hand-out may have."""
-    return min(room, FLIGHT_ITEMS)
