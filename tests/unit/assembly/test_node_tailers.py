@@ -18,7 +18,10 @@ def tailer(name: str, **source: Any) -> TailerConfig:
     ("given", "expected"),
     [
         ([], [{"kind": "queue", "without": []}]),
-        ([tailer("a", functions=["f", "g"]), tailer("b", functions=["e"])], [{"kind": "queue", "without": ["e", "f", "g"]}]),
+        (
+            [tailer("a", functions=["f", "g"]), tailer("b", functions=["e"])],
+            [{"kind": "queue", "without": ["e", "f", "g"]}],
+        ),
         ([tailer("a", functions=["f"]), tailer("all", without=["f"])], []),
         ([tailer("all")], []),
     ],
