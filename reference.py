@@ -12,6 +12,8 @@ from typing import Any
 from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined
 
+from .sdk.config import models_in
+
 FOLDER = Path(__file__).resolve().parent / "docs" / "reference"
 
 
@@ -80,10 +82,11 @@ def _configuration() -> str:
         "",
     ]
     for name, model in sorted(MODELS.items()):
-        lines += [f"## `{name}`", "", *_model(model)]
-    lines += ["## `tailers/*.yaml`", "", *_model(TailerConfig)]
+        lines += [f"## `{name}`", "", *_model(model), *_below(model)]
+    lines += ["## `tailers/*.yaml`", "", *_model(TailerConfig), *_below(TailerConfig)]
     for name in sorted(BUILT_IN):
         lines += [f"## `source: {{kind: {name}, …}}`", "", *_model(kind_of(name).options)]
+        lines += _below(kind_of(name).options)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -121,6 +124,19 @@ def _model(model: type[BaseModel]) -> list[str]:
             lines.append(f"| `{name}` | {_value(field)} | {field.description or ''} |")
         lines.append("")
     return lines
+
+
+def _below(model: type[BaseModel]) -> list[str]:
+    """The same of all that has keys of its own, once each, with the keys that it may stand under."""
+    keys: dict[type[BaseModel], list[str]] = {}
+    left = [model]
+    while left:
+        for key, field in left.pop(0).model_fields.items():
+            for inner in models_in(field.annotation):
+                if inner not in keys:
+                    left.append(inner)
+                keys.setdefault(inner, []).append(f"`{key}`")
+    return [line for inner, under in keys.items() for line in (f"### {', '.join(under)}", "", *_model(inner))]
 
 
 def _value(field: Any) -> str:

@@ -32,7 +32,15 @@ FILES = (
 
 
 class LeasesConfig(BaseModel):
-    """`leases.yaml`. With `heartbeat` alone the leases keep their default proportions to it."""
+    """`leases.yaml`. With `heartbeat` alone the leases keep their default proportions to it.
+
+    heartbeat    how often each holder renews; what breaks for less restarts nothing
+    round_trip   allowance for a request and its reply (default: 0.4 heartbeats)
+    kill_margin  from the kernel's signal to the end of a process (default: 0.4 heartbeats)
+    rho          how much a host's clock may drift, as a share
+    worker, scheduler, source   the leases (defaults 18, 28 and 36 s at 5 s); each must outlast the one before, or the
+                 start is refused with the number to change
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -134,7 +134,7 @@ def _known_keys(model: type[BaseModel], path: Place, value: dict[str, Any]) -> l
         return list(told)
     models: list[Any] = [model]
     for part in path:
-        found = [inner for each in models for inner in _models_in(_annotation(each, part))]
+        found = [inner for each in models for inner in models_in(_annotation(each, part))]
         # A location also names list positions, dictionary keys and members of unions: those stay where they are.
         if not found and any(_annotation(each, part) is not None for each in models):
             return []
@@ -149,8 +149,8 @@ def _annotation(model: Any, key: str | int) -> Any:
     return None
 
 
-def _models_in(annotation: Any) -> list[Any]:
+def models_in(annotation: Any) -> list[Any]:
     """The models that an annotation mentions."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [found for part in typing.get_args(annotation) for found in _models_in(part)]
+    return [found for part in typing.get_args(annotation) for found in models_in(part)]
