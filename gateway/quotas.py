@@ -37,7 +37,7 @@ class FunctionQuota(BaseModel):
 
 
 class QuotasConfig(BaseModel):
-    """The whole file."""
+    """How much each function may use; one that is not named is not limited. Set when the gateway starts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

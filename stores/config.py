@@ -1,4 +1,4 @@
-"""The embedded stores' configuration: durability and bounds."""
+"""The configuration of the stores: on which engine each rests, how durable they are, and their bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from .state.engines import ENGINES as STATES
 
 
 class StoresConfig(BaseModel):
-    """`stores.yaml`. Defaults fit a laptop and a small server alike."""
+    """Where things rest, how durably, and how much of them. The defaults keep everything in files of the node, and fit
+    a laptop and a small server alike."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -25,7 +25,7 @@ def tailer(name: str, **source: Any) -> TailerConfig:
         ([tailer("a", functions=["f"]), tailer("all", without=["f"])], []),
         ([tailer("all")], []),
     ],
-)  # fmt: skip
+)
 def test_a_node_has_a_tailer_for_what_none_of_its_files_reads_of_the_queue(
     given: list[TailerConfig], expected: list[dict[str, Any]]
 ) -> None:
