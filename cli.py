@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Annotated
 
@@ -275,10 +277,23 @@ for name, group in (
     app.add_typer(group, name=name, rich_help_panel=OPERATE)
 
 
+def tree(words: Sequence[str]) -> typer.Typer:
+    """The tree of commands for a line of words: of its first level only what the first word names, since typer looks at
+    every function of a tree, a tenth of a short command. All of it for help, options and mistakes."""
+    first = words[0] if words else ""
+    commands = [each for each in app.registered_commands if each.callback and each.callback.__name__ == first]
+    groups = [each for each in app.registered_groups if each.name == first]
+    if len(commands) + len(groups) != 1:
+        return app
+    branch = copy(app)
+    branch.registered_commands, branch.registered_groups = commands, groups
+    return branch
+
+
 def main() -> None:
     """The entry point. A TailraceError is one message on standard error; with --debug, its traceback too."""
     try:
-        app()
+        tree(sys.argv[1:])()
     except TailraceError as error:
         if os.environ.get("TAILRACE_DEBUG"):
             raise

@@ -58,6 +58,16 @@ def test_alone_it_names_five_things_to_try(run: Run) -> None:
     assert sum(line.startswith("  tailrace ") for line in out.splitlines()) == 5
 
 
+def test_a_line_is_read_by_the_part_of_the_tree_that_it_names() -> None:
+    # Given the first words of all commands
+    for first in {path[0] for path in TREE}:
+        # When one is given, then it stands alone, with all that is below it
+        alone = dict(commands(typer.main.get_command(cli.tree([first, "--help"]))))
+        assert sorted(alone) == [path for path in sorted(TREE) if path[0] == first]
+    # And nothing is left out of help, or when nothing is plain
+    assert all(cli.tree(words) is cli.app for words in ([], ["--help"], ["--debug", "up"], ["quotas"], [""]))
+
+
 def test_what_it_suggests_exists() -> None:
     for line in cli.TRY.splitlines():
         if line.startswith("  tailrace "):
