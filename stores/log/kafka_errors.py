@@ -54,6 +54,7 @@ HINTS: tuple[tuple[str, str], ...] = (
     ("nobrokersavailable", "no broker answers: look at bootstrap_servers, and whether they run"),
     ("bootstrap", "no broker answers: look at bootstrap_servers, and whether they run"),
     ("allbrokersdown", "no broker answers: look at bootstrap_servers, and whether they run"),
+    ("nodenotready", "no broker answers: look at bootstrap_servers, and whether they run"),
     ("transport", "no broker answers: look at bootstrap_servers, and whether they run"),
 )
 

@@ -257,11 +257,13 @@ class KafkaGroup:
                 places = [place for place, part in self._parts.items() if part.is_open and not part.items]
                 ends = await self._looking.call(partial(_ends_of, places))
             except Unavailable as error:
-                self.problem = str(error)
-                if "does not exist" in self.problem or isinstance(error, GroupInUse):
+                if "does not exist" in str(error) or isinstance(error, GroupInUse):
+                    self.problem = str(error)
                     self.failed(session, self.problem, None)
+                else:
+                    self._see(str(error))
                 continue
-            self.problem = ""
+            self._see("")
             now = loop.time()
             waits = {place: self._parts[place].fetched for place in places if ends[place] > self._parts[place].fetched}
             since = {
@@ -275,6 +277,14 @@ class KafkaGroup:
                     f"{self._where}: the consumer gives nothing of {name_of(hung[0])} although there is more",
                     None,
                 )
+
+    def _see(self, problem: str) -> None:
+        """What a member goes on through, and says nothing of, is said here: that it began, and that it is over."""
+        if problem and not self.problem:
+            log.warning("not connected", tailer=self._tailer, reason=problem)
+        elif self.problem and not problem:
+            log.info("connected again", tailer=self._tailer)
+        self.problem = problem
 
     def _explain(self, error: BaseException) -> Exception:
         return unavailable(self._where, error)

@@ -47,6 +47,7 @@ def test_an_error_says_where_what_and_what_to_do() -> None:
     words = explained("Kafka at a:1", GroupAuthorizationFailedError("group 'g'"))
     assert words.startswith("Kafka at a:1: GroupAuthorizationFailedError: group 'g'; ") and "grant the ACL" in words
     assert "username" in explained("x", Exception("KafkaError{code=_AUTHENTICATION,val=-169}"))
+    assert "no broker answers" in explained("x", Exception("NodeNotReadyError: No node_id provided"))
     assert explained("Kafka at a:1", ValueError("odd")) == "Kafka at a:1: ValueError: odd"
 
 

@@ -1,10 +1,13 @@
-"""Whose members a consumer group has."""
+"""Whose members a consumer group has, and what is said of brokers that its member cannot reach."""
 
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
 from tailrace.tailers.rules.group_members import client_name, stranger
+from tailrace.tailers.sources.kafka import KafkaSourceOptions
+from tailrace.tailers.sources.kafka_group import KafkaGroup
 
 
 @pytest.mark.parametrize(
@@ -19,3 +22,15 @@ from tailrace.tailers.rules.group_members import client_name, stranger
 )
 def test_a_group_is_one_tailers(names: list[str], expected: str) -> None:
     assert stranger([(name, "/10.0.0.7") for name in names], "orders") == expected
+
+
+def test_brokers_that_are_away_while_the_member_goes_on_are_in_the_log_once() -> None:
+    group = KafkaGroup(KafkaSourceOptions(topic="orders", group="g"), "orders")
+    with capture_logs() as lines:
+        for problem in ("", "no broker answers (1)", "no broker answers (2)", "", ""):
+            group._see(problem)
+            assert group.problem == problem
+    assert [(line["event"], line["tailer"]) for line in lines] == [
+        ("not connected", "orders"),
+        ("connected again", "orders"),
+    ]
