@@ -110,7 +110,7 @@ async def nodes(tmp_path: Path, postgres_server: str, redis_server: str, postgre
         await nodes.end()
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=0.5)
 async def test_any_gateway_answers_for_everything_and_a_killed_node_is_followed(nodes: Nodes) -> None:
     one, two = nodes.gateway("one"), nodes.gateway("two")
     async with tailrace.AsyncClient(one) as first, tailrace.AsyncClient(two) as second, GatewayClient(two) as operator:

@@ -41,7 +41,7 @@ def kill_whole(platform: Platform) -> None:
         os.kill(each, signal.SIGKILL)
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=0.5)
 async def test_what_one_platform_leaves_when_it_is_killed_the_other_ends(own_redis, tmp_path: Path) -> None:
     # Given two platforms of one stream, of which some items fail their first attempt; the first one owns it
     server = own_redis()

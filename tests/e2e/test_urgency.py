@@ -30,7 +30,7 @@ def journaled(journal: Path, word: str) -> list[int]:
     return [int(line.split()[1].rsplit("/", 1)[1]) for line in lines if line.startswith(f"{word} ")]
 
 
-@pytest.mark.long(minutes=1)
+@pytest.mark.long(minutes=0.5)
 async def test_what_is_urgent_starts_before_a_backlog_and_what_is_late_never(tmp_path: Path) -> None:
     # Given a stream with a backlog, behind it items that are too late, and behind those urgent ones
     payload = b'{"seconds": 0.01}'

@@ -57,7 +57,7 @@ async def test_a_reply_that_is_cut_a_thousand_times_makes_no_duplicate(
         await client.close()
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=0.5)
 async def test_nor_does_a_wire_that_loses_replies(stores: Any, two: tuple[FickleQueue, list[str]]) -> None:
     # Given a wire to the first gateway that drops each reply once the request went through
     _, (first, second) = two

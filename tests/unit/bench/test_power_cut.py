@@ -38,7 +38,7 @@ def disk(tmp_path: Path):
     disk.unmount()
 
 
-@pytest.mark.long(minutes=1)  # a sync waits for all that the machine's disk has to do
+@pytest.mark.long(minutes=0.3)  # a sync waits for all that the machine's disk has to do
 def test_a_cut_keeps_what_was_synced_and_nothing_of_what_was_only_written(disk: CrashDisk, tmp_path: Path):
     # Given a file that is on the disk, and one that is on its way
     (disk.path / "synced").write_bytes(b"x" * 5000)
