@@ -21,6 +21,8 @@ from .workload import items
 
 #: Of how many functions the items are, and how many go through at once.
 FUNCTIONS, BATCH = 20, 256
+#: Seconds that a claim is waited for, and holds: more than a busy server's checkpoint takes.
+PATIENCE, LEASE = 60.0, 120.0
 #: Looks at the sizes, evenly over the run; and the part of the items that the history may keep.
 LOOKS, KEPT = 40, 20
 #: What each look's figure begins with: the looks' number follows, from 01.
@@ -48,9 +50,11 @@ async def plateau(folder: Path, count: int, progress: Progress, engine: str = "s
                     {Cell(f"noop_{number:03}", int(Priority.USER_VISIBLE)): BATCH for number in range(FUNCTIONS)},
                     total=BATCH,
                 )
-                leased = await stores.queue.lease(demand, 60.0, 1.0)
-                if leased is None or await stores.queue.settle(leased.fence, leased.ids, []):
-                    raise TailraceError("what was just submitted could not be claimed and settled")
+                leased = await stores.queue.lease(demand, LEASE, PATIENCE)
+                if leased is None:
+                    raise TailraceError(f"what was just submitted could not be claimed within {PATIENCE:.0f} s")
+                if refused := await stores.queue.settle(leased.fence, leased.ids, []):
+                    raise TailraceError(f"{len(refused)} items were not settled within their lease of {LEASE:.0f} s")
                 done += len(leased.ids)
                 if done * LOOKS >= count * (len(sizes) + 1):
                     parts = await look()
