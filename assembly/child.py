@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
 from typing import Any
 
-from ..sdk import telemetry
+from ..sdk import loop, telemetry
 from ..sdk.lifecycle import Part
 from ..sdk.model.errors import TailraceError, UserError
 from ..sdk.wire.threads import few_threads
@@ -39,7 +38,7 @@ def main() -> None:
 
     try:
         telemetry.set_up(arguments["part"])
-        asyncio.run(serve(build(arguments), {}, arguments))
+        loop.run(serve(build(arguments), {}, arguments))
     except TailraceError as error:
         print(f"tailrace {arguments['part']}: {error}", file=sys.stderr, flush=True)
         sys.exit(2 if isinstance(error, UserError) else 1)

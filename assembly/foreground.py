@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -10,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..sdk import telemetry
+from ..sdk import loop, telemetry
 from ..sdk.lifecycle import Part
 from . import parts
 from .files import addresses, read_all
@@ -117,7 +116,7 @@ def _run(part: Part, started: Callable[[], None]) -> int:
         signals.install()
         await run(part, started=started, signals=signals)
 
-    asyncio.run(main())
+    loop.run(main())
     return 0
 
 

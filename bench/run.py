@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from ..sdk import loop
 from ..sdk.model.errors import InvalidRequest
 from .catalogue import FORMS, IN_ALL, KAFKA, NAMES, RIVALS, Scenario, on_engine
 from .figures import Figures
@@ -100,7 +100,7 @@ def _median_of(name: str, options: Options) -> Figures:
                 progress.update(task, description=f"{name} {number + 1}/{options.runs}: {what}", completed=share)
 
             with tempfile.TemporaryDirectory(prefix="tailrace-bench-") as folder:
-                runs.append(asyncio.run(scenario(Path(folder), size, show)))
+                runs.append(loop.run(scenario(Path(folder), size, show)))
             progress.remove_task(task)
     return {figure: median([run[figure] for run in runs]) for figure in runs[0]}
 

@@ -47,11 +47,7 @@ class _Pipe(asyncio.Protocol):
 
 class _Writer(asyncio.Protocol):
     """The writing side, on a descriptor of its own: when a write fails because the process has died, the reading side
-    must stay open until its last words were read."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.pause_reading()
+    must stay open until its last words were read. It is paused: what there is to read is not for it."""
 
 
 def _same(pipe: _Pipe) -> _Pipe:
@@ -128,6 +124,7 @@ class ExecutorProcess:
             self._pipes.append(pipe)
             self._transports.append(transport)
             writer, _ = await self._loop.create_unix_connection(_Writer, sock=end.dup())
+            writer.pause_reading()  # nothing was said yet: the process is set up below
             self._writers.append(writer)
         self.send(self.setup)
 

@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
 
+from ...sdk import loop
+
 #: Submissions a second, as in the scenario `latency`.
 RATE = 200
 #: Seconds in which the server must be told of what is done, after the last item.
@@ -36,7 +38,7 @@ class Feeder(NamedTuple):
 
 def main(feeder: Feeder, arguments: Sequence[str] = tuple(sys.argv[1:])) -> None:
     """What the command line says. Ends with a message when the server is not told in time."""
-    print(asyncio.run(_fed(feeder, *arguments)))
+    print(loop.run(_fed(feeder, *arguments)))
 
 
 async def _fed(feeder: Feeder, verb: str, size: str = "0") -> float:
