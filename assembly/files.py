@@ -72,4 +72,5 @@ def read_all(directory: ConfigDirectory) -> dict[str, Any]:
 
 def addresses(settings: dict[str, Any]) -> dict[str, str]:
     """Where each part is to listen."""
-    return {part: settings[name].listen for part, name in LISTENERS.items()}
+    listening = {part: settings[name].listen for part, name in LISTENERS.items()}
+    return listening | {"direct": settings["scheduler.yaml"].direct_listen}

@@ -26,13 +26,15 @@ def _directory(arguments: dict[str, Any]) -> ConfigDirectory:
 
 
 def scheduler(arguments: dict[str, Any]) -> Part:
-    """A scheduler. Arguments: listen, gateway (None: no gates and quotas), config, heartbeat."""
+    """A scheduler. Arguments: listen, direct (see SchedulerConfig), gateway (None: no gates and quotas), config,
+    heartbeat."""
     from ..scheduler.config import SchedulerConfig
     from ..scheduler.server import SchedulerServer
     from ..sdk.wire.gateway import watch
 
     directory = _directory(arguments)
-    config = merged(directory.read("scheduler.yaml", SchedulerConfig), listen=arguments.get("listen"))
+    config = directory.read("scheduler.yaml", SchedulerConfig)
+    config = merged(config, listen=arguments.get("listen"), direct_listen=arguments.get("direct"))
     gateway = arguments.get("gateway")
     watcher = None if gateway is None else lambda on_snapshot: watch(gateway, on_snapshot)
     server = SchedulerServer(config, directory.lease_sizes(arguments.get("heartbeat")), watcher)

@@ -7,11 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..scheduler.config import AUTO
+from ..sdk.wire.direct import SCHEME
 from .free_port import free_port
 from .processes import Child, Kept
 
 #: Seconds that a node has to stop in order: a tailer bounds its last writes with 5 s, a group its last commit with 3.
 STOP_WITHIN = 8.0
+#: What listens, and where if nobody says.
+LISTENING = ("gateway", "scheduler", "direct", "store", "delay")
+ANY_PORT = "127.0.0.1:0"
 
 
 class Platform:
@@ -23,8 +28,9 @@ class Platform:
     tailers      more tailer files
     heartbeat    seconds; None: as configured
     environment  more environment variables for the worker
-    ports        the listening addresses by part (`gateway`, `scheduler`, `store`, `delay`); a missing one takes any
-                 free port of loopback
+    ports        the listening addresses by part (`gateway`, `scheduler`, `store`, `delay`, and `direct`, where node and
+                 worker attach to the scheduler without gRPC; empty: they use gRPC); a missing one takes any free port
+                 of loopback, and so does `direct` when it is `auto`
     on_event     told of each start and death, for people: (part, "ready" | "died", detail)
     """
 
@@ -48,7 +54,9 @@ class Platform:
         self._data = data.resolve()
         self._functions = list(functions)
         self._tailers = [str(path.resolve()) for path in tailers]
-        self._ports = dict.fromkeys(("gateway", "scheduler", "store", "delay"), "127.0.0.1:0") | dict(ports or {})
+        self._ports = dict.fromkeys(LISTENING, ANY_PORT) | dict(ports or {})
+        if self._ports["direct"] == AUTO:
+            self._ports["direct"] = ANY_PORT
         self._worker_settings = dict(worker or {})
         self._on_event = on_event
         self._scheduler = self._kept("scheduler", self._scheduler_arguments)
@@ -73,21 +81,27 @@ class Platform:
             **self._common,
             "data": str(self._data),
             "tailers": self._tailers,
-            "scheduler": self._ports["scheduler"],
+            "scheduler": self._attach_address,
             "listen": {part: self._ports[part] for part in ("gateway", "store", "delay")},
         }
 
     def _scheduler_arguments(self) -> dict[str, Any]:
-        return {**self._common, "listen": self._ports["scheduler"], "gateway": self._ports["gateway"]}
+        listen = {"listen": self._ports["scheduler"], "direct": self._ports["direct"]}
+        return {**self._common, **listen, "gateway": self._ports["gateway"]}
 
     def _worker_arguments(self) -> dict[str, Any]:
         return {
             **self._common,
             "modules": self._functions,
-            "schedulers": [self._ports["scheduler"]],
+            "schedulers": [self._attach_address],
             "gateway": self._ports["gateway"],
             "settings": self._worker_settings,
         }
+
+    @property
+    def _attach_address(self) -> str:
+        """Where the node's tailers and the worker attach: they run on the scheduler's machine."""
+        return f"{SCHEME}{self._ports['direct']}" if self._ports["direct"] else self._ports["scheduler"]
 
     @property
     def gateway_address(self) -> str:
@@ -96,7 +110,7 @@ class Platform:
 
     @property
     def scheduler_address(self) -> str:
-        """Where tailers and workers attach."""
+        """Where tailers and workers of other machines attach, and callers ask."""
         return self._ports["scheduler"]
 
     @property

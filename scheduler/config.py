@@ -7,6 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..sdk.config import Seconds
 from .rules.clog import Limits
 
+#: A direct address that whoever starts the scheduler and its neighbours chooses.
+AUTO = "auto"
+
 
 class ClogConfig(BaseModel):
     """When a function counts as broken rather than its items, and how it is tried then (law 7). The defaults freeze a
@@ -37,6 +40,11 @@ class SchedulerConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     listen: str = Field("127.0.0.1:8788", description="host:port to serve on; port 0 takes any free one")
+    direct_listen: str = Field(
+        AUTO,
+        description="host:port on loopback where tailers and workers of this machine may attach without gRPC, as "
+        "direct:host:port; auto: any free port under `tailrace up`, else none; empty: none",
+    )
     metrics_listen: str = Field(
         "", description="host:port on loopback that answers GET /metrics with this scheduler's numbers; empty: none"
     )

@@ -18,12 +18,13 @@ from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.metrics import Sample
 from ..sdk.wire.channel import serve
 from ..sdk.wire.convert import function_from_wire
+from ..sdk.wire.direct import SCHEME
 from ..sdk.wire.health import Health
 from ..sdk.wire.scheduler import SERVICE, serve_scheduler
 from ..sdk.wire.session import Served
 from ..sdk.wire.v1 import scheduler_pb2 as pb
 from .calls import Calls
-from .config import SchedulerConfig
+from .config import AUTO, SchedulerConfig
 from .core import Core
 from .endpoints import TailerEnd, WorkerEnd, adoption_to_wire, pools_from_wire
 from .metrics import samples
@@ -54,13 +55,14 @@ class SchedulerServer:
     ) -> None:
         self.id = uuid.uuid4().hex  # with its address behind it once it listens
         self.address = ""
+        self.direct_address = ""  # where sessions go without gRPC; empty: nowhere
         self.core = Core(config, sizes, ready=watch is None)
         self._config = config
         self._sizes = sizes
         self._watch = watch
         self._clock = clock
         self._health = Health(SERVICE)
-        self._server: grpc.aio.Server | None = None
+        self._servers: list[grpc.aio.Server] = []
         self._sessions: dict[str, Served] = {}
         self._calls = Calls(self.core, clock, self._soon)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -77,8 +79,13 @@ class SchedulerServer:
     async def start(self) -> None:
         """Listens. Ready when it has its limits: at once without a watch, else with the first snapshot."""
         self._loop = asyncio.get_running_loop()
-        self._server, self.address = await serve(self._config.listen, [serve_scheduler(self), self._health.register])
+        server, self.address = await serve(self._config.listen, [serve_scheduler(self), self._health.register])
+        self._servers.append(server)
         self.id = f"{self.id}@{self.address}"
+        if self._config.direct_listen not in ("", AUTO):
+            address = f"{SCHEME}{self._config.direct_listen}"
+            server, self.direct_address = await serve(address, [serve_scheduler(self)])
+            self._servers.append(server)
         self._beat_at = self._clock.monotonic() + self._sizes.heartbeat
         if self._watch is not None:
             self._tasks.append(asyncio.create_task(self._follow(self._watch), name="scheduler-watch"))
@@ -102,9 +109,8 @@ class SchedulerServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
-        server, self._server = self._server, None
-        if server is not None:
-            await server.stop(None)
+        while self._servers:
+            await self._servers.pop().stop(None)
         if self._timer is not None:
             self._timer.cancel()
         self._loop = None

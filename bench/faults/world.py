@@ -16,6 +16,7 @@ from typing import Any
 from ...assembly.free_port import free_port
 from ...assembly.processes import Child, PartFailed, spawn, stop
 from ...sdk.async_client import AsyncClient
+from ...sdk.wire.direct import SCHEME
 from ...stores.remote import RemoteLog
 from ..process import descendants
 from .disk import SmallDisk
@@ -30,6 +31,9 @@ FUNCTIONS = "tailrace.bench.faults.functions"
 STREAM = "faults"
 PARTITIONS = 2
 IDS = f"{STREAM}/{{partition}}/{{position}}"
+
+#: Who attaches to the scheduler without gRPC, as under `tailrace up`; the others do so by gRPC.
+DIRECT = ("tailers:scheduler", "worker-2:scheduler")
 
 #: Pauses before a part that died, or did not start, is started again; seconds.
 _PAUSE, _LONG_PAUSE = 0.1, 0.5
@@ -147,12 +151,13 @@ class World:
     async def start(self) -> None:
         """Starts every part; returns when all are ready."""
         config = self._configured()
-        for part in ("store", "gateway", "delay", "scheduler"):
+        for part in ("store", "gateway", "delay", "scheduler", "direct"):
             self.ports[part] = f"127.0.0.1:{free_port()}"
         for wire in WIRES:
-            proxy = self.wires[wire] = FaultProxy(self.ports[wire.partition(":")[2]])
+            target = "direct" if wire in DIRECT else wire.partition(":")[2]
+            proxy = self.wires[wire] = FaultProxy(self.ports[target])
             await proxy.start()
-        through = {wire: proxy.address for wire, proxy in self.wires.items()}
+        through = {wire: (SCHEME if wire in DIRECT else "") + proxy.address for wire, proxy in self.wires.items()}
         files = [str(self.folder / "tailers" / f"{name}.yaml") for name in self._tailers]
         gateway = {"listen": self.ports["gateway"], "store": through["gateway:store"]}
         delay = {"listen": self.ports["delay"], "store": through["delay:store"]}
@@ -162,7 +167,8 @@ class World:
             "delay": through["tailers:delay"],
             "store": through["tailers:store"],
         }
-        scheduler = {"listen": self.ports["scheduler"], "gateway": self.ports["gateway"]}
+        listen = {"listen": self.ports["scheduler"], "direct": self.ports["direct"]}
+        scheduler = {**listen, "gateway": self.ports["gateway"]}
         self._add("store", config, {"listen": self.ports["store"], "data": str(self.data)})
         await self.parts["store"].start()
         for name, arguments in (("gateway", gateway), ("delay", delay), ("scheduler", scheduler)):

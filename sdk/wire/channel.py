@@ -1,4 +1,6 @@
-"""Channels and servers with this platform's bounds: loopback only, message sizes, keep-alive, errors ↔ statuses."""
+"""Channels and servers with this platform's bounds: loopback only, message sizes, keep-alive, errors ↔ statuses.
+
+An address is `host:port`, or `direct:host:port` for a scheduler's sessions without gRPC (`direct.py`)."""
 
 from __future__ import annotations
 
@@ -23,6 +25,7 @@ from ..model.errors import (
     Unavailable,
     UnknownFunction,
 )
+from .direct import SCHEME, DirectChannel, DirectServer
 
 #: The largest gRPC message: a batch is cut at 1 MiB beside its largest payload, which is at most 4 MiB by default.
 MAX_MESSAGE = 16 << 20
@@ -91,6 +94,8 @@ def dial(address: str) -> grpc.aio.Channel:
     network = NETWORK.get()
     if network is not None:
         return network.dial(address)
+    if address.startswith(SCHEME):
+        return cast(grpc.aio.Channel, DirectChannel(address, MAX_MESSAGE))
     return grpc.aio.insecure_channel(address, options=_OPTIONS)
 
 
@@ -129,6 +134,36 @@ async def serve(address: str, register: Sequence[Callable[[grpc.aio.Server], Non
     network = NETWORK.get()
     if network is not None:
         return await network.serve(address, register)
+    if address.startswith(SCHEME):
+        return await _serve_direct(address, register)
+    host, _ = _listening(address)
+    server = grpc.aio.server(options=[*_OPTIONS, *_SERVER_OPTIONS])
+    for add in register:
+        add(cast(grpc.aio.Server, _Methods(server)))
+    try:
+        bound = server.add_insecure_port(address)
+    except RuntimeError:
+        raise _taken(address) from None
+    await server.start()
+    return server, f"{host}:{bound}"
+
+
+async def _serve_direct(
+    address: str, register: Sequence[Callable[[grpc.aio.Server], None]]
+) -> tuple[grpc.aio.Server, str]:
+    host, port = _listening(address.removeprefix(SCHEME))
+    server = cast(grpc.aio.Server, DirectServer(MAX_MESSAGE))
+    for add in register:
+        add(server)
+    try:
+        bound = await cast(DirectServer, server).listen(host, port)
+    except OSError:
+        raise _taken(address) from None
+    return server, f"{SCHEME}{host}:{bound}"
+
+
+def _listening(address: str) -> tuple[str, int]:
+    """The host and port that an address to listen on names."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65_535:
         raise ConfigError(f'{address!r} is not an address to listen on: expected host:port, such as "127.0.0.1:8786"')
@@ -137,17 +172,13 @@ async def serve(address: str, register: Sequence[Callable[[grpc.aio.Server], Non
             f"refusing to listen on {address}: without authentication only loopback is allowed "
             "(127.0.0.1, ::1 or localhost)"
         )
-    server = grpc.aio.server(options=[*_OPTIONS, *_SERVER_OPTIONS])
-    for add in register:
-        add(cast(grpc.aio.Server, _Methods(server)))
-    try:
-        bound = server.add_insecure_port(address)
-    except RuntimeError:
-        raise AlreadyInUse(
-            f"cannot listen on {address}: the port is taken. Stop whatever holds it or choose another (0: any free one)"
-        ) from None
-    await server.start()
-    return server, f"{host}:{bound}"
+    return host, int(port)
+
+
+def _taken(address: str) -> AlreadyInUse:
+    return AlreadyInUse(
+        f"cannot listen on {address}: the port is taken. Stop whatever holds it or choose another (0: any free one)"
+    )
 
 
 async def abort(context: Any, error: TailraceError) -> None:

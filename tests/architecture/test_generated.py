@@ -43,5 +43,5 @@ def test_every_tailer_file_works(path: Path) -> None:
 
 
 def test_the_whole_directory_is_what_up_reads() -> None:
-    assert sorted(addresses(read_all(ConfigDirectory(CONFIGS)))) == ["delay", "gateway", "scheduler", "store"]
+    assert sorted(addresses(read_all(ConfigDirectory(CONFIGS)))) == ["delay", "direct", "gateway", "scheduler", "store"]
     assert {path.name for path in CONFIGS.glob("*.yaml")} == set(MODELS)

@@ -1,10 +1,11 @@
-"""Sessions over real loopback connections that are cut, stalled and refused by a proxy between the two halves."""
+"""Sessions over real loopback connections that are cut, stalled and refused by a proxy between the two halves: all of
+it over gRPC, and over the sockets that stand for it on one machine."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import grpc
@@ -13,6 +14,7 @@ import pytest
 from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.sdk.wire.channel import serve
+from tailrace.sdk.wire.direct import SCHEME
 from tailrace.sdk.wire.link import UNACKNOWLEDGED
 from tailrace.sdk.wire.scheduler import SchedulerClient, serve_scheduler
 from tailrace.sdk.wire.session import Dialer, Served
@@ -89,14 +91,14 @@ class End(Told):
 class Serving(Told):
     """A scheduler that only holds sessions. A restart forgets them."""
 
-    def __init__(self, silence: float = PATIENT, name: str = "") -> None:
+    def __init__(self, silence: float = PATIENT, name: str = "", scheme: str = "") -> None:
         super().__init__()
         self.name = name
         self.silence = silence
         self.sessions: dict[str, Served] = {}
         self.ends: list[End] = []
         self._server: grpc.aio.Server | None = None
-        self.address = "127.0.0.1:0"
+        self.address = f"{scheme}127.0.0.1:0"
 
     async def start(self) -> None:
         self._server, self.address = await serve(self.address, [serve_scheduler(self)])
@@ -163,7 +165,7 @@ class Proxy(Told):
             self.changed()
             writer.transport.abort()
             return
-        host, _, port = self._target().rpartition(":")
+        host, _, port = self._target().removeprefix(SCHEME).rpartition(":")
         try:
             far_reader, far_writer = await asyncio.open_connection(host, int(port))
         except OSError:
@@ -205,8 +207,9 @@ class Proxy(Told):
 class Scene:
     """A serving half, a proxy before it, and a dialing half that dials through the proxy."""
 
-    def __init__(self, silence: float, server_silence: float) -> None:
-        self.serving = Serving(server_silence)
+    def __init__(self, scheme: str, silence: float, server_silence: float) -> None:
+        self.scheme = scheme
+        self.serving = Serving(server_silence, scheme=scheme)
         self.behind = self.serving
         self.proxy = Proxy(lambda: self.behind.address)
         self.end = End(lambda number: pb.TailerFrame(cancel=[number]))
@@ -216,7 +219,7 @@ class Scene:
         self.dialer: Dialer | None = None
 
     def dial(self, failed: Callable[[Exception], None] | None = None) -> Dialer:
-        client = SchedulerClient(self.proxy.address)
+        client = SchedulerClient(f"{self.scheme}{self.proxy.address}")
         self._clients.append(client)
         self.dialer = Dialer(
             client.attach_tailer,
@@ -261,18 +264,27 @@ class Scene:
         await self.proxy.stop()
 
 
-@asynccontextmanager
-async def scene(silence: float = PATIENT, server_silence: float = PATIENT) -> AsyncIterator[Scene]:
-    each = Scene(silence, server_silence)
-    await each.serving.start()
-    await each.proxy.start()
-    try:
-        yield each
-    finally:
-        await each.close()
+Scenes = Callable[..., AbstractAsyncContextManager[Scene]]
 
 
-async def test_frames_arrive_in_order_both_ways_and_are_acknowledged() -> None:
+@pytest.fixture(params=["", SCHEME], ids=["grpc", "direct"])
+def scene(request: pytest.FixtureRequest) -> Scenes:
+    """Makes a scene, on either carrier."""
+
+    @asynccontextmanager
+    async def made(silence: float = PATIENT, server_silence: float = PATIENT) -> AsyncIterator[Scene]:
+        each = Scene(request.param, silence, server_silence)
+        await each.serving.start()
+        await each.proxy.start()
+        try:
+            yield each
+        finally:
+            await each.close()
+
+    return made
+
+
+async def test_frames_arrive_in_order_both_ways_and_are_acknowledged(scene: Scenes) -> None:
     async with scene() as s:
         dialer = s.dial()
         await s.attached()
@@ -283,7 +295,7 @@ async def test_frames_arrive_in_order_both_ways_and_are_acknowledged() -> None:
         assert len(dialer._link.unacknowledged()) < UNACKNOWLEDGED
 
 
-async def test_cuts_lose_nothing_repeat_nothing_and_resume() -> None:
+async def test_cuts_lose_nothing_repeat_nothing_and_resume(scene: Scenes) -> None:
     async with scene() as s:
         # Given a conversation under way
         s.dial()
@@ -303,7 +315,7 @@ async def test_cuts_lose_nothing_repeat_nothing_and_resume() -> None:
         assert len(s.serving.sessions) == 1
 
 
-async def test_a_cut_while_nothing_flows_is_resumed_and_what_came_up_meanwhile_is_said() -> None:
+async def test_a_cut_while_nothing_flows_is_resumed_and_what_came_up_meanwhile_is_said(scene: Scenes) -> None:
     async with scene() as s:
         s.dial()
         await s.attached()
@@ -317,7 +329,7 @@ async def test_a_cut_while_nothing_flows_is_resumed_and_what_came_up_meanwhile_i
         assert s.end.story == ["opened", "broken", "resumed"]
 
 
-async def test_a_restarted_server_knows_no_session_and_a_fresh_one_begins() -> None:
+async def test_a_restarted_server_knows_no_session_and_a_fresh_one_begins(scene: Scenes) -> None:
     async with scene() as s:
         # Given a session with frames that nobody will ever acknowledge
         dialer = s.dial()
@@ -339,10 +351,10 @@ async def test_a_restarted_server_knows_no_session_and_a_fresh_one_begins() -> N
         assert s.far.heard == [1, 2, 3, 4]
 
 
-async def test_a_session_that_went_on_elsewhere_is_not_resumed_where_it_was_before() -> None:
+async def test_a_session_that_went_on_elsewhere_is_not_resumed_where_it_was_before(scene: Scenes) -> None:
     async with scene() as s:
         # Given a session with one scheduler, which knows it when its dialer has gone on to another, at one address
-        other = Serving(name="the other one")
+        other = Serving(name="the other one", scheme=s.scheme)
         await other.start()
         dialer = s.dial()
         await s.attached()
@@ -367,7 +379,7 @@ async def test_a_session_that_went_on_elsewhere_is_not_resumed_where_it_was_befo
         await other.stop()
 
 
-async def test_silence_ends_a_connection_that_only_seems_to_be_open() -> None:
+async def test_silence_ends_a_connection_that_only_seems_to_be_open(scene: Scenes) -> None:
     async with scene(silence=0.3) as s:
         # Given a connection on which nothing gets through any more
         s.dial()
@@ -384,7 +396,7 @@ async def test_silence_ends_a_connection_that_only_seems_to_be_open() -> None:
         assert len(s.serving.sessions) == 1
 
 
-async def test_the_serving_half_ends_a_silent_connection_too() -> None:
+async def test_the_serving_half_ends_a_silent_connection_too(scene: Scenes) -> None:
     async with scene(server_silence=0.3) as s:
         s.dial()
         await s.attached()
@@ -397,7 +409,7 @@ async def test_the_serving_half_ends_a_silent_connection_too() -> None:
         await s.heard_all()
 
 
-async def test_a_second_connection_of_a_session_ends_the_first() -> None:
+async def test_a_second_connection_of_a_session_ends_the_first(scene: Scenes) -> None:
     async with scene() as s:
         # Given a session whose connection still seems open to the server
         dialer = s.dial()
@@ -414,7 +426,7 @@ async def test_a_second_connection_of_a_session_ends_the_first() -> None:
         await client.close()
 
 
-async def test_an_unreachable_server_is_said_once_per_outage() -> None:
+async def test_an_unreachable_server_is_said_once_per_outage(scene: Scenes) -> None:
     async with scene() as s:
         s.proxy.refuses = True
         s.dial()
@@ -430,7 +442,7 @@ async def test_an_unreachable_server_is_said_once_per_outage() -> None:
         assert len(s.reasons) == 2
 
 
-async def test_connected_is_set_while_a_connection_is_up() -> None:
+async def test_connected_is_set_while_a_connection_is_up(scene: Scenes) -> None:
     async with scene() as s:
         dialer = s.dial()
         assert not dialer.connected.is_set()
@@ -441,7 +453,7 @@ async def test_connected_is_set_while_a_connection_is_up() -> None:
         assert not dialer.connected.is_set()
 
 
-async def test_an_error_of_the_dialing_endpoint_ends_its_dialer_with_it() -> None:
+async def test_an_error_of_the_dialing_endpoint_ends_its_dialer_with_it(scene: Scenes) -> None:
     async with scene() as s:
         dialer = s.dial()
         await s.attached()
@@ -452,7 +464,7 @@ async def test_an_error_of_the_dialing_endpoint_ends_its_dialer_with_it() -> Non
         await s.far.until(lambda: "broken" in s.far.story)
 
 
-async def test_an_owner_that_is_told_of_errors_gets_a_fresh_session_after_one() -> None:
+async def test_an_owner_that_is_told_of_errors_gets_a_fresh_session_after_one(scene: Scenes) -> None:
     async with scene() as s:
         # Given an owner whose endpoint cannot handle a frame
         errors: list[Exception] = []
@@ -469,7 +481,9 @@ async def test_an_owner_that_is_told_of_errors_gets_a_fresh_session_after_one() 
         await s.far.until(lambda: s.far.heard == [1, 2])
 
 
-async def test_an_error_of_the_serving_endpoint_reaches_its_server_and_a_session_it_forgets_begins_anew() -> None:
+async def test_an_error_of_the_serving_endpoint_reaches_its_server_and_what_it_forgets_begins_anew(
+    scene: Scenes,
+) -> None:
     async with scene() as s:
         s.dial()
         await s.attached()
@@ -482,7 +496,7 @@ async def test_an_error_of_the_serving_endpoint_reaches_its_server_and_a_session
         await s.heard_all()
 
 
-async def test_an_end_that_misses_a_frame_makes_a_fresh_session() -> None:
+async def test_an_end_that_misses_a_frame_makes_a_fresh_session(scene: Scenes) -> None:
     async with scene() as s:
         # Given a serving end that skips a number: the two ends no longer speak of the same session
         dialer = s.dial()
@@ -496,7 +510,7 @@ async def test_an_end_that_misses_a_frame_makes_a_fresh_session() -> None:
         assert dialer.session != former
 
 
-async def test_close_ends_the_connection_and_is_harmless_twice() -> None:
+async def test_close_ends_the_connection_and_is_harmless_twice(scene: Scenes) -> None:
     async with scene() as s:
         dialer = s.dial()
         await s.attached()
