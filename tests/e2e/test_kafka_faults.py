@@ -45,7 +45,7 @@ def bench(tmp_path: Path, seconds: float, *options: str) -> dict[str, Any]:
 
 @pytest.mark.long(minutes=1)  # with a broker of its own: too much beside other tests
 def test_tailers_brokers_and_wires_break_under_load(tmp_path: Path) -> None:
-    figures = bench(tmp_path, 190, "--items", "300", "--faults", "3", "--seed", "3")
+    figures = bench(tmp_path, 290, "--items", "300", "--faults", "3", "--seed", "3")
     assert set(figures["by_kind"]) >= {"kill tailers", "kill kafka"} and figures["faults"] == 3
     assert figures["group_commits_seen"] > 12
 
