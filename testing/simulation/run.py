@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,13 +40,14 @@ def main(options: Options) -> int:
     """Runs it; 1 when anything was wrong."""
     if options.seed is not None and options.trace:
         return asyncio.run(_traced(options, options.seed))
-    verdicts = asyncio.run(simulate(options, _progress if sys.stderr.isatty() and not options.as_json else _silent))
+    progress = _progress if sys.stderr.isatty() and not options.as_json else _silent
+    verdicts = asyncio.run(simulate(options, progress, _silent_of if options.as_json else _tell))
     wrong = [verdict for verdict in verdicts if verdict.wrong]
     if options.as_json:
         show_json(summary(verdicts))
     else:
         for verdict in wrong:
-            _report(verdict)
+            _report(verdict, options.bug)
         say(f"{len(verdicts)} seeds: {len(wrong)} wrong, {sum(each.runs for each in verdicts)} executions")
     return 1 if wrong else 0
 
@@ -61,8 +63,13 @@ def summary(verdicts: list[Verdict]) -> dict[str, Any]:
     }
 
 
-async def simulate(options: Options, progress: Callable[[int, int, int], None]) -> list[Verdict]:
-    """Every seed's verdict, by seed. `progress` is told how many are done, of how many, and how many were wrong."""
+async def simulate(
+    options: Options,
+    progress: Callable[[int, int, int], None],
+    wrong: Callable[[Verdict], None] = lambda verdict: None,
+) -> list[Verdict]:
+    """Every seed's verdict, by seed. `progress` is told how many are done, of how many, and how many were wrong;
+    `wrong` of each that is, when it is found."""
     if options.seed is not None:
         seeds = [options.seed]
     else:
@@ -72,6 +79,8 @@ async def simulate(options: Options, progress: Callable[[int, int, int], None]) 
 
     def take(verdict: Verdict) -> None:
         found.append(verdict)
+        if verdict.wrong:
+            wrong(verdict)
         progress(len(found), len(seeds), sum(1 for each in found if each.wrong))
 
     shares = [seeds[share::jobs] for share in range(jobs)]
@@ -118,11 +127,11 @@ async def _traced(options: Options, seed: int) -> int:
     return await process.wait()
 
 
-def _report(verdict: Verdict) -> None:
+def _report(verdict: Verdict, bug: str) -> None:
     say(f"seed {verdict.seed}:")
     for line in verdict.wrong[:3]:
         say(f"  {line}")
-    again = f"tailrace simulate --seed {verdict.seed} --trace"
+    again = f"tailrace simulate --seed {verdict.seed} --trace" + (f" --bug {shlex.quote(bug)}" if bug else "")
     if verdict.faults is not None and verdict.items is not None:
         again += (
             f" --faults {','.join(map(str, verdict.faults)) or '-'} --items {','.join(map(str, verdict.items)) or '-'}"
@@ -139,3 +148,14 @@ def _progress(done: int, total: int, wrong: int) -> None:
 
 def _silent(done: int, total: int, wrong: int) -> None:
     """Nobody watches."""
+
+
+def _tell(verdict: Verdict) -> None:
+    """At once: who ends a long run early keeps what it found."""
+    end = "\n" if sys.stderr.isatty() else ""  # the bar's line ends
+    sys.stderr.write(f"{end}seed {verdict.seed}: {verdict.wrong[0]}\n")
+    sys.stderr.flush()
+
+
+def _silent_of(verdict: Verdict) -> None:
+    """It is in the summary."""

@@ -7,7 +7,7 @@ import pytest
 
 from tailrace.testing.simulation.child import Verdict
 from tailrace.testing.simulation.plan import Deed, Fault, Item, Plan
-from tailrace.testing.simulation.run import Options, simulate
+from tailrace.testing.simulation.run import Options, main, simulate
 from tailrace.testing.simulation.scenarios import ordered
 from tailrace.testing.simulation.scenarios_several import LEFT_AND_DIED, ROLLING
 from tailrace.testing.simulation.shrink import fewer
@@ -94,6 +94,17 @@ def test_a_queue_put_back_to_an_older_copy_hands_out_under_higher_fences() -> No
     # Then it waits for the lease of a source: the item runs again, when nothing of it runs any more
     assert told.wrong == []
     assert told.runs == 2
+
+
+def test_a_seed_that_fails_is_told_at_once_and_how_to_see_it_again(capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a mistake that every world shows, and three worlds
+    # When they are run
+    code = main(Options(seeds=3, shrink=False, jobs=1, bug="frontier is off by one"))
+    # Then each is told when it is found, and in the end with the command that shows it
+    told = capsys.readouterr()
+    assert code == 1
+    assert [line.partition(":")[0] for line in told.err.splitlines()] == ["seed 0", "seed 1", "seed 2"]
+    assert "again: tailrace simulate --seed 2 --trace --bug 'frontier is off by one'\n" in told.out
 
 
 def test_what_still_fails_is_made_small() -> None:
