@@ -15,7 +15,7 @@ from itertools import repeat
 from typing import Any
 
 from ..sdk.function import Function
-from ..sdk.model.outcome import Outcome
+from ..sdk.model.outcome import EXPIRED_WHY, Outcome
 from ..sdk.model.workload import Ended
 from ..sdk.opened import Places
 from ..sdk.payload import encode_result
@@ -36,7 +36,7 @@ NOTES_EVERY = 0.1
 #: Seconds between two looks at what threads have ended, while more waits for them.
 POLL = 0.001
 #: How an item ends whose time to start has passed.
-LATE = Ended(Outcome.EXPIRED, "its deadline passed before it started")
+LATE = Ended(Outcome.EXPIRED, EXPIRED_WHY)
 
 
 class Engine:

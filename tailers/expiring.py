@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from ..sdk.clock import Clock
 from ..sdk.model.audit import Fate
-from ..sdk.model.outcome import Outcome
+from ..sdk.model.outcome import EXPIRED_WHY, Outcome
 from ..sdk.model.workload import Ended
 from ..sdk.source import StreamBatch
 from .config import TailerConfig
@@ -22,7 +22,7 @@ from .rules.expiry import is_over
 from .rules.settlement import Action, Settlement
 
 #: What is said of an item that its tailer did not hand out any more.
-LATE = Ended(Outcome.EXPIRED, "its deadline passed before it started")
+LATE = Ended(Outcome.EXPIRED, EXPIRED_WHY)
 
 
 class Expiring:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from ...sdk.model.outcome import EXPIRED_WHY
+
 
 class Reason(StrEnum):
     """The codes. They appear in outcomes, in Inspect and in Explain, and never change meaning."""
@@ -40,7 +42,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.NO_CREDIT: "more was pushed than the session was granted",
     Reason.LANE_FULL: "the lane of this function and priority is full",
     Reason.LEASE_OVER: "the lease on it ended before it could start",
-    Reason.EXPIRED: "its deadline passed before it started",
+    Reason.EXPIRED: EXPIRED_WHY,
     Reason.CANCELLED: "it was cancelled before it started",
     Reason.CONCURRENCY: "as many of this function are running as its quota allows",
     Reason.RATE: "the function's rate limit has no token left",

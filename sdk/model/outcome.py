@@ -14,10 +14,12 @@ class Outcome(IntEnum):
     THROTTLED = 4  # a downstream or a limit said wait: spends no attempt
     LOST = 5  # the execution's end is unknown (its process died or its lease ended): no attempt, perhaps a crash count
     DROPPED = 6  # an operator's gate dropped it
-    EXPIRED = 7  # its deadline passed before it started
+    EXPIRED = 7  # see EXPIRED_WHY
     CANCELLED = 8  # its owner cancelled it
     HELD = 9  # never started and handed back: gated, no room, drained. Not an outcome; costs nothing
 
 
+#: What is kept of a workload that expired, for people.
+EXPIRED_WHY = "its deadline passed before it started"
 #: After these the workload is over, whatever its source.
 TERMINAL = frozenset({Outcome.SUCCESS, Outcome.FATAL, Outcome.DROPPED, Outcome.EXPIRED, Outcome.CANCELLED})

@@ -24,6 +24,8 @@ from .pace import Looks, Pace
 INTERVAL = 1.0
 #: Seconds between two words of a poller, and two looks at how many there are; after SEEN without one it is dead.
 TELL, COUNT, SEEN = 30.0, 5.0, 75.0
+#: Part of a process's own interval between looks after which it looks also at what others may have changed.
+OFTEN = 0.8
 #: Seconds at least between two looks of one waiter.
 LEAST = 0.001
 
@@ -76,6 +78,10 @@ class Poller:
     def own_interval(self) -> float:
         """Seconds between looks of this process."""
         return self._pace.own
+
+    def may_look_at_others(self, looked: float, now: float) -> bool:
+        """Whether it is time to look also at what others may have changed, which was looked at then (monotonic)."""
+        return abs(now - looked) >= OFTEN * self._pace.own
 
     async def find(
         self,

@@ -11,6 +11,7 @@ from typing import Any
 from ....sdk.clock import Clock
 from ....sdk.model.claim import Leased, Settle, State
 from ....sdk.model.demand import Demand
+from ....sdk.model.outcome import EXPIRED_WHY
 from ...postgres_arrays import numbers
 from ..gates import Gates
 from ..ids import id_text
@@ -24,9 +25,6 @@ from .dry import Dry
 from .ground import Ground
 from .lease import claimed, open_lanes, planned
 from .rows import BLOCKED
-
-#: Part of its own interval between looks after which it looks also at what others may have changed.
-OFTEN = 0.8
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -135,8 +133,7 @@ class Claiming:
         self._out.claimed(taken.number, rows[0][10], taken.ids)
         self._soonest = min(self._soonest, taken.moment + int(seconds * 1e6))
         if taken.expired:
-            reason = "its deadline passed before it started"
-            over = [Settle(id_text(number), rows[0][10], State.EXPIRED, reason=reason) for number in taken.expired]
+            over = [Settle(id_text(number), rows[0][10], State.EXPIRED, reason=EXPIRED_WHY) for number in taken.expired]
             await self._settle(rows[0][10], [], over)
         return taken.leased
 
@@ -144,7 +141,7 @@ class Claiming:
         """Now and then: new kinds, leases that ended, and what others made due earlier."""
         now = self._clock.monotonic()
         moment = self._ground.time() or self._server_clock.about()
-        if abs(now - self._looked) < OFTEN * self._poller.own_interval and moment < self._soonest:
+        if not self._poller.may_look_at_others(self._looked, now) and moment < self._soonest:
             return
         self._looked = now
         self._dry.forget()

@@ -11,6 +11,7 @@ from typing import Any
 from ....sdk.clock import Clock
 from ....sdk.model.claim import Leased, Settle, State
 from ....sdk.model.demand import Demand
+from ....sdk.model.outcome import EXPIRED_WHY
 from ..gates import Gates
 from ..poller import Claimed, Found, Poller
 from ..server_clock import JUMP, ServerClock
@@ -20,8 +21,6 @@ from .lease import Plan, claimed, number_of_kinds, planned
 from .passed import Passed
 from .script import MOVED
 
-#: Part of this process's own interval between looks after which it looks also at what others may have changed.
-OFTEN = 0.8
 #: Tries of a claim that finds more due than it knew of at each.
 TRIES = 3
 #: Claims whose leases one step ends: so long is the server held.
@@ -69,7 +68,7 @@ class Claiming:
         something is known to be due: its script finds out what this process did not know of."""
         self._passed.forget(self._clock.monotonic(), self._poller.own_interval)
         await self._ground.ready()
-        if abs(self._clock.monotonic() - self._looked) < OFTEN * self._poller.own_interval:
+        if not self._poller.may_look_at_others(self._looked, self._clock.monotonic()):
             found = await self._claim(demand, gates, seconds, -1.0)
             if not isinstance(found, float) or found >= 0:
                 return found
@@ -132,8 +131,7 @@ class Claiming:
         if claim.unread:
             _LOG.warning("%s: %d workloads could not be read and are left out", self._ground.server.name, claim.unread)
         if claim.expired:
-            reason = "its deadline passed before it started"
-            over = [Settle(id, claim.fence, State.EXPIRED, reason=reason) for id in claim.expired]
+            over = [Settle(id, claim.fence, State.EXPIRED, reason=EXPIRED_WHY) for id in claim.expired]
             await self._settle(claim.fence, [], over)
         return claim.leased
 

@@ -12,6 +12,7 @@ import msgspec
 
 from ....sdk.model.claim import Leased, Settle, State
 from ....sdk.model.demand import Cell, Demand
+from ....sdk.model.outcome import EXPIRED_WHY
 from ....sdk.model.workload import FLIGHT_ITEMS, Extra, Headers
 from ..gates import Gates
 from ..ids import id_text
@@ -203,8 +204,7 @@ def _take(
     extras = _extras(connection, rows)
     expired = {number for number, extra in extras.items() if 0 < extra.expires_at <= now / 1e6}
     if expired:
-        reason = "its deadline passed before it started"
-        over = [Settle(id_text(number), fence, State.EXPIRED, reason=reason) for number in expired]
+        over = [Settle(id_text(number), fence, State.EXPIRED, reason=EXPIRED_WHY) for number in expired]
         end(connection, memory, fence, over, now)
         rows = [row for row in rows if row[0] not in expired]
         if not rows:
