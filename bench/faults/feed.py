@@ -7,12 +7,13 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ...sdk.async_client import AsyncClient
 from ...sdk.call import Call
 from ...sdk.model.errors import StoreFull, Unavailable
-from ...stores.log.log import Log, Record
+from ...stores.log.log import Record
+from .fed import Fed
 from .plan import Item
 from .verdict import QUEUE, STREAM, Expected
 
@@ -24,31 +25,23 @@ PATIENCE = 180.0
 T = TypeVar("T")
 
 
-class FedLog(Log, Protocol):
-    """A log with a connection of its own."""
-
-    async def close(self) -> None: ...
-
-
 class Feed:
     """`expected` grows with what was accepted, `sent` has when each was on its way first (CLOCK_MONOTONIC); `failed`
-    says why something was not. `ids` makes an item's id of its `{partition}` and `{position}` in the stream.
+    says why something was not.
 
     Submissions go through the gateway's wire as a user's would, with the tokens by which a repeated one is known.
-    Records are appended at the log itself, by their only writer: after an answer that did not come, the end of the
-    partition tells whether they are in. That may be too soon to tell, so `complete` looks again.
+    Records are put into the streams themselves, by their only writer: after an answer that did not come, the end of the
+    stream tells whether they are in. That may be too soon to tell, so `complete` looks again.
     """
 
-    def __init__(self, client: AsyncClient, log: FedLog, stream: str, partitions: int, ids: str) -> None:
+    def __init__(self, client: AsyncClient, streams: Fed) -> None:
         self.expected: dict[str, Expected] = {}
         self.sent: dict[str, float] = {}
         self.failed: list[str] = []
         self._client = client
-        self._log = log
-        self._stream = stream
-        self._ids = ids
-        self._ends = [0] * partitions
-        self._locks = [asyncio.Lock() for _ in range(partitions)]
+        self._streams = streams
+        self._ends = [0] * len(streams.places)
+        self._locks = [asyncio.Lock() for _ in streams.places]
         self._tasks: set[asyncio.Task[object]] = set()
         self._turn = 0
 
@@ -89,55 +82,61 @@ class Feed:
 
     async def _append(self, items: Sequence[Item]) -> list[str]:
         self._turn = (self._turn + 1) % len(self._ends)
-        partition, now = self._turn, time.monotonic()
+        stream, now = self._turn, time.monotonic()
         records = [Record(json.dumps(item.arguments).encode(), "", (("function", item.function),)) for item in items]
-        async with self._locks[partition]:
-            first = await self._append_once(partition, records)
-            self._ends[partition] = first + len(records)
-        ids = [self._ids.format(partition=partition, position=first + index) for index in range(len(items))]
+        async with self._locks[stream]:
+            positions = await self._put_in(stream, records)
+            self._ends[stream] = positions[-1] + 1
+        ids = [self._id(stream, position) for position in positions]
         for id, item in zip(ids, items, strict=True):
             self.expected[id] = Expected(STREAM, item.dies)
             self.sent[id] = now
         return ids
 
-    async def _append_once(self, partition: int, records: Sequence[Record]) -> int:
-        """Where they are. After an answer that did not come, the end tells: above where it was, they are in; below, a
-        new leader does not know yet what was acknowledged."""
+    def _id(self, stream: int, position: int) -> str:
+        return f"{self._streams.places[stream]}/{position}"
+
+    async def _put_in(self, stream: int, records: Sequence[Record]) -> list[int]:
+        """Where they are. After an answer that did not come, the end tells: above where it was, those that are there
+        are in; below, a new leader does not know yet what was acknowledged."""
+        found: list[int] = []
         unknown = False
         while True:
+            known = found[-1] + 1 if found else self._ends[stream]
             try:
-                end = await self._end(partition) if unknown else self._ends[partition]
-                if end > self._ends[partition]:
-                    return self._ends[partition]
-                if end == self._ends[partition]:
-                    return await self._log.append(self._stream, partition, records)
+                end = (await self._streams.ends()).get(stream, 0) if unknown else known
+                if end > known:
+                    found += (await self._streams.page(stream, known)).positions[: len(records) - len(found)]
+                elif end == known:
+                    found += await self._streams.append(stream, records[len(found) :])
+                if len(found) == len(records):
+                    return found
             except Unavailable:
                 unknown = True
             await asyncio.sleep(0.2)
 
     async def complete(self) -> None:
-        """Looks at the whole stream: what is there is expected, also the second copy of a record whose append was
-        tried again; what was acknowledged and is not there is the log's loss, and told as such."""
+        """Looks at all that is in the streams: it is expected, also the second copy of a record that was put in again;
+        what was acknowledged and is not there is the server's loss, and told as such."""
         there: set[str] = set()
-        for partition, end in (await self.ends()).items():
+        for stream, end in (await self._eventually(self._streams.ends)).items():
             position = 0
             while position < end:
-                read = partial(self._log.read, self._stream, partition, position, 1000, 1 << 20)
-                page = await self._eventually(read)
+                page = await self._eventually(partial(self._streams.page, stream, position))
                 for at, payload in zip(page.positions, page.payloads, strict=True):
-                    id = self._ids.format(partition=partition, position=at)
+                    id = self._id(stream, at)
                     there.add(id)
                     self.expected.setdefault(id, Expected(STREAM, bool(json.loads(payload).get("dies"))))
                 if not page.positions:
                     break
                 position = page.positions[-1] + 1
         if gone := [id for id, item in self.expected.items() if item.source == STREAM and id not in there]:
-            self.failed.append(f"the log lost {len(gone)} records that it had acknowledged, such as {gone[0]}")
+            self.failed.append(f"{len(gone)} records are gone that were acknowledged, such as {gone[0]}")
 
-    async def ends(self) -> dict[int, int]:
-        """The end of each partition."""
-        bounds = await self._eventually(partial(self._log.bounds, self._stream))
-        return {partition: each.end for partition, each in bounds.items()}
+    async def ends(self) -> dict[str, int]:
+        """The end of each stream, by its place."""
+        ends = await self._eventually(self._streams.ends)
+        return {self._streams.places[stream]: end for stream, end in ends.items()}
 
     async def _eventually(self, call: Callable[[], Awaitable[T]]) -> T:
         while True:
@@ -146,13 +145,9 @@ class Feed:
             except Unavailable:
                 await asyncio.sleep(0.2)
 
-    async def _end(self, partition: int) -> int:
-        bounds = (await self._log.bounds(self._stream)).get(partition)
-        return 0 if bounds is None else bounds.end
-
     async def start(self) -> None:
-        """Makes the stream."""
-        await self._eventually(lambda: self._log.create(self._stream, len(self._ends)))
+        """Makes the streams."""
+        await self._eventually(self._streams.create)
 
     async def close(self) -> None:
         """Gives up what is still on its way, and the connections."""
@@ -160,4 +155,4 @@ class Feed:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._client.close()
-        await self._log.close()
+        await self._streams.close()

@@ -1,4 +1,4 @@
-"""`tailrace bench --scenario faults`, `restarts` and `kafka_faults`."""
+"""`tailrace bench --scenario faults`, `restarts`, and those of streams on servers of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,15 +20,19 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ...sdk.model.errors import ConfigError, InvalidRequest
-from . import plan
+from . import plan, streams_plan
 from .report import broken, figures, show
 from .run import Run, run
+from .streams_plan import Mix
 from .world import World
 
 #: What each scenario does when nothing is said: items, faults.
-USUAL = {"faults": (2000, 12), "restarts": (4000, 100), "kafka_faults": (4000, 14)}
-KAFKA = "kafka_faults"
-#: Items of each of the two times without faults before those of Kafka.
+USUAL = {
+    "faults": (2000, 12),
+    "restarts": (4000, 100),
+    "kafka_faults": (4000, 14),
+}
+#: Items of each of the two times without faults before those of streams on servers.
 CALM = 1000
 
 
@@ -57,8 +61,7 @@ def main(options: FaultOptions) -> int:
     rolling = options.scenario == "restarts"
     if options.engine and options.scenario != "faults":
         raise InvalidRequest(f"--engine is for the scenario faults, not for {options.scenario}")
-    make_plan = _with_kafka if options.scenario == KAFKA else _plan
-    planned = make_plan(options, count, faults, seed)
+    planned = _PLANS.get(options.scenario, _plan)(options, count, faults, seed)
 
     async def go(folder: Path) -> Run:
         mine = asyncio.current_task()
@@ -138,15 +141,25 @@ def _on_engine(options: FaultOptions) -> Callable[[Path], World]:
 
 def _with_kafka(options: FaultOptions, count: int, faults: int, seed: int) -> _Planned:
     from ..kafka_jars import HOW, NoKafka, jars
-    from . import kafka_plan
+    from .kafka_plan import MIX, brokers_of
     from .kafka_world import KafkaWorld  # needs the extra kafka
 
     try:
         jars()
     except NoKafka as error:
         raise ConfigError(f"this run kills brokers of its own, and there is none to be had: {error}; {HOW}") from error
-    quiet = CALM if faults >= kafka_plan.WHOLE else CALM // 5
-    calm = {name: kafka_plan.calm(quiet, seed, poison=name == "poison") for name in ("healthy", "poison")}
-    steps = kafka_plan.faults(faults, seed, options.brokers)
     make = partial(KafkaWorld, heartbeat=options.heartbeat, brokers=options.brokers)
-    return _Planned(kafka_plan.items(count, seed), steps, make, calm, {})
+    return _with_streams(MIX, brokers_of(options.brokers), make, count, faults, seed)
+
+
+def _with_streams(
+    mix: Mix, servers: Sequence[str], make: Callable[[Path], World], count: int, faults: int, seed: int
+) -> _Planned:
+    quiet = CALM if faults >= mix.whole else CALM // 5
+    calm = {name: streams_plan.calm(quiet, seed, mix, poison=name == "poison") for name in ("healthy", "poison")}
+    steps = streams_plan.faults(faults, seed, mix, servers)
+    return _Planned(streams_plan.items(count, seed, mix), steps, make, calm, {})
+
+
+#: Those that are not around the platform's own log and queue.
+_PLANS = {"kafka_faults": _with_kafka}

@@ -20,6 +20,7 @@ from ...sdk.wire.direct import SCHEME
 from ...stores.remote import RemoteLog
 from ..process import descendants
 from .disk import SmallDisk
+from .fed import FedLog
 from .feed import PATIENCE, Feed
 from .functions import FOLDER_VARIABLE
 from .journal import Line
@@ -30,7 +31,6 @@ from .verdict import Expected, Finding
 FUNCTIONS = "tailrace.bench.faults.functions"
 STREAM = "faults"
 PARTITIONS = 2
-IDS = f"{STREAM}/{{partition}}/{{position}}"
 
 #: Who attaches to the scheduler without gRPC, as under `tailrace up`; the others do so by gRPC.
 DIRECT = ("tailers:scheduler", "worker-2:scheduler")
@@ -221,7 +221,8 @@ class World:
     def feed(self) -> Feed:
         """What puts items in."""
         client = AsyncClient(self.wires["client:gateway"].address, timeout=PATIENCE)
-        return Feed(client, RemoteLog(self.ports["store"]), STREAM, self.partitions, IDS)
+        places = [f"{STREAM}/{partition}" for partition in range(self.partitions)]
+        return Feed(client, FedLog(RemoteLog(self.ports["store"]), STREAM, places))
 
     async def settled(self, feed: Feed) -> list[Finding]:
         """Waits for what must be known outside when everything has ended; what is not known then."""

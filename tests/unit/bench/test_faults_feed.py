@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
+from tailrace.bench.faults.fed import FedLog
 from tailrace.bench.faults.feed import Feed
 from tailrace.bench.faults.plan import Item
 from tailrace.bench.faults.verdict import STREAM
 from tailrace.sdk.model.errors import Unavailable
-from tailrace.stores.log.log import Bounds
+from tailrace.stores.log.log import Bounds, Records
 
 
 class Log:
-    """One partition. `answers` are what becomes of appends: kept, unknown (kept, without an answer) or lost (neither);
-    `ends`, if any, are said first when its end is asked."""
+    """One partition. `answers` are what becomes of appends: kept, unknown (kept, without an answer), in part (the first
+    record is kept, without an answer) or lost (nothing is, without one); `ends`, if any, are said first when its end is
+    asked."""
 
     def __init__(self, answers=(), ends=()):
         self.records, self.answers, self.said = [], list(answers), list(ends)
@@ -22,7 +24,7 @@ class Log:
         answer = self.answers.pop(0) if self.answers else "kept"
         first = len(self.records)
         if answer != "lost":
-            self.records += records
+            self.records += records[:1] if answer == "in part" else records
         if answer != "kept":
             raise Unavailable("no answer")
         return first
@@ -30,9 +32,13 @@ class Log:
     async def bounds(self, stream):
         return {0: Bounds(0, self.said.pop(0) if self.said else len(self.records))}
 
+    async def read(self, stream, partition, position, limit, max_bytes):
+        payloads = [record.payload for record in self.records[position:]]
+        return Records(list(range(position, len(self.records))), [], [], [], payloads)
+
 
 async def put(log, chunks):
-    feed = Feed(None, log, "t", 1, "t/{partition}/{position}")
+    feed = Feed(None, FedLog(log, "t", ["t/0"]))
     async with asyncio.timeout(20):
         for _ in range(chunks):
             for task in feed.put([Item(STREAM, "work", {})] * 2):
@@ -51,3 +57,7 @@ async def test_an_append_without_an_answer_that_is_not_there_is_repeated():
 
 async def test_a_new_leader_that_knows_less_for_a_moment_is_waited_for():
     assert await put(Log(["kept", "lost"], ends=[0, 0]), 3) == 6
+
+
+async def test_of_an_append_without_an_answer_that_is_there_in_part_the_rest_is_put_in():
+    assert await put(Log(["kept", "in part", "kept"]), 2) == 4

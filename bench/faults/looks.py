@@ -1,0 +1,58 @@
+"""What is known outside of what is done, asked again and again by a client of our own, whatever breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+
+from .passed import Done, Told
+
+#: Seconds between two questions.
+EVERY = 0.25
+
+#: How far each stream is done, by its place.
+Ask = Callable[[], Awaitable[Mapping[str, Done]]]
+#: A connection to ask on.
+Connect = Callable[[], AbstractAsyncContextManager[Ask]]
+
+
+class Looks:
+    """Asks for as long as it runs. A Part. `seen` are all answers that said something new, `known` the latest."""
+
+    def __init__(self, connect: Connect) -> None:
+        self.seen: list[Told] = []
+        self.known: dict[str, Done] = {}
+        self.answers = 0
+        self._connect = connect
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._ask_on(), name="looks")
+
+    async def drain(self, timeout: float) -> None:
+        """Nothing to wait for."""
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _ask_on(self) -> None:
+        while True:
+            with contextlib.suppress(Exception):  # who is asked is away: that is the run's business
+                async with self._connect() as ask:
+                    while True:
+                        self._take(await ask())
+                        await asyncio.sleep(EVERY)
+            await asyncio.sleep(EVERY)
+
+    def _take(self, answer: Mapping[str, Done]) -> None:
+        now = time.monotonic()
+        self.answers += 1
+        for place, done in answer.items():
+            if self.known.get(place) != done:
+                self.known[place] = done
+                self.seen.append(Told(now, place, done))

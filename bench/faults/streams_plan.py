@@ -1,0 +1,126 @@
+"""What is put into streams and what is broken around them, from a seed: three tailers that share them, the servers on
+which the streams rest, and every wire between them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .plan import WAYS, WORKERS, Action, Item, Step, arguments
+from .verdict import STREAM
+
+TAILERS = ("tailers-1", "tailers-2", "tailers-3")
+#: Seconds for which every function fails.
+OUTAGE = 60.0
+
+_WORK = (
+    # share, function
+    (0.73, "work"),
+    (0.15, "long"),
+    (0.05, "threaded"),
+    (0.05, "flaky"),
+    (0.015, "throttled"),
+    (0.005, "poison"),
+)
+#: Families of faults.
+KILL, WIRE, SERVERS, ROLL, OTHER, TWO = "kill", "wire", "servers", "roll", "other", "two"
+
+
+class Mix(NamedTuple):
+    """What a run around one kind of server is made of.
+
+    name          seeds its chance
+    round         families in the order in which they take turns, each with what it has next
+    whole         faults of a whole run
+    outage_after  so many faults after the first comes the time in which everything fails
+    killers       one item in so many ends its process whenever it runs; 0: none does
+    more          other things to break, beside those of every such run
+    """
+
+    name: str
+    round: Sequence[str]
+    whole: int
+    outage_after: int
+    killers: int = 0
+    more: Sequence[Action] = ()
+
+
+def items(count: int, seed: int, mix: Mix) -> list[Item]:
+    """So many items: one in two hundred fails for good, one in twenty a few times."""
+    chance = random.Random(f"{mix.name} items {seed}")
+    names, shares = [name for _, name in _WORK], [share for share, _ in _WORK]
+    return [
+        Item(STREAM, "killer", {}, dies=True)
+        if mix.killers and number % mix.killers == mix.killers // 2
+        else _item(chance.choices(names, shares)[0], chance)
+        for number in range(count)
+    ]
+
+
+def calm(count: int, seed: int, mix: Mix, *, poison: bool) -> list[Item]:
+    """So many short items for a time without faults, one in two hundred poisoned if that is asked."""
+    chance = random.Random(f"{mix.name} calm {seed}")
+    step = 200
+    bad = {first + chance.randrange(step) for first in range(0, count, step)} if poison else set()
+    return [
+        Item(STREAM, "work", {"fails": 1, "delay": 0.3, "dies": True}, dies=True)
+        if number in bad
+        else Item(STREAM, "work", {"seconds": 0.005})
+        for number in range(count)
+    ]
+
+
+def _item(name: str, chance: random.Random) -> Item:
+    does = arguments(name, chance, (0.02, 0.3))
+    return Item(STREAM, "threaded" if name == "threaded" else "work", does, dies=name == "poison")
+
+
+def faults(count: int, seed: int, mix: Mix, servers: Sequence[str]) -> list[Step]:
+    """So many faults, family after family in rounds, each server killed in turn."""
+    chance = random.Random(f"{mix.name} faults {seed}")
+    # Ten rounds meet each way of breaking a server's wire; what lasts is shorter and longer than the leases.
+    lasts = {"half-open": 1.15, "reply-cut": 0.6}
+    wires = [Action(way, f"tailers:{chance.choice(servers)}", lasts.get(way, 0.3)) for way in WAYS]
+    wires += [Action(way, f"tailers:{chance.choice(servers)}", 0.3) for way in ("reset", "half-open", "reply-cut")]
+    wires.append(Action("half-open", "tailers:scheduler", 1.15))
+    other = [
+        Action("kill", "scheduler"),
+        Action("kill", chance.choice(WORKERS)),
+        Action("stop", chance.choice(TAILERS), 1.15),
+        Action("reply-cut", "tailers:store", 0.6),
+        Action("kill", "scheduler"),
+        Action("kill", "store"),
+        Action("kill", "delay"),
+        Action("stop", "scheduler", 1.15),
+        Action("kill", "executor"),
+        Action("reset", "tailers:scheduler", 0.3),
+        *mix.more,
+    ]
+    turns = dict.fromkeys((KILL, WIRE, SERVERS, ROLL, OTHER), 0)
+
+    def draw(family: str) -> Action:
+        turn = turns[family]
+        turns[family] += 1
+        if family == KILL:
+            return Action("kill", chance.choice(TAILERS))
+        if family == ROLL:
+            return Action("roll", "tailers")
+        if family == SERVERS:
+            return Action("kill", servers[turn % len(servers)])
+        deck = wires if family == WIRE else other
+        return deck[turn % len(deck)]
+
+    steps: list[Step] = []
+    drawn = 0
+    while len(steps) < count:
+        if len(steps) == mix.outage_after:
+            steps.append(Step((Action("outage", "", OUTAGE),), 0.5))
+            continue
+        family = mix.round[drawn % len(mix.round)]
+        # A server, and what meets it while it is away.
+        actions = (draw(SERVERS), draw(chance.choice((KILL, WIRE, OTHER)))) if family == TWO else (draw(family),)
+        drawn += 1
+        steps.append(Step(actions, round(chance.choice((0.1, 0.5, 1.2)) * chance.uniform(0.8, 1.2), 3)))
+    return steps

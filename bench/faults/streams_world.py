@@ -1,0 +1,100 @@
+"""The platform around streams that rest on servers of its own: three tailers share them, and reach the servers through
+wires that can be broken. The servers are real ones, killed and started again with what they had on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...sdk.async_client import AsyncClient
+from .fed import Fed
+from .feed import Feed
+from .journal import Line
+from .looks import Connect, Looks
+from .passed import passed
+from .server_part import Node, ServerPart
+from .streams_plan import TAILERS
+from .verdict import Expected, Finding
+from .world import World, until
+
+#: Seconds that what is known outside may take to be what it must, in the end.
+KNOWN_WITHIN = 30.0
+
+
+class StreamsWorld(World, ABC):
+    """`looks_called`: the names under which the figures tell how often was asked what is done, and heard news."""
+
+    tailer_parts = TAILERS
+    build_up = 1.5
+    looks_called = ("looks", "looks_with_news")
+
+    _looks: Looks | None = None
+
+    @property
+    @abstractmethod
+    def nodes(self) -> Mapping[str, Node]:
+        """The servers, by the names of their parts."""
+
+    @abstractmethod
+    async def serve(self) -> dict[str, str]:
+        """Starts the servers and their wires; the tailers' files, by name."""
+
+    @abstractmethod
+    def fed(self) -> Fed:
+        """The streams, to be filled."""
+
+    @abstractmethod
+    def asked(self) -> Connect:
+        """Where it is asked how far the streams are done."""
+
+    async def start(self) -> None:
+        self._tailers = await self.serve()
+        feed = self.feed()
+        try:
+            await feed.start()
+        finally:
+            await feed.close()
+        await super().start()
+        self._looks = Looks(self.asked())
+        await self._looks.start()
+        for name, node in self.nodes.items():
+            server = self.parts[name] = ServerPart(name, node)
+            await server.start()
+
+    async def stop(self) -> None:
+        if self._looks is not None:
+            await self._looks.stop()
+        try:
+            await super().stop()
+        finally:
+            # As parts first: these start again what was only killed, and left servers behind.
+            servers = [part for part in self.parts.values() if isinstance(part, ServerPart)]
+            await asyncio.gather(*(part.end(0.0) for part in servers))
+            await asyncio.gather(*(asyncio.to_thread(node.kill) for node in self.nodes.values()))
+
+    def feed(self) -> Feed:
+        """Nothing is submitted: its client is of no use."""
+        gateway = self.wires.get("client:gateway")
+        return Feed(AsyncClient("127.0.0.1:1" if gateway is None else gateway.address), self.fed())
+
+    async def settled(self, feed: Feed) -> list[Finding]:
+        """It comes to be known outside that everything is done."""
+        looks, ends = self._looks, await feed.ends()
+        assert looks is not None
+
+        def behind() -> list[str]:
+            return [
+                place for place, end in ends.items() if place not in looks.known or looks.known[place].position != end
+            ]
+
+        if await until(lambda: not behind(), KNOWN_WITHIN):
+            return []
+        return [Finding("behind", "", 0.0, f"{each}: known is {looks.known.get(each)}") for each in behind()]
+
+    def judged(self, lines: Sequence[Line], expected: Mapping[str, Expected]) -> tuple[list[Finding], dict[str, Any]]:
+        assert self._looks is not None
+        counts = (self._looks.answers, len(self._looks.seen))
+        return passed(expected, lines, self._looks.seen), dict(zip(self.looks_called, counts, strict=True))
