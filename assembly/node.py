@@ -8,9 +8,8 @@ from pathlib import Path
 from ..delay_service.config import DelayConfig
 from ..delay_service.service import DelayServer, DelayService
 from ..gateway.config import GatewayConfig
-from ..gateway.quotas import QuotasConfig
+from ..gateway.environment import Neighbours
 from ..gateway.replay_orders import ReplayOrders
-from ..gateway.schedules import SchedulesConfig
 from ..gateway.server import GatewayServer
 from ..sdk.clock import SYSTEM_CLOCK
 from ..sdk.config import load
@@ -26,6 +25,7 @@ from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from .delaying import movers
 from .embedded import EmbeddedStores
+from .environments import declared, gateway_stores
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, wanted
 
@@ -64,7 +64,6 @@ class Node:
         stores_config = merged(directory.read("stores.yaml", StoresConfig), listen=listen["store"])
         gateway_config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen["gateway"])
         delay_config = merged(directory.read("delay.yaml", DelayConfig), listen=listen["delay"])
-        scheduled = directory.find("schedules.yaml", SchedulesConfig)
         stores = self._stores = EmbeddedStores(
             data,
             stores_config,
@@ -105,19 +104,9 @@ class Node:
         self._replays = ReplayOrders(stores.replays, progress, gateway_config.replays, running.wake)
         self._gateway = GatewayServer(
             gateway_config,
-            stores.queue,
-            stores.results,
-            stores.dead_letters,
-            stores.control,
-            self._overview,
-            quotas=directory.read("quotas.yaml", QuotasConfig).quotas(),
-            audits=self._tailers.audits,
-            drops=stores.drops,
-            tailers=self._tailers,
-            replays=self._replays,
-            schedules=stores.schedules,
-            scheduled=None if scheduled is None else scheduled.kept(),
-            spool=None if self._spool is None else self._spool.spool,
+            gateway_stores(stores, self._spool),
+            Neighbours(self._overview, self._tailers.audits, self._tailers, self._replays),
+            declared(directory),
         )
         self._delay_server = DelayServer(self._delay, delay_config)
         self._store_server = StoreServer(stores_config.listen, stores.engines())

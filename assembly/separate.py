@@ -12,9 +12,8 @@ import grpc
 from ..delay_service.config import DelayConfig
 from ..delay_service.service import DelayServer, DelayService
 from ..gateway.config import GatewayConfig
-from ..gateway.quotas import QuotasConfig
+from ..gateway.environment import Neighbours
 from ..gateway.replay_orders import ReplayOrders
-from ..gateway.schedules import SchedulesConfig
 from ..gateway.server import GatewayServer
 from ..sdk.config import load
 from ..sdk.lifecycle import Group
@@ -24,22 +23,6 @@ from ..sdk.wire.channel import serve
 from ..sdk.wire.delay import DelayClient
 from ..sdk.wire.health import TAILERS, Health
 from ..stores.config import StoresConfig
-from ..stores.log.engines import chosen_log
-from ..stores.remote import (
-    RemoteCheckpoints,
-    RemoteControl,
-    RemoteDeadLetters,
-    RemoteDrops,
-    RemoteInventory,
-    RemoteLedger,
-    RemoteLog,
-    RemoteOwnership,
-    RemoteQueue,
-    RemoteReplays,
-    RemoteResults,
-    RemoteSchedules,
-    RemoteSegments,
-)
 from ..stores.server import StoreServer
 from ..tailers.config import TailerConfig
 from ..tailers.registry import Environment
@@ -47,46 +30,10 @@ from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from .delaying import movers
 from .embedded import EmbeddedStores
+from .environments import declared, gateway_stores
+from .remote import RemoteStores
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, wanted
-
-
-class RemoteStores:
-    """Clients of every store served at an address; the delay service's streams may be on a server of their own
-    (`delay_log` in stores.yaml), and it may have a queue (`delay_queue`). A Part."""
-
-    def __init__(self, address: str, config: StoresConfig | None = None) -> None:
-        self.queue = RemoteQueue(address)
-        self.log = RemoteLog(address)
-        self._apart = None if config is None else chosen_log(config.delay_log)
-        self.delay_log = self._apart or RemoteLog(address, "delay_log")
-        has_queue = config is not None and config.delay_queue != "none"
-        self.delay_queue = RemoteQueue(address, "delay_queue") if has_queue else None
-        self.checkpoints = RemoteCheckpoints(address)
-        self.dead_letters = RemoteDeadLetters(address)
-        self.drops = RemoteDrops(address)
-        self.results = RemoteResults(address)
-        self.control = RemoteControl(address)
-        self.inventory = RemoteInventory(address)
-        self.segments = RemoteSegments(address)
-        self.ownership = RemoteOwnership(address)
-        self.replays = RemoteReplays(address)
-        self.schedules = RemoteSchedules(address)
-        self.ledger = RemoteLedger(address)
-
-    async def start(self) -> None:
-        """Each client dials at its first call."""
-        if self._apart is not None:
-            await self._apart.open()
-
-    async def drain(self, timeout: float) -> None:
-        """Nothing to wait for."""
-
-    async def stop(self) -> None:
-        """Closes the clients."""
-        for client in vars(self).values():
-            if client is not None:
-                await client.close()
 
 
 class SeparateStore(Group):
@@ -111,23 +58,14 @@ class SeparateGateway(Group):
     def __init__(self, store: str, directory: ConfigDirectory, listen: str | None, data: Path | None = None) -> None:
         config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen)
         spool = SpoolFile(data, config, own=True) if data is not None and wanted(data, config, apart=True) else None
-        scheduled = directory.find("schedules.yaml", SchedulesConfig)
         stores = RemoteStores(store)
         progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership)
         self._replays = ReplayOrders(stores.replays, progress, config.replays)
         self._server = GatewayServer(
             config,
-            stores.queue,
-            stores.results,
-            stores.dead_letters,
-            stores.control,
-            self._overview,
-            replays=self._replays,
-            quotas=directory.read("quotas.yaml", QuotasConfig).quotas(),
-            drops=stores.drops,
-            schedules=stores.schedules,
-            scheduled=None if scheduled is None else scheduled.kept(),
-            spool=None if spool is None else spool.spool,
+            gateway_stores(stores, spool),
+            Neighbours(overview=self._overview, replays=self._replays),
+            declared(directory),
         )
         super().__init__([stores, *([] if spool is None else [spool]), self._server])
 

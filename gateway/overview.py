@@ -26,6 +26,10 @@ _LOG = logging.getLogger("tailrace.gateway")
 LONGEST_COUNT = 3.0
 
 
+#: What the parts beside a gateway tell of themselves.
+Parts = Callable[[], Awaitable[Overview]]
+
+
 async def no_parts() -> Overview:
     """For a gateway that knows of no tailers and no delay streams."""
     return Overview()
@@ -49,7 +53,7 @@ class OverviewDesk:
         queue: Queue,
         dead_letters: DeadLetters,
         gates: Callable[[], Sequence[Gate]],
-        parts: Callable[[], Awaitable[Overview]],
+        parts: Parts,
         audits: Audits,
         spooler: Spooler | None = None,
     ) -> None:

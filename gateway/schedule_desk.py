@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..sdk.clock import Clock
-from ..sdk.model.errors import Conflict, InvalidPayload, InvalidRequest, Unavailable
+from ..sdk.lifecycle import cancel
+from ..sdk.model.errors import Conflict, InvalidPayload, InvalidRequest, TailraceError, Unavailable
 from ..sdk.model.schedule import MOST_SCHEDULES, Origin, Run, Schedule, ScheduleRow, check_schedule
 from ..sdk.wire.schedule_messages import schedule_from_wire, state_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
@@ -41,12 +42,33 @@ class ScheduleDesk:
         self._schedules = schedules
         self._functions = functions
         self._clock = clock
+        self._applying: asyncio.Task[None] | None = None  # for a store that is away
 
-    async def start(self, kept: Sequence[Schedule] | None) -> None:
+    async def start(self, kept: Sequence[Schedule] | None, *, wait: bool = True) -> None:
         """Applies schedules.yaml; None: there is no such file, and nothing is changed. Waits for a store that is
-        away."""
+        away, unless told not to: then it is applied whenever the store answers."""
+        if kept is None:
+            return
+        if wait:
+            await self._apply_when_there(kept)
+        else:
+            self._applying = asyncio.create_task(self._apply_later(kept), name="gateway: schedules.yaml")
+
+    async def stop(self) -> None:
+        """Waits for the store no more. Harmless twice."""
+        applying, self._applying = self._applying, None
+        if applying is not None and not applying.done():
+            await cancel(applying)
+
+    async def _apply_later(self, kept: Sequence[Schedule]) -> None:
+        try:
+            await self._apply_when_there(kept)
+        except TailraceError as error:
+            _LOG.error("schedules.yaml is not applied: %s", error)
+
+    async def _apply_when_there(self, kept: Sequence[Schedule]) -> None:
         told = False
-        while kept is not None:
+        while True:
             try:
                 await self._apply(kept)
                 return

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ...assembly.embedded import EmbeddedStores
-from ...assembly.separate import RemoteStores
+from ...assembly.environments import gateway_stores
+from ...assembly.remote import RemoteStores
 from ...delay_service.config import DelayConfig
 from ...delay_service.mover import Mover
 from ...delay_service.service import DelayServer, DelayService
@@ -175,9 +176,7 @@ def gateway(store: str) -> Part:
     """A gateway over served stores."""
     stores = RemoteStores(store)
     config = GatewayConfig(listen=f"{here().name}:8786", look_every=0)
-    clock = here().clock
-    server = GatewayServer(config, stores.queue, stores.results, stores.dead_letters, stores.control, clock=clock)
-    return Group([stores, server])
+    return Group([stores, GatewayServer(config, gateway_stores(stores), clock=here().clock)])
 
 
 class SeparateTailers(Group):

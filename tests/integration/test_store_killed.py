@@ -7,6 +7,7 @@ from pathlib import Path
 
 import tailrace
 from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.assembly.environments import gateway_stores
 from tailrace.assembly.spool_file import SpoolFile
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.server import GatewayServer
@@ -23,9 +24,7 @@ async def test_submissions_are_accepted_while_the_server_is_down_and_none_is_los
     async with stores:
         await spool.start()
         await stores.control.register([FunctionSpec("work")])
-        gateway = GatewayServer(
-            config, stores.queue, stores.results, stores.dead_letters, stores.control, spool=spool.spool
-        )
+        gateway = GatewayServer(config, gateway_stores(stores, spool))
         await gateway.start()
         async with tailrace.AsyncClient(gateway.address, timeout=10) as client:
             before = [await client.submit("work", n=number) for number in range(5)]

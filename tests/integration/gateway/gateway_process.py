@@ -9,37 +9,31 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from tailrace.gateway.config import GatewayConfig
+from tailrace.gateway.environment import ALONE, NOTHING_DECLARED, Declared, GatewayStores, Neighbours
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.stores.control import sqlite as control_sqlite
-from tailrace.stores.control.control import Control
 from tailrace.stores.control.sqlite import SqliteControl
 from tailrace.stores.dead_letters import sqlite as dead_letters_sqlite
-from tailrace.stores.dead_letters.dead_letters import DeadLetters
 from tailrace.stores.dead_letters.sqlite import SqliteDeadLetters
-from tailrace.stores.queue.queue import Queue
 from tailrace.stores.queue.sqlite import queue as queue_sqlite
 from tailrace.stores.queue.sqlite.queue import SqliteQueue
 from tailrace.stores.results import sqlite as results_sqlite
-from tailrace.stores.results.results import Results
 from tailrace.stores.results.sqlite import SqliteResults
 from tailrace.stores.sqlite import SqliteFile
 
 
-@dataclass
-class Stores:
-    queue: Queue
-    results: Results
-    dead_letters: DeadLetters
-    control: Control
+class Stores(GatewayStores):
+    """What a gateway is given, and a gateway over it. Another one of a store: `replace(stores, queue=…)`."""
 
-    def gateway(self, port: int = 0, **bounds: object) -> GatewayServer:
+    def gateway(
+        self, port: int = 0, beside: Neighbours = ALONE, declared: Declared = NOTHING_DECLARED, **bounds: object
+    ) -> GatewayServer:
         config = GatewayConfig.model_validate({"listen": f"127.0.0.1:{port}", **bounds})
-        return GatewayServer(config, self.queue, self.results, self.dead_letters, self.control)
+        return GatewayServer(config, self, beside, declared)
 
 
 @contextlib.asynccontextmanager

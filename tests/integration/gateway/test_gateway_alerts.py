@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ async def run(*arguments: str) -> tuple[int, str]:
 
 
 async def test_alerts_say_what_is_beyond_its_level_until_it_is_not(stores: Any) -> None:
-    gateway = GatewayServer(SOON, stores.queue, stores.results, stores.dead_letters, stores.control)
+    gateway = GatewayServer(SOON, stores)
     await gateway.start()
     there = ("--gateway", gateway.address)
     try:
@@ -76,7 +77,7 @@ async def test_alerts_say_what_is_beyond_its_level_until_it_is_not(stores: Any) 
 
 async def test_refused_submissions_are_an_alert(stores: Any) -> None:
     queue: Any = FickleQueue(stores.queue)
-    gateway = GatewayServer(SOON, queue, stores.results, stores.dead_letters, stores.control)
+    gateway = GatewayServer(SOON, replace(stores, queue=queue))
     await gateway.start()
     try:
         async with GatewayClient(gateway.address) as operator, AsyncClient(gateway.address, timeout=2) as client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 import tailrace
+from tailrace.gateway.environment import Declared, Neighbours
 from tailrace.gateway.quotas import QuotasConfig
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.identity import whoami
@@ -100,9 +102,7 @@ async def test_configured_quotas_are_set_at_start_and_only_once(stores: Any) -> 
     quotas = QuotasConfig.model_validate({"functions": {"add": {"rate": 3}}}).quotas()
     versions = []
     for _ in range(2):
-        running = GatewayServer(
-            stores.gateway()._config, stores.queue, stores.results, stores.dead_letters, stores.control, quotas=quotas
-        )
+        running = stores.gateway(declared=Declared(quotas))
         await running.start()
         versions.append((await stores.control.snapshot()).version)
         await running.stop()
@@ -189,14 +189,7 @@ async def test_the_overview_joins_what_the_parts_tell_with_the_stores_counts(sto
     async def parts() -> Overview:
         return Overview(tailers=[tailer], delay={"delay.5s": 3})
 
-    running = GatewayServer(
-        stores.gateway()._config,
-        stores.queue,
-        stores.results,
-        stores.dead_letters,
-        stores.control,
-        parts,
-    )
+    running = stores.gateway(beside=Neighbours(overview=parts))
     await running.start()
     await stores.dead_letters.add([DeadLetter("a", "orders", Kind("add"), b"{}", "fatal", "bad", 3, 1, 1.0, 2.0)])
     async with GatewayClient(running.address) as operator, tailrace.AsyncClient(running.address) as client:
@@ -226,13 +219,7 @@ async def test_an_error_that_nobody_foresaw_is_answered_without_a_traceback(stor
         def __getattr__(self, name: str) -> Any:
             raise RuntimeError("a bug")
 
-    running = GatewayServer(
-        stores.gateway()._config,
-        Broken(),
-        stores.results,
-        stores.dead_letters,
-        stores.control,
-    )
+    running = replace(stores, queue=Broken()).gateway()
     await running.start()
     async with GatewayClient(running.address) as operator:
         with pytest.raises(tailrace.TailraceError, match="RuntimeError: a bug") as caught:

@@ -10,7 +10,6 @@ import pytest
 
 import tailrace
 from tailrace.gateway.letter_misses import missing_ids, of_function
-from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.model.claim import Leased, Settle, State
 from tailrace.sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter
 from tailrace.sdk.model.demand import Cell, Demand
@@ -208,13 +207,7 @@ async def test_an_interrupted_redrive_moves_each_letter_once(
     queue, letters = stores.queue, stores.dead_letters
     error = RuntimeError("killed here") if restart else Unavailable("away")
     breaking = Breaking(queue if where == "submit" else letters, where, after, error)
-    first = GatewayServer(
-        stores.gateway()._config,
-        breaking if where == "submit" else queue,
-        stores.results,
-        breaking if where != "submit" else letters,
-        stores.control,
-    )
+    first = replace(stores, **{"queue" if where == "submit" else "dead_letters": breaking}).gateway()
     await first.start()
     async with GatewayClient(first.address) as operator:
         await asyncio.sleep(0)
@@ -243,7 +236,7 @@ async def test_an_interrupted_redrive_moves_each_letter_once(
 async def test_what_a_full_queue_refuses_is_no_longer_marked(stores: Any) -> None:
     await stores.dead_letters.add([letter("a")])
     full = Breaking(stores.queue, "submit", False, Overloaded("full", 5.0))
-    running = GatewayServer(stores.gateway()._config, full, stores.results, stores.dead_letters, stores.control)
+    running = replace(stores, queue=full).gateway()
     await running.start()
     async with GatewayClient(running.address) as operator:
         with pytest.raises(Overloaded, match="full"):

@@ -1,10 +1,12 @@
 """What was passed without being run, over the gateway."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.assembly.environments import gateway_stores
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.model.drop import Cause, Drop, DropRow
@@ -16,9 +18,7 @@ CONFIG = GatewayConfig.model_validate({"listen": "127.0.0.1:0"})
 
 async def test_dropped_ranges_come_back_whole_and_page_by_page(tmp_path: Path) -> None:
     async with EmbeddedStores(tmp_path) as stores:
-        running = GatewayServer(
-            CONFIG, stores.queue, stores.results, stores.dead_letters, stores.control, drops=stores.drops
-        )
+        running = GatewayServer(CONFIG, gateway_stores(stores))
         await running.start()
         by_gate = Drop(3, 6, 4, Cause.GATE, 7, "ann", "flood: è", 12.5)
         lost = Drop(1 << 40, (1 << 40) + 1, 2, Cause.RETENTION, 0, "allow_loss", "gone", 13.5)
@@ -33,7 +33,7 @@ async def test_dropped_ranges_come_back_whole_and_page_by_page(tmp_path: Path) -
 
 async def test_a_gateway_without_a_store_of_drops_says_so(tmp_path: Path) -> None:
     async with EmbeddedStores(tmp_path) as stores:
-        running = GatewayServer(CONFIG, stores.queue, stores.results, stores.dead_letters, stores.control)
+        running = GatewayServer(CONFIG, replace(gateway_stores(stores), drops=None))
         await running.start()
         async with GatewayClient(running.address) as client:
             with pytest.raises(InvalidRequest, match="no store of drops"):

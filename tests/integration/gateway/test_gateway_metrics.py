@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 from tailrace.assembly import parts
+from tailrace.gateway.environment import Neighbours
 from tailrace.gateway.metrics_server import MetricsServer
-from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.metrics_server import CONTENT_TYPE
 from tailrace.sdk.model.errors import ConfigError
 from tailrace.sdk.model.overview import Overview, TailerOverview
@@ -27,9 +27,7 @@ async def test_a_scrape_asks_the_gateway_and_fails_while_that_is_away(stores: An
     async def parts() -> Overview:
         return Overview(tailers=[tailer])
 
-    gateway = GatewayServer(
-        stores.gateway()._config, stores.queue, stores.results, stores.dead_letters, stores.control, parts
-    )
+    gateway = stores.gateway(beside=Neighbours(overview=parts))
     await gateway.start()
     server = MetricsServer("127.0.0.1:0", gateway.address)
     await server.start()

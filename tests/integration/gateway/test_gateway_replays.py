@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tailrace.gateway.environment import Neighbours
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.identity import whoami
 from tailrace.sdk.model.errors import InvalidRequest
@@ -42,8 +43,8 @@ class Replays:
 
 
 def server(stores: Any, replays: Replays | None) -> GatewayServer:
-    config = stores.gateway()._config
-    return GatewayServer(config, stores.queue, stores.results, stores.dead_letters, stores.control, replays=replays)
+    gateway: GatewayServer = stores.gateway(beside=Neighbours(replays=replays))
+    return gateway
 
 
 async def test_what_is_asked_arrives_as_it_was_meant_and_the_answer_is_whole(stores: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tailrace.gateway.environment import Declared
 from tailrace.gateway.schedules import SchedulesConfig
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.async_client import AsyncClient
@@ -35,9 +36,8 @@ async def schedules(tmp_path: Path) -> AsyncIterator[SqliteSchedules]:
 
 def server(stores: Any, schedules: SqliteSchedules | None, file: dict[str, Any] | None = None) -> GatewayServer:
     kept = None if file is None else SchedulesConfig.model_validate({"schedules": file}).kept()
-    config = stores.gateway()._config
-    made_of = (config, stores.queue, stores.results, stores.dead_letters, stores.control)
-    return GatewayServer(*made_of, schedules=schedules, scheduled=kept)
+    gateway: GatewayServer = replace(stores, schedules=schedules).gateway(declared=Declared(schedules=kept))
+    return gateway
 
 
 @pytest.fixture

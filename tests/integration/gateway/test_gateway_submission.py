@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -98,8 +99,7 @@ async def test_the_same_submission_heard_twice_is_stored_once(stores: Any, opera
 async def test_an_overloaded_gateway_refuses_and_says_when_to_come_back(stores: Any) -> None:
     # Given a gateway whose queue is slow, storing as much as it may
     slow = SlowQueue(stores.queue)
-    stores.queue = slow
-    gateway = stores.gateway(submitting_items=10)
+    gateway = replace(stores, queue=slow).gateway(submitting_items=10)
     await gateway.start()
     try:
         async with GatewayClient(gateway.address) as operator:
@@ -142,8 +142,7 @@ async def test_a_full_disk_is_said_at_once(stores: Any) -> None:
         async def submit(self, items: Any) -> Any:
             raise tailrace.StoreFull("queue store: the disk is full. Free some space; nothing of this write was kept")
 
-    stores.queue = Full()
-    gateway = stores.gateway()
+    gateway = replace(stores, queue=Full()).gateway()
     await gateway.start()
     async with tailrace.AsyncClient(gateway.address, timeout=60) as other:
         with pytest.raises(tailrace.StoreFull, match="Free some space"):
@@ -158,8 +157,7 @@ async def test_a_payload_is_opaque_to_the_gateway(stores: Any, operator: Gateway
 
 async def test_draining_answers_what_is_inside_and_refuses_the_rest(stores: Any) -> None:
     slow = SlowQueue(stores.queue)
-    stores.queue = slow
-    gateway = stores.gateway()
+    gateway = replace(stores, queue=slow).gateway()
     await gateway.start()
     async with GatewayClient(gateway.address) as operator:
         # Given a submission that is being stored

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tailrace.gateway.environment import Neighbours
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.identity import whoami
 from tailrace.sdk.model.errors import InvalidRequest
@@ -28,8 +29,8 @@ class Tailers:
 
 
 def server(stores: Any, tailers: Tailers | None) -> GatewayServer:
-    config = stores.gateway()._config
-    return GatewayServer(config, stores.queue, stores.results, stores.dead_letters, stores.control, tailers=tailers)
+    gateway: GatewayServer = stores.gateway(beside=Neighbours(tailers=tailers))
+    return gateway
 
 
 async def test_what_is_asked_arrives_as_it_was_meant(stores: Any) -> None:

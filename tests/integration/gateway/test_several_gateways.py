@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from tailrace.gateway.server import GatewayServer
 
 def gateway_over(stores: Any, queue: Any) -> GatewayServer:
     config = GatewayConfig.model_validate({"listen": "127.0.0.1:0"})
-    return GatewayServer(config, queue, stores.results, stores.dead_letters, stores.control)
+    return GatewayServer(config, replace(stores, queue=queue))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +38,11 @@ class Door:
         self.operator = GatewayClient("127.0.0.1:1")
 
     async def open(self) -> Door:
-        stores = self._stores
         self._folder.mkdir(exist_ok=True)
         self.spool = SpoolFile(self._folder, self._config, own=True)
         await self.spool.start()
-        self._gateway = GatewayServer(
-            self._config,
-            self.queue,
-            stores.results,
-            stores.dead_letters,
-            stores.control,
-            spool=self.spool.spool,
-        )
+        stores = replace(self._stores, queue=self.queue, spool=self.spool.spool)
+        self._gateway = GatewayServer(self._config, stores)
         await self._gateway.start()
         self.client = tailrace.AsyncClient(self._gateway.address, timeout=5)
         self.operator = GatewayClient(self._gateway.address)

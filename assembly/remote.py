@@ -1,0 +1,59 @@
+"""The stores of another process, as its clients see them."""
+
+from __future__ import annotations
+
+from ..stores.config import StoresConfig
+from ..stores.log.engines import chosen_log
+from ..stores.remote import (
+    RemoteCheckpoints,
+    RemoteControl,
+    RemoteDeadLetters,
+    RemoteDrops,
+    RemoteInventory,
+    RemoteLedger,
+    RemoteLog,
+    RemoteOwnership,
+    RemoteQueue,
+    RemoteReplays,
+    RemoteResults,
+    RemoteSchedules,
+    RemoteSegments,
+)
+
+
+class RemoteStores:
+    """Clients of every store served at an address; the delay service's streams may be on a server of their own
+    (`delay_log` in stores.yaml), and it may have a queue (`delay_queue`). A Part."""
+
+    def __init__(self, address: str, config: StoresConfig | None = None) -> None:
+        self.queue = RemoteQueue(address)
+        self.log = RemoteLog(address)
+        self._apart = None if config is None else chosen_log(config.delay_log)
+        self.delay_log = self._apart or RemoteLog(address, "delay_log")
+        has_queue = config is not None and config.delay_queue != "none"
+        self.delay_queue = RemoteQueue(address, "delay_queue") if has_queue else None
+        self.checkpoints = RemoteCheckpoints(address)
+        self.dead_letters = RemoteDeadLetters(address)
+        self.drops = RemoteDrops(address)
+        self.results = RemoteResults(address)
+        self.control = RemoteControl(address)
+        self.inventory = RemoteInventory(address)
+        self.segments = RemoteSegments(address)
+        self.ownership = RemoteOwnership(address)
+        self.replays = RemoteReplays(address)
+        self.schedules = RemoteSchedules(address)
+        self.ledger = RemoteLedger(address)
+
+    async def start(self) -> None:
+        """Each client dials at its first call."""
+        if self._apart is not None:
+            await self._apart.open()
+
+    async def drain(self, timeout: float) -> None:
+        """Nothing to wait for."""
+
+    async def stop(self) -> None:
+        """Closes the clients."""
+        for client in vars(self).values():
+            if client is not None:
+                await client.close()

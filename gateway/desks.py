@@ -1,0 +1,97 @@
+"""The desks of a gateway: what is behind its listener, and which call each of them answers."""
+
+from __future__ import annotations
+
+from ..sdk.clock import Clock
+from .attention import Attention
+from .config import GatewayConfig
+from .control import ControlDesk
+from .dead_letters import DeadLetterDesk
+from .drops import DropsDesk
+from .environment import Declared, GatewayStores, Neighbours
+from .known_functions import KnownFunctions
+from .overview import OverviewDesk
+from .replay_desk import ReplayDesk
+from .schedule_desk import ScheduleDesk
+from .spooling import Spooler, spool_rule
+from .status import StatusDesk
+from .submitter import Submitter
+from .tailer_desk import TailerDesk
+
+
+class Desks:
+    """A gateway without a listener: each method of `sdk.wire.gateway.Gateway` is one desk's.
+
+    They share what the gateway knows: the registered functions, the spool, and what an operator should look at.
+    """
+
+    def __init__(self, config: GatewayConfig, stores: GatewayStores, beside: Neighbours, clock: Clock) -> None:
+        functions = KnownFunctions()
+        attention = Attention(config, clock)
+        queue, letters, spool = stores.queue, stores.dead_letters, stores.spool
+        spooler: Spooler | None = None
+        if spool is not None:
+            spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience)
+        submitter = Submitter(config, queue, functions, clock, attention.refusals, spooler)
+        status = StatusDesk(config, queue, stores.results, clock, spooler)
+        control = ControlDesk(stores.control, functions, clock, config.watchers, spool)
+        dead = DeadLetterDesk(config, queue, letters, functions, clock)
+        overview = OverviewDesk(attention, queue, letters, control.gates, beside.overview, beside.audits, spooler)
+        drops = DropsDesk(stores.drops)
+        tailers = TailerDesk(beside.tailers)
+        replays = ReplayDesk(beside.replays)
+        schedules = ScheduleDesk(config, stores.schedules, functions, clock)
+
+        self.submit = submitter.submit
+        self.status, self.result = status.status, status.result
+        self.cancel, self.find = status.cancel, status.find
+        self.register_functions, self.list_functions = control.register_functions, control.list_functions
+        self.set_gate, self.set_quota, self.watch = control.set_gate, control.set_quota, control.watch
+        self.list_dead, self.count_dead = dead.list, dead.count
+        self.redrive_dead, self.purge_dead = dead.redrive, dead.purge
+        self.overview, self.audit = overview.overview, overview.audit
+        self.list_drops = drops.list
+        self.pause_tailer, self.seek_tailer = tailers.pause, tailers.seek
+        self.start_replay, self.list_replays, self.change_replay = replays.start, replays.list, replays.change
+        self.put_schedule, self.list_schedules = schedules.put, schedules.list
+        self.change_schedule = schedules.change
+
+        self._look_every = config.look_every
+        self._spooler = spooler
+        self._submitter, self._status, self._control = submitter, status, control
+        self._dead, self._overview, self._schedules = dead, overview, schedules
+
+    @property
+    def inside(self) -> int:
+        """Workloads that are being stored."""
+        return self._submitter.inside
+
+    async def start(self, declared: Declared) -> None:
+        """Applies what files say, and goes on with what an earlier run left."""
+        store_read = await self._control.start(declared.quotas)
+        if self._spooler is not None:
+            await self._spooler.start()
+        await self._schedules.start(declared.schedules, wait=store_read)
+        self._status.start()
+        self._dead.start()
+        self._overview.start(self._look_every)
+
+    def close(self) -> None:
+        """Takes nothing new; whoever waits for a result or a change is answered now."""
+        self._submitter.close()
+        self._status.close()
+        self._control.close()
+
+    async def stop(self) -> None:
+        """Ends what runs between calls, but not the spool's drain. Harmless twice, and after a failed start."""
+        self._submitter.close()
+        await self._schedules.stop()
+        await self._overview.stop()
+        await self._dead.stop()
+        await self._control.stop()
+        await self._status.stop()
+
+    async def stop_spooling(self) -> None:
+        """Last of all, when no call is inside any more; what is spooled stays for the next run."""
+        if self._spooler is not None:
+            await self._spooler.stop()

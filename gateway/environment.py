@@ -1,0 +1,69 @@
+"""What a gateway is given besides its configuration: stores, the parts beside it, and what files say at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..sdk.model.limits import Quota
+from ..sdk.model.schedule import Schedule
+from ..stores.control.control import Control
+from ..stores.dead_letters.dead_letters import DeadLetters
+from ..stores.drops.drops import Drops
+from ..stores.queue.queue import Queue
+from ..stores.results.results import Results
+from ..stores.schedules.schedules import Schedules
+from ..stores.spool.spool import Spool
+from .overview import Audits, Parts, no_audits, no_parts
+from .replay_desk import ReplayControl
+from .tailer_desk import TailerControl
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayStores:
+    """The stores, embedded or remote. They are the caller's: open before the gateway starts, closed after it stops.
+
+    drops      what was passed without being run; None: this gateway cannot tell
+    schedules  what is scheduled; None: this gateway keeps none
+    spool      takes submissions while the queue's store is away; None: they are refused then
+    """
+
+    queue: Queue
+    results: Results
+    dead_letters: DeadLetters
+    control: Control
+    drops: Drops | None = None
+    schedules: Schedules | None = None
+    spool: Spool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The parts beside a gateway, as far as it answers for them; by default there are none.
+
+    overview  tells of tailers and delay streams (the gateway counts the queue and the dead letters itself)
+    audits    what became of everything that a tailer's source had
+    tailers   those that operators may pause and move
+    replays   what operators do with replays; None: this gateway has no store of them
+    """
+
+    overview: Parts = no_parts
+    audits: Audits = no_audits
+    tailers: TailerControl | None = None
+    replays: ReplayControl | None = None
+
+
+#: A gateway with no other part beside it.
+ALONE = Neighbours()
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What files say, applied at each start: `quotas.yaml`, and `schedules.yaml` (None: there is no such file)."""
+
+    quotas: Sequence[Quota] = ()
+    schedules: Sequence[Schedule] | None = None
+
+
+#: A gateway without files.
+NOTHING_DECLARED = Declared()
