@@ -5,6 +5,8 @@ from __future__ import annotations
 from ..gateway.environment import Declared, GatewayStores
 from ..gateway.quotas import QuotasConfig
 from ..gateway.schedules import SchedulesConfig
+from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..tailers.registry import Environment
 from .embedded import EmbeddedStores
 from .remote import RemoteStores
 from .settings import ConfigDirectory
@@ -21,6 +23,26 @@ def gateway_stores(stores: EmbeddedStores | RemoteStores, spool: SpoolFile | Non
         drops=stores.drops,
         schedules=stores.schedules,
         spool=None if spool is None else spool.spool,
+    )
+
+
+def tailers_environment(stores: EmbeddedStores | RemoteStores, clock: Clock = SYSTEM_CLOCK) -> Environment:
+    """What tailers read and write."""
+    return Environment(
+        queue=stores.queue,
+        log=stores.log,
+        delay_log=stores.delay_log,
+        checkpoints=stores.checkpoints,
+        inventory=stores.inventory,
+        dead_letters=stores.dead_letters,
+        results=stores.results,
+        ownership=stores.ownership,
+        ledger=stores.ledger,
+        drops=stores.drops,
+        segments=stores.segments,
+        schedules=stores.schedules,
+        control=stores.control,
+        clock=clock,
     )
 
 

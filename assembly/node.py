@@ -11,7 +11,6 @@ from ..gateway.config import GatewayConfig
 from ..gateway.environment import Neighbours
 from ..gateway.replay_orders import ReplayOrders
 from ..gateway.server import GatewayServer
-from ..sdk.clock import SYSTEM_CLOCK
 from ..sdk.config import load
 from ..sdk.lifecycle import Group
 from ..sdk.model.overview import Overview
@@ -20,12 +19,11 @@ from ..stores.config import StoresConfig
 from ..stores.engines import EMBEDDED
 from ..stores.server import StoreServer
 from ..tailers.config import TailerConfig
-from ..tailers.registry import Environment
 from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from .delaying import movers
 from .embedded import EmbeddedStores
-from .environments import declared, gateway_stores
+from .environments import declared, gateway_stores, tailers_environment
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, wanted
 
@@ -74,23 +72,7 @@ class Node:
         self._delay = DelayService(stores.delay_log, delay_config, queue=waits_in)
         self._tailers = Tailers(
             configs,
-            Environment(
-                queue=stores.queue,
-                log=stores.log,
-                delay_log=stores.delay_log,
-                checkpoints=stores.checkpoints,
-                inventory=stores.inventory,
-                dead_letters=stores.dead_letters,
-                results=stores.results,
-                ownership=stores.ownership,
-                ledger=stores.ledger,
-                drops=stores.drops,
-                segments=stores.segments,
-                schedules=stores.schedules,
-                control=stores.control,
-                clock=SYSTEM_CLOCK,
-                data_dir=data,
-            ),
+            tailers_environment(stores),
             scheduler,
             self._delay,
             directory.lease_sizes(heartbeat),

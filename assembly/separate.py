@@ -25,12 +25,11 @@ from ..sdk.wire.health import TAILERS, Health
 from ..stores.config import StoresConfig
 from ..stores.server import StoreServer
 from ..tailers.config import TailerConfig
-from ..tailers.registry import Environment
 from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from .delaying import movers
 from .embedded import EmbeddedStores
-from .environments import declared, gateway_stores
+from .environments import declared, gateway_stores, tailers_environment
 from .remote import RemoteStores
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, wanted
@@ -125,24 +124,9 @@ class SeparateTailers:
     async def start(self) -> None:
         stores = self._stores
         self._delay = DelayClient(self._delay_address)
-        environment = Environment(
-            queue=stores.queue,
-            log=stores.log,
-            checkpoints=stores.checkpoints,
-            inventory=stores.inventory,
-            dead_letters=stores.dead_letters,
-            results=stores.results,
-            ownership=stores.ownership,
-            ledger=stores.ledger,
-            drops=stores.drops,
-            segments=stores.segments,
-            schedules=stores.schedules,
-            control=stores.control,
-            delay_log=stores.delay_log,
-        )
         tailers = self._tailers = Tailers(
             self._configs,
-            environment,
+            tailers_environment(stores),
             self._scheduler,
             self._delay,
             self._sizes,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.model.errors import ConfigError
@@ -51,8 +50,7 @@ class Environment:
     ledger: Ledger
     drops: Drops
     segments: Segments
-    clock: Clock = field(default=SYSTEM_CLOCK)
-    data_dir: Path = field(default_factory=Path)
+    clock: Clock = SYSTEM_CLOCK
     tailer: str = ""
     delay_log: Log | None = None
     schedules: Schedules | None = None

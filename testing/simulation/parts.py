@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...assembly.embedded import EmbeddedStores
-from ...assembly.environments import gateway_stores
+from ...assembly.environments import gateway_stores, tailers_environment
 from ...assembly.remote import RemoteStores
 from ...delay_service.config import DelayConfig
 from ...delay_service.mover import Mover
@@ -117,22 +118,8 @@ def _stores() -> EmbeddedStores:
 
 
 def _environment(plan: Plan, stores: EmbeddedStores | RemoteStores) -> Environment:
-    return Environment(
-        queue=stores.queue,
-        log=stores.log,
-        delay_log=stores.delay_log,
-        checkpoints=stores.checkpoints,
-        inventory=stores.inventory,
-        dead_letters=stores.dead_letters,
-        results=stores.results,
-        ownership=stores.ownership,
-        ledger=stores.ledger,
-        drops=stores.drops,
-        segments=stores.segments,
-        schedules=stores.schedules if plan.schedules else None,
-        clock=here().clock,
-        data_dir=Path("/simulated"),
-    )
+    environment = tailers_environment(stores, here().clock)
+    return environment if plan.schedules else replace(environment, schedules=None)
 
 
 def _delay(stores: EmbeddedStores | RemoteStores) -> tuple[DelayService, list[Part]]:

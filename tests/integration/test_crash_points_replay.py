@@ -4,11 +4,11 @@ gateway that writes its row, and the process that answers it, reads its source, 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.assembly.environments import tailers_environment
 from tailrace.sdk.model.audit import Fate
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.ledger import Entry, Place
@@ -125,7 +125,7 @@ class ReplayStory:
     async def act(self, stores: EmbeddedStores) -> None:
         self.clock.advance(40.0)  # whatever was leased before is over, and an order still holds
         await self._live(stores)
-        going = Replaying(stores.replays, {"t": LIVE}, Means(environment(stores, self.clock), "", None, SIZES))  # type: ignore[arg-type]
+        going = Replaying(stores.replays, {"t": LIVE}, Means(tailers_environment(stores, self.clock), "", None, SIZES))  # type: ignore[arg-type]
         if not await stores.replays.list(1):
             order = ReplayOrder("t", Bound(FIRST), Bound(edge=END), who="ann@host")
             await stores.replays.add(asked_for(order, self.clock.wall()))
@@ -206,13 +206,6 @@ class CancelledStory(ReplayStory):
         assert refused or replay.state is State.CANCELLED or (replay.state is State.DONE and FAILS in self.ran)
         assert [row for row in await stores.ledger.list(replay.name, 9) if row.entry.place is Place.PARKED] == []
         assert await stores.checkpoints.load(replay.name) == {}
-
-
-def environment(stores: EmbeddedStores, clock: Any) -> Environment:
-    return Environment(
-        stores.queue, stores.log, stores.checkpoints, stores.inventory, stores.dead_letters, stores.results,
-        stores.ownership, stores.ledger, stores.drops, stores.segments, clock=clock,
-    )  # fmt: skip
 
 
 STORIES = pytest.mark.parametrize(("story", "count"), [(ReplayStory, 26), (CancelledStory, 25)])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.assembly.environments import tailers_environment
 from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.demand import Cell
 from tailrace.sdk.model.errors import InvalidRequest, Unavailable
@@ -221,11 +222,7 @@ async def stores(tmp_path: Path) -> AsyncIterator[EmbeddedStores]:
 
 @pytest.fixture
 def environment(stores: EmbeddedStores) -> Environment:
-    return Environment(
-        stores.queue, stores.log, stores.checkpoints, stores.inventory, stores.dead_letters, stores.results,
-        stores.ownership, stores.ledger, stores.drops, stores.segments, delay_log=stores.delay_log,
-        schedules=stores.schedules,
-    )  # fmt: skip
+    return tailers_environment(stores)
 
 
 Start = Callable[..., Awaitable[Tailer]]

@@ -11,6 +11,7 @@ import pytest
 import redis
 
 from tailrace.assembly.embedded import EmbeddedStores
+from tailrace.assembly.environments import tailers_environment
 from tailrace.sdk.model.dead_letter import EVERY
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.limits import Gate
@@ -20,7 +21,6 @@ from tailrace.stores.config import StoresConfig
 from tailrace.stores.redis import RedisOptions
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.means import Means
-from tailrace.tailers.registry import Environment
 from tailrace.tailers.tailer import Tailer
 
 SUCCESS, FATAL = Ended(Outcome.SUCCESS), Ended(Outcome.FATAL, "boom")
@@ -33,14 +33,9 @@ class Node:
     def __init__(self, folder: Path, url: str, prefix: str, scheduler, parking) -> None:
         place = {"engine": "redis", "url": url, "prefix": prefix}
         self.stores = stores = EmbeddedStores(folder, StoresConfig(state=place, delay_log=place), sizes=SIZES)
-        environment = Environment(
-            stores.queue, stores.log, stores.checkpoints, stores.inventory, stores.dead_letters, stores.results,
-            stores.ownership, stores.ledger, stores.drops, stores.segments, delay_log=stores.delay_log,
-            schedules=stores.schedules,
-        )  # fmt: skip
         source = {"kind": "redis_stream", "url": url, "streams": [f"{prefix}-s"], "payload": {"field": "n"}}
         config = TailerConfig.model_validate({"name": "t", "source": source, "function": "f", "results": True})
-        self.tailer = Tailer(config, Means(environment, scheduler.address, parking, SIZES))
+        self.tailer = Tailer(config, Means(tailers_environment(stores), scheduler.address, parking, SIZES))
 
     async def cut_off(self) -> None:
         """From now on it reaches its state no more: what it owns it does not give back."""

@@ -384,9 +384,7 @@ async def test_times_are_positions_where_the_source_has_them(stores, scheduler, 
 
 async def test_what_cannot_be_is_refused_with_what_to_do(stores, scheduler, parking, environment, make, eventually):
     queue = TailerConfig.model_validate({"name": "queue", "source": {"kind": "queue"}})
-    folder = TailerConfig.model_validate(
-        {"name": "d", "source": {"kind": "directory", "path": str(environment.data_dir)}, "function": "f"}
-    )
+    folder = TailerConfig.model_validate({"name": "d", "source": {"kind": "directory", "path": "."}, "function": "f"})
     live = TailerConfig.model_validate(LIVE)
     tailers = Tailers(
         [live, queue, folder], environment, scheduler.address, parking, LeaseSizes.of_heartbeat(0.1),
