@@ -25,10 +25,10 @@ class Hints(ABC):
     listening   set while hints are heard
     """
 
-    def __init__(self, named: str, wake: Callable[[], None], broken: type[Exception], *, on: bool) -> None:
+    def __init__(self, named: str, wake: Callable[[], None], *broken: type[Exception], on: bool) -> None:
         self._named = named
         self._wake = wake
-        self._broken = (TailraceError, OSError, broken)
+        self._broken: tuple[type[Exception], ...] = (TailraceError, OSError, *broken)
         self._on = on
         self._listener: asyncio.Task[None] | None = None
         self._teller: asyncio.Task[None] | None = None

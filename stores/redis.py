@@ -27,6 +27,10 @@ CONNECTIONS = 16
 #: Connections that may wait for something to happen at once.
 WAITING = 1024
 SCHEMES = ("redis", "rediss", "unix")
+#: What uvloop says, by a RuntimeError, to who writes to a connection that was lost a moment ago; redis-py lets it pass.
+_LOST = "the handler is closed"
+#: What comes of a call that a server did not answer as it should.
+_FAILURES = (errors.RedisError, OSError, RuntimeError)
 
 
 class RedisOptions(BaseModel):
@@ -159,14 +163,14 @@ class RedisServer:
                 return await client.execute_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
         except errors.NoScriptError:
             return await self.call("EVAL", script.text, len(keys), *keys, *arguments, about=about)
-        except (errors.RedisError, OSError) as error:
+        except _FAILURES as error:
             raise explained(error, self.name, about) from None
 
     async def _translated(self, answer: Awaitable[Any], about: str, none_if: str = "", held: float = 0.0) -> Any:
         try:
             async with asyncio.timeout(self._timeout + held):
                 return await answer
-        except (errors.RedisError, OSError) as error:
+        except _FAILURES as error:
             if none_if and none_if in str(error):
                 return None
             raise explained(error, self.name, about) from None
@@ -241,7 +245,12 @@ _CASES = (
 
 
 def explained(error: Exception, server: str, about: str = "") -> TailraceError:
-    """What went wrong, and what to do. NotConnected for all that waiting or somebody's help may mend."""
+    """What went wrong, and what to do. NotConnected for all that waiting or somebody's help may mend. Raises a
+    RuntimeError that is about something else than a lost connection."""
+    if isinstance(error, RuntimeError):
+        if _LOST not in str(error):
+            raise error
+        error = ConnectionResetError("the connection was lost")
     said = str(error).strip() or type(error).__name__
     code = said.partition(" ")[0]
     case = next(case for case in _CASES if isinstance(error, case.types) or code in case.codes)

@@ -21,7 +21,7 @@ class RedisHints(Hints):
     def __init__(
         self, server: RedisServer, channel: str, listener: Callable[[], Any] | None, wake: Callable[[], None]
     ) -> None:
-        super().__init__("redis", wake, errors.RedisError, on=listener is not None)
+        super().__init__("redis", wake, errors.RedisError, RuntimeError, on=listener is not None)
         self._server = server
         self._channel = channel
         self._make = listener

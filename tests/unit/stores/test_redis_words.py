@@ -27,6 +27,7 @@ from tailrace.stores.redis import RedisOptions, explained
         (exceptions.TimeoutError("Timeout reading from h:1"), NotConnected, "unknown"),
         (exceptions.ConnectionError("Error 111 connecting"), NotConnected, "cannot be reached: Error 111"),
         (ConnectionResetError(), NotConnected, "ConnectionResetError"),
+        (RuntimeError("unable to perform operation on <TCPTransport>; the handler is closed"), NotConnected, "lost"),
         (exceptions.ResponseError("ERR something new"), NotConnected, "ERR something new"),
     ],
 )
@@ -34,6 +35,11 @@ def test_each_error_says_what_to_do(error: Exception, instead: type[Exception], 
     told = explained(error, "Redis at h:1", "stream 'orders'")
     assert type(told) is instead
     assert words in str(told) and "h:1" in str(told)
+
+
+def test_a_mistake_of_ours_is_no_lost_connection() -> None:
+    with pytest.raises(RuntimeError, match="changed size"):
+        explained(RuntimeError("dictionary changed size during iteration"), "Redis at h:1")
 
 
 def test_messages_name_the_server_without_its_password() -> None:
