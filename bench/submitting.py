@@ -8,21 +8,24 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import tailrace
 
 from ..assembly.platform import Platform
+from ..sdk.lifecycle import cancel
 from ..sdk.model.limits import Gate
 from ..sdk.wire.gateway import GatewayClient
 from .faults.proxy import FaultProxy
 from .figures import Figures, Progress
+from .flood import flood
 from .functions import numbers_seen
 from .percentiles import percentile
 from .scenarios import FUNCTIONS, paced
 
 #: Calls at once, of `single_per_s`, and workloads of `many_per_s` for each of the single ones.
 AT_ONCE, MANY = 64, 5
-#: Of `bulk`: workloads that one client submits at once.
+#: Of `bulk`: workloads that another program submits at once.
 BULK = 10_000
 #: Of `store_down`: the store is away for so many seconds of so many.
 DOWN, PERIOD = 60.0, 300.0
@@ -57,7 +60,8 @@ async def submit(folder: Path, count: int, progress: Progress, config: Path | No
 
 
 async def bulk(folder: Path, seconds: float, progress: Progress, config: Path | None = None) -> Figures:
-    """200 interactive submissions a second alone, then the same while another client submits 10,000 at once."""
+    """200 interactive submissions a second alone, then the same while another team's program submits 10,000 at once;
+    `bulk_s`: what that took."""
     starts_file = folder / "starts"
     platform = Platform(folder / "data", [FUNCTIONS], config, environment={"TAILRACE_BENCH_STARTS": str(starts_file)})
     await platform.start()
@@ -68,19 +72,22 @@ async def bulk(folder: Path, seconds: float, progress: Progress, config: Path | 
                 await client.submit("bench_start", sent=time.monotonic())
 
             alone = await paced(send, seconds, starts_file, progress, "alone")
-            async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as other:
+            async with flood(platform.gateway_address, BULK) as other:
 
-                async def flood() -> None:
+                async def submit_in_bulk() -> float:
                     await asyncio.sleep(1 + seconds / 4)
-                    await other.submit_many([tailrace.Call("noop_000")] * BULK)
+                    return await other.submit()
 
-                flooding = asyncio.create_task(flood())
-                beside = await paced(send, seconds, starts_file, progress, "beside bulk")
-                await flooding
+                flooding = asyncio.create_task(submit_in_bulk())
+                try:
+                    beside = await paced(send, seconds, starts_file, progress, "beside bulk")
+                    took = await flooding
+                finally:
+                    await cancel(flooding)
     finally:
         await platform.stop()
     quiet, busy = (1e3 * percentile(each, 0.99) for each in (alone, beside))
-    return {"alone_p99_ms": quiet, "beside_bulk_p99_ms": busy, "ratio": busy / quiet}
+    return {"alone_p99_ms": quiet, "beside_bulk_p99_ms": busy, "ratio": busy / quiet, "bulk_s": took}
 
 
 async def store_down(
@@ -101,47 +108,68 @@ async def store_down(
     config.mkdir(exist_ok=True)
     (config / "stores.yaml").write_text(stores(proxy.address))
     platform = Platform(folder / "data", [FUNCTIONS], config, environment={"TAILRACE_BENCH_STARTS": str(seen)})
-    took: list[float] = []
-    handles: list[tailrace.AsyncHandle] = []
     try:
         await platform.start()
         async with tailrace.AsyncClient(platform.gateway_address, timeout=ACCEPTED_WITHIN) as client:
-            began = time.perf_counter()
-
-            async def submit_one(number: int) -> None:
-                await asyncio.sleep(max(0.0, began + number * period / count - time.perf_counter()))
-                asked = time.perf_counter()
-                with suppress(tailrace.TailraceError):
-                    handles.append(await client.submit("bench_number", number=number))
-                    took.append(time.perf_counter() - asked)
-
-            async def fail() -> None:
-                await asyncio.sleep((period - down) / 2)
-                proxy.refuse()
-                await asyncio.sleep(down)
-                proxy.heal()
-
-            failing = asyncio.create_task(fail())
-            for start in range(0, count, 1000):
-                progress("submitting", start / count)
-                await asyncio.gather(*map(submit_one, range(start, min(count, start + 1000))))
-            await failing
-            until = time.perf_counter() + RUN_WITHIN
-            while len(set(numbers_seen(seen))) < len(handles) and time.perf_counter() < until:
-                progress("running", len(set(numbers_seen(seen))) / count)
-                await asyncio.sleep(0.1)
+            failing = asyncio.create_task(_away(proxy, (period - down) / 2, down))
+            try:
+                accepted = await _spread(client, count, period, progress)
+                await failing
+            finally:
+                await cancel(failing)
+            await _all_ran(seen, len(accepted), progress)
     finally:
         await platform.stop()
         await proxy.stop()
     ran = numbers_seen(seen)
     return {
         "items": float(count),
-        "accepted_share": sum(each <= ACCEPTED_WITHIN for each in took) / count,
-        "slowest_s": max(took, default=0.0),
-        "spooled": float(sum(handle.spooled for handle in handles)),
-        "lost": float(len(handles) - len(set(ran))),
+        "accepted_share": sum(each.took <= ACCEPTED_WITHIN for each in accepted) / count,
+        "slowest_s": max((each.took for each in accepted), default=0.0),
+        "spooled": float(sum(each.spooled for each in accepted)),
+        "lost": float(len(accepted) - len(set(ran))),
         "ran_again": float(len(ran) - len(set(ran))),
     }
+
+
+class _Accepted(NamedTuple):
+    """One submission: seconds until it was answered, and whether it was spooled."""
+
+    took: float
+    spooled: bool
+
+
+async def _spread(client: tailrace.AsyncClient, count: int, period: float, progress: Progress) -> list[_Accepted]:
+    """Submits `count` evenly over `period` seconds; those that were accepted."""
+    accepted: list[_Accepted] = []
+    began = time.perf_counter()
+
+    async def submit_one(number: int) -> None:
+        await asyncio.sleep(max(0.0, began + number * period / count - time.perf_counter()))
+        asked = time.perf_counter()
+        with suppress(tailrace.TailraceError):
+            handle = await client.submit("bench_number", number=number)
+            accepted.append(_Accepted(time.perf_counter() - asked, handle.spooled))
+
+    for start in range(0, count, 1000):
+        progress("submitting", start / count)
+        await asyncio.gather(*map(submit_one, range(start, min(count, start + 1000))))
+    return accepted
+
+
+async def _away(proxy: FaultProxy, after: float, seconds: float) -> None:
+    await asyncio.sleep(after)
+    proxy.refuse()
+    await asyncio.sleep(seconds)
+    proxy.heal()
+
+
+async def _all_ran(seen: Path, count: int, progress: Progress) -> None:
+    """Returns when that many have run, or when it is too late for them."""
+    until = time.perf_counter() + RUN_WITHIN
+    while (ran := len(set(numbers_seen(seen)))) < count and time.perf_counter() < until:
+        progress("running", ran / count)
+        await asyncio.sleep(0.1)
 
 
 async def _seconds(work: Callable[[], Coroutine[object, object, object]]) -> float:
