@@ -31,7 +31,7 @@ from .sides import Heir, Sides, of_newest
 
 class Succession:
     """Invariant: what was adopted is of the epoch that was taken, else it is forgotten. `wake` is called when the row
-    names the scheduler of the session."""
+    names the scheduler of the session, and when what was adopted went to somebody else."""
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class Succession:
 
     async def _adopt(self, row: Owner) -> bool:
         """Whether everything that the owner of this row had running is this tailer's, once it has taken the row."""
+        self._give_up()
         session = self._session
         if not session.connected or not may_ask(row.schedulers):
             return False
@@ -93,6 +94,14 @@ class Succession:
         self.inherited.accept(of_newest(flights, fences), until)
         self._elsewhere = row, elsewhere, fences
         return True
+
+    def _give_up(self) -> None:
+        """What was adopted before is somebody else's, who took the row first: this tailer will not hear how it ends, so
+        that whoever drains it is not to wait for that."""
+        self._elsewhere = None
+        if self.inherited.running:
+            self.inherited.clear()
+            self._wake()
 
     async def _adopt_here(self, row: Owner, seconds: float) -> Adopted | None:
         """Whether the scheduler of the session confirms, if it is listed."""

@@ -44,9 +44,9 @@ class Held:
     def joined(self, scheduler: str) -> None: ...
 
 
-def succession(held: Held) -> Succession:
+def succession(held: Held, wake: Callable[[], None] = lambda: None) -> Succession:
     inherited = Inherited(lambda record, ended: None, lambda record, not_before: None, held)  # type: ignore[arg-type]
-    return Succession("t", held, held, inherited, LeaseSizes(), SYSTEM_CLOCK, lambda: None)  # type: ignore[arg-type]
+    return Succession("t", held, held, inherited, LeaseSizes(), SYSTEM_CLOCK, wake)  # type: ignore[arg-type]
 
 
 async def test_what_a_session_confirmed_that_was_lost_meanwhile_is_not_taken_for_adopted() -> None:
@@ -75,3 +75,35 @@ async def test_of_two_hand_outs_of_a_position_the_newer_one_is_adopted() -> None
     await heir.take()
     # Then the older one is not renewed: how that ended counts for nothing
     assert heir.flights == [FLIGHT + 1] and len(heir.inherited.running) == 2
+
+
+class Beaten(Held):
+    """One whose row somebody else takes between the adoption and the compare-and-set, and keeps."""
+
+    def __init__(self, *flights: Inheritance) -> None:
+        super().__init__(*flights)
+        self.refused = asyncio.Event()
+
+    async def take(self, adopt: Callable[[Owner], Awaitable[bool]]) -> dict[str, Any]:
+        assert await adopt(ROW)
+        assert not await adopt(ROW._replace(version=8, epoch=2, holder="faster"))
+        self.refused.set()
+        return await asyncio.Future()
+
+    async def adopt(self, source: str, partition: str, epoch: int, version: int) -> Adopted:
+        return Adopted("", self.flights) if epoch == ROW.epoch else Adopted("its owner lives", ())
+
+
+async def test_what_somebody_else_took_first_is_waited_for_by_nobody() -> None:
+    # Given two that adopt what a dead owner had running
+    beaten = Beaten(Inheritance(FLIGHT, 5, "0", {0: 3}))
+    woken = asyncio.Event()
+    heir = succession(beaten, woken.set)
+    # When the other one takes the row first
+    taking = asyncio.create_task(heir.take())
+    await beaten.refused.wait()
+    # Then nothing of it is this one's to renew or to wait for, and whoever drains it hears of that
+    assert (heir.flights, heir.inherited.running) == ([], set())
+    assert woken.is_set()
+    taking.cancel()
+    await asyncio.gather(taking, return_exceptions=True)
