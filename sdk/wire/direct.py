@@ -199,6 +199,8 @@ class DirectServer:
             _end(wire, grpc.StatusCode.CANCELLED, "cancelled by the server")
             raise
         except Exception as error:
+            if wire.over and isinstance(error, asyncio.InvalidStateError):
+                return  # whoever dialled was gone before the answer
             _LOG.error("a session's connection failed", exc_info=error)
             _end(wire, grpc.StatusCode.UNKNOWN, repr(error)[:1000])
         finally:

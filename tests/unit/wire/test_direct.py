@@ -110,6 +110,26 @@ async def test_a_handler_that_fails_says_so_to_both_sides(serving: Any, caplog: 
     assert "a session's connection failed" in caplog.text
 
 
+async def test_an_answer_to_somebody_who_is_gone_is_no_failure(serving: Any, caplog: pytest.LogCaptureFixture) -> None:
+    ended = asyncio.Event()
+
+    # Given a handler that answers when the other side has given up
+    async def late(_: Any, context: Any) -> None:
+        try:
+            while await context.read() is not grpc.aio.EOF:
+                pass
+            await context.write(b"welcome")
+        finally:
+            ended.set()
+
+    call = (await serving(late))()
+    await call.write(b"x")
+    # When it does, then nobody is told of an error
+    assert call.cancel()
+    await asyncio.wait_for(ended.wait(), 20)
+    assert "a session's connection failed" not in caplog.text
+
+
 async def test_who_reads_slowly_is_not_run_over(serving: Any) -> None:
     # Given a handler that reads nothing before it may
     may = asyncio.Event()
