@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import grpc
 
-from . import scheduling
-from .call import Call, searched
-from .client import PATIENCE
-from .conversation import Ask, Conversation, Steps
+from . import following, scheduling, submitting
+from .call import Call, shown_as_call
+from .conversation import PATIENCE, Ask, Conversation, Steps
 from .discovery import find_gateways
-from .function import Function
 from .gathering import Gathering
 from .handle import AsyncHandle
-from .identity import whoami
 from .model.errors import InvalidRequest
-from .model.priority import Priority
-from .model.status import WorkloadStatus
 from .model.units import seconds
 from .wire.channel import dial, error_of
+from .wire.gateway_messages import Accepted
 from .wire.v1.gateway_pb2_grpc import GatewayStub
 
 P = ParamSpec("P")
@@ -42,6 +37,23 @@ def _awaited(
         return await self._run(core(self._talk, *args, **kwargs))
 
     return method
+
+
+_Awaited = Coroutine[Any, Any, AsyncHandle]
+
+
+def _takes(
+    make: Callable[P, Call],
+) -> Callable[[Callable[[AsyncClient, Call], _Awaited]], Callable[Concatenate[AsyncClient, P], _Awaited]]:
+    """A method of a Call takes what a Call is made of."""
+
+    def decorate(method: Callable[[AsyncClient, Call], _Awaited]) -> Callable[Concatenate[AsyncClient, P], _Awaited]:
+        async def submit(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHandle:
+            return await method(self, make(*args, **kwargs))
+
+        return shown_as_call(method, submit)
+
+    return decorate
 
 
 class AsyncClient:
@@ -63,93 +75,27 @@ class AsyncClient:
         self._channels: list[grpc.aio.Channel] = []
         self._stubs: list[Any] = []
         self._closed = False
-        self._together = Gathering(lambda calls: self._run(self._talk.together(calls)))
+        self._together = Gathering(lambda calls: self._run(submitting.together(self._talk, calls)))
 
-    async def submit(
-        self,
-        function: Function[..., Any] | str,
-        /,
-        *args: Any,
-        delay: float | str | None = None,
-        at: datetime | float | None = None,
-        priority: str | int | Priority | None = None,
-        collection: str | None = None,
-        tenant: str = "",
-        key: str = "",
-        dedupe_key: str = "",
-        headers: Mapping[str, str] | None = None,
-        expires_after: float | str | None = None,
-        arguments: Mapping[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> AsyncHandle:
+    @_takes(Call)
+    async def submit(self, call: Call) -> AsyncHandle:
         """Submits one workload; it is durable when this returns. See `Client.submit`. Those that are submitted at once,
         in one turn of the event loop, share a call to the gateway."""
-        call = Call(
-            function,
-            *args,
-            delay=delay,
-            at=at,
-            priority=priority,
-            collection=collection,
-            tenant=tenant,
-            key=key,
-            dedupe_key=dedupe_key,
-            headers=headers,
-            expires_after=expires_after,
-            arguments=arguments,
-            **kwargs,
-        )
-        answer = await self._together.submit(call)
-        return AsyncHandle(self, answer.id, call.function, answer.duplicate, spooled=answer.spooled)
+        return self._handle(call, await self._together.submit(call))
 
     async def submit_many(self, calls: Iterable[Call], *, resend: bool = True) -> list[AsyncHandle]:
         """Submits many workloads, chunk by chunk. See `Client.submit_many`."""
-        return await self._run(
-            self._talk.submit_many(
-                calls,
-                resend,
-                lambda call, answer: AsyncHandle(
-                    self, answer.id, call.function, answer.duplicate, spooled=answer.spooled
-                ),
-            )
-        )
+        return await self._run(submitting.submit_many(self._talk, calls, resend, self._handle))
 
-    async def status(self, id: str) -> WorkloadStatus:
-        """Where a workload is now. Raises InvalidRequest when its id is not known. See `Client`."""
-        return await self._run(self._talk.status_of(id))
+    def _handle(self, call: Call, answer: Accepted) -> AsyncHandle:
+        return AsyncHandle(self, answer.id, call.function, answer.duplicate, spooled=answer.spooled)
 
-    async def find(
-        self,
-        *,
-        function: str = "",
-        tenant: str = "",
-        states: Sequence[str] = (),
-        key: str = "",
-        since: datetime | float = 0.0,
-        until: datetime | float = 0.0,
-        after: str = "",
-        limit: int = 100,
-    ) -> list[WorkloadStatus]:
-        """Workloads of the queue that fit everything given. See `Client.find`."""
-        search = searched(function, tenant, states, key, since, until, after, limit)
-        return await self._run(self._talk.find(search))
-
-    async def status_many(self, ids: Iterable[str], *, tries: bool = False) -> list[WorkloadStatus | None]:
-        """Where each of several workloads is now; None for an unknown id. With `tries` also how their attempts went."""
-        return await self._run(self._talk.status(list(ids), tries))
-
-    async def result(self, id: str, timeout: float | str | None = None) -> Any:
-        """Waits for the end of a workload and returns its value. See `Client.result`."""
-        return await self._run(self._talk.result(id, None if timeout is None else seconds(timeout)))
-
-    async def cancel(self, id: str) -> str:
-        """Asks for the end of a workload: `cancelled` (it had not started), `requested` (its worker will be told),
-        `ended` (it was over) or `unknown`."""
-        return (await self._run(self._talk.cancel([id], whoami())))[0]
-
-    async def cancel_many(self, ids: Iterable[str]) -> list[str]:
-        """The same for several: one word for each."""
-        return await self._run(self._talk.cancel(list(ids), whoami()))
+    status = _awaited(following.status)
+    status_many = _awaited(following.status_many)
+    find = _awaited(following.find)
+    result = _awaited(following.result)
+    cancel = _awaited(following.cancel)
+    cancel_many = _awaited(following.cancel_many)
 
     schedule = _awaited(scheduling.schedule)
     schedules = _awaited(scheduling.schedules)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from .model.claim import State
 from .model.errors import InvalidPayload, InvalidRequest
 from .model.function_spec import NAME_LENGTH
 from .model.priority import Priority
 from .model.reference import BY_REFERENCE, REFERENCE, Reference
-from .model.search import Search
 from .model.units import seconds
 from .model.workload import Headers
 from .payload import Arguments, RawArguments, encode_arguments
 
 if TYPE_CHECKING:
     from .function import Function
+
+W = TypeVar("W", bound=Callable[..., Any])
 
 #: The largest payload that any gateway takes (bytes); most take less (`max_payload`).
 LARGEST_PAYLOAD = 4 << 20
@@ -119,8 +120,8 @@ class Call:
             )
         if delay is not None and at is not None:
             raise InvalidRequest(f"{self.function}: give delay or at, not both")
-        self.delay = 0.0 if delay is None else _duration("delay", delay)
-        self.at = None if at is None else _moment(at)
+        self.delay = 0.0 if delay is None else duration("delay", delay)
+        self.at = None if at is None else moment("at", at)
         self.priority = None if priority is None else int(Priority.parse(priority))
         self.tenant = _text("tenant", tenant)
         self.key = _text("key", key)
@@ -128,31 +129,19 @@ class Call:
         self.headers: Headers = () if not headers else _pairs(headers)
         if reference is not None:
             self.headers = (*self.headers, REFERENCE)
-        self.expires_after = None if expires_after is None else _duration("expires_after", expires_after)
+        self.expires_after = None if expires_after is None else duration("expires_after", expires_after)
 
     def __repr__(self) -> str:
         return f"<Call {self.function} of {len(self.payload)} bytes>"
 
 
-def searched(
-    function: str,
-    tenant: str,
-    states: Sequence[str],
-    key: str,
-    since: datetime | float,
-    until: datetime | float,
-    after: str,
-    limit: int,
-) -> Search:
-    """What a client searches by. Raises InvalidRequest naming what is wrong."""
-    known = {state.label: state for state in State}
-    for name in states:
-        if name not in known:
-            raise InvalidRequest(f"there is no state {name!r:.50}: expected {', '.join(known)}")
-    if limit < 1:
-        raise InvalidRequest(f"limit is {limit}: expected at least 1")
-    chosen = tuple(known[name] for name in states)
-    return Search(function, tenant, chosen, key, _moment(since), _moment(until), after, limit)
+def shown_as_call(method: Callable[..., Any], wrapper: W) -> W:
+    """`wrapper` with the name and the words of a method of a Call, and with the arguments that make one."""
+    shown: Any = wraps(method)(wrapper)
+    shown.__signature__ = inspect.signature(Call.__init__).replace(
+        return_annotation=inspect.signature(method).return_annotation
+    )
+    return shown  # type: ignore[no-any-return]
 
 
 def merged(arguments: Mapping[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -201,19 +190,21 @@ def _by_name(function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[s
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
-def _duration(name: str, value: float | str) -> float:
+def duration(name: str, value: float | str) -> float:
+    """Seconds. Raises InvalidRequest that begins with the option's name."""
     try:
         return seconds(value)
     except InvalidRequest as error:
         raise InvalidRequest(f"{name}: {error}") from None
 
 
-def _moment(value: datetime | float) -> float:
+def moment(name: str, value: datetime | float) -> float:
+    """Wall clock seconds. Raises InvalidRequest that begins with the option's name."""
     if isinstance(value, datetime):
         return value.timestamp()
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
         return float(value)
-    raise InvalidRequest(f"at: {value!r} is not a moment: expected a datetime or wall clock seconds since 1970")
+    raise InvalidRequest(f"{name}: {value!r} is not a moment: expected a datetime or wall clock seconds since 1970")
 
 
 def _text(name: str, value: str) -> str:

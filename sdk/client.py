@@ -11,33 +11,26 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import grpc
 
-from . import scheduling
-from .call import Call, searched
-from .conversation import Ask, Conversation, Steps
+from . import following, scheduling, submitting
+from .call import Call, shown_as_call
+from .conversation import PATIENCE, Ask, Conversation, Steps
 from .discovery import find_gateways
-from .function import Function
 from .handle import Handle
-from .identity import whoami
 from .model.errors import InvalidRequest
-from .model.priority import Priority
-from .model.status import WorkloadStatus
 from .model.units import seconds
 from .wire.channel import dial_blocking, error_of
+from .wire.gateway_messages import Accepted
 from .wire.v1.gateway_pb2_grpc import GatewayStub
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-#: Seconds that a call is tried while the gateway does not answer.
-PATIENCE = 10.0
 
 
 def _blocking(core: Callable[Concatenate[Conversation, P], Steps[T]]) -> Callable[Concatenate[Client, P], T]:
@@ -48,6 +41,20 @@ def _blocking(core: Callable[Concatenate[Conversation, P], Steps[T]]) -> Callabl
         return self._run(core(self._talk, *args, **kwargs))
 
     return method
+
+
+def _takes(
+    make: Callable[P, Call],
+) -> Callable[[Callable[[Client, Call], Handle]], Callable[Concatenate[Client, P], Handle]]:
+    """A method of a Call takes what a Call is made of."""
+
+    def decorate(method: Callable[[Client, Call], Handle]) -> Callable[Concatenate[Client, P], Handle]:
+        def submit(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
+            return method(self, make(*args, **kwargs))
+
+        return shown_as_call(method, submit)
+
+    return decorate
 
 
 class Client:
@@ -73,45 +80,14 @@ class Client:
         self._closed = False
         _CLIENTS.add(self)
 
-    def submit(
-        self,
-        function: Function[..., Any] | str,
-        /,
-        *args: Any,
-        delay: float | str | None = None,
-        at: datetime | float | None = None,
-        priority: str | int | Priority | None = None,
-        collection: str | None = None,
-        tenant: str = "",
-        key: str = "",
-        dedupe_key: str = "",
-        headers: Mapping[str, str] | None = None,
-        expires_after: float | str | None = None,
-        arguments: Mapping[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> Handle:
+    @_takes(Call)
+    def submit(self, call: Call) -> Handle:
         """Submits one workload; it is durable when this returns. `tailrace.Call` says what the arguments mean.
 
         Raises UnknownFunction, InvalidPayload, InvalidRequest; Overloaded, StoreFull or Unavailable when trying again
         did not help within the client's timeout. Trying again never submits twice.
         """
-        call = Call(
-            function,
-            *args,
-            delay=delay,
-            at=at,
-            priority=priority,
-            collection=collection,
-            tenant=tenant,
-            key=key,
-            dedupe_key=dedupe_key,
-            headers=headers,
-            expires_after=expires_after,
-            arguments=arguments,
-            **kwargs,
-        )
-        answer = self._run(self._talk.submit(call))
-        return Handle(self, answer.id, call.function, answer.duplicate, spooled=answer.spooled)
+        return self._handle(call, self._run(submitting.submit(self._talk, call)))
 
     def submit_many(self, calls: Iterable[Call], *, resend: bool = True) -> list[Handle]:
         """Submits many workloads, in chunks of at most 1000 (or 1 MiB), each stored whole or not at all.
@@ -120,64 +96,17 @@ class Client:
         accepted, when a later one is. `resend=False` does without the tokens by which a chunk that was sent twice
         is known again (the queue keeps one per workload): then a chunk that is not answered is not sent again.
         """
-        return self._run(
-            self._talk.submit_many(
-                calls,
-                resend,
-                lambda call, answer: Handle(self, answer.id, call.function, answer.duplicate, spooled=answer.spooled),
-            )
-        )
+        return self._run(submitting.submit_many(self._talk, calls, resend, self._handle))
 
-    def status(self, id: str) -> WorkloadStatus:
-        """Where a workload is now. Raises InvalidRequest when its id is not known."""
-        return self._run(self._talk.status_of(id))
+    def _handle(self, call: Call, answer: Accepted) -> Handle:
+        return Handle(self, answer.id, call.function, answer.duplicate, spooled=answer.spooled)
 
-    def find(
-        self,
-        *,
-        function: str = "",
-        tenant: str = "",
-        states: Sequence[str] = (),
-        key: str = "",
-        since: datetime | float = 0.0,
-        until: datetime | float = 0.0,
-        after: str = "",
-        limit: int = 100,
-    ) -> list[WorkloadStatus]:
-        """Workloads of the queue that fit everything given, the newest first, at most `limit`.
-
-        function, tenant  theirs
-        states            of these names (`WorkloadStatus.state`)
-        key               the ordering key; of those that have not ended
-        since, until      submitted from and before: wall clock seconds or a datetime
-        after             the id of the last one of a former answer: go on behind it
-
-        What has ended is found as long as the queue keeps it (`retention` of stores.yaml). Spooled workloads are not
-        in the queue yet. Raises InvalidRequest.
-        """
-        search = searched(function, tenant, states, key, since, until, after, limit)
-        return self._run(self._talk.find(search))
-
-    def status_many(self, ids: Iterable[str], *, tries: bool = False) -> list[WorkloadStatus | None]:
-        """Where each of several workloads is now; None for an unknown id. With `tries` also how their attempts went."""
-        return self._run(self._talk.status(list(ids), tries))
-
-    def result(self, id: str, timeout: float | str | None = None) -> Any:
-        """Waits for the end of a workload and returns its value (None too when its result is not kept any more).
-
-        Raises WorkloadFailed with the reason when it did not succeed, TimeoutError after `timeout` (seconds or "10s";
-        None: as long as it takes), InvalidRequest for an unknown id.
-        """
-        return self._run(self._talk.result(id, None if timeout is None else seconds(timeout)))
-
-    def cancel(self, id: str) -> str:
-        """Asks for the end of a workload: `cancelled` (it had not started), `requested` (its worker will be told),
-        `ended` (it was over) or `unknown`."""
-        return self._run(self._talk.cancel([id], whoami()))[0]
-
-    def cancel_many(self, ids: Iterable[str]) -> list[str]:
-        """The same for several: one word for each."""
-        return self._run(self._talk.cancel(list(ids), whoami()))
+    status = _blocking(following.status)
+    status_many = _blocking(following.status_many)
+    find = _blocking(following.find)
+    result = _blocking(following.result)
+    cancel = _blocking(following.cancel)
+    cancel_many = _blocking(following.cancel_many)
 
     schedule = _blocking(scheduling.schedule)
     schedules = _blocking(scheduling.schedules)

@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from .async_client import AsyncClient
-    from .client import Client
     from .model.status import WorkloadStatus
 
 
-class Handle:
+class _Follows(Protocol):
+    """A `Client`, as far as a handle asks it."""
+
+    def status(self, id: str, /) -> WorkloadStatus: ...
+
+    def result(self, id: str, timeout: float | str | None, /) -> Any: ...
+
+    def cancel(self, id: str, /) -> str: ...
+
+
+class _FollowsAwaited(Protocol):
+    """An `AsyncClient`, as far as a handle asks it."""
+
+    def status(self, id: str, /) -> Awaitable[WorkloadStatus]: ...
+
+    def result(self, id: str, timeout: float | str | None, /) -> Awaitable[Any]: ...
+
+    def cancel(self, id: str, /) -> Awaitable[str]: ...
+
+
+C = TypeVar("C")
+
+
+class _Submitted(Generic[C]):
+    """What both handles know."""
+
+    __slots__ = ("_client", "duplicate", "function", "id", "spooled")
+
+    def __init__(self, client: C, id: str, function: str, duplicate: bool = False, *, spooled: bool = False) -> None:
+        self._client = client
+        self.id = id
+        self.function = function
+        self.duplicate = duplicate
+        self.spooled = spooled
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.function} {self.id}>"
+
+
+class Handle(_Submitted[_Follows]):
     """A submitted workload.
 
     duplicate  its dedupe key was known, and this is the first one with it
@@ -18,16 +56,7 @@ class Handle:
                it is there. Whether the store knows its dedupe key is not known yet
     """
 
-    __slots__ = ("_client", "duplicate", "function", "id", "spooled")
-
-    def __init__(
-        self, client: Client, id: str, function: str, duplicate: bool = False, *, spooled: bool = False
-    ) -> None:
-        self._client = client
-        self.id = id
-        self.function = function
-        self.duplicate = duplicate
-        self.spooled = spooled
+    __slots__ = ()
 
     def status(self) -> WorkloadStatus:
         """Where it is now. See `Client.status`."""
@@ -41,23 +70,11 @@ class Handle:
         """Asks for its end. See `Client.cancel`."""
         return self._client.cancel(self.id)
 
-    def __repr__(self) -> str:
-        return f"<Handle {self.function} {self.id}>"
 
-
-class AsyncHandle:
+class AsyncHandle(_Submitted[_FollowsAwaited]):
     """A submitted workload. `duplicate` and `spooled` as of a `Handle`."""
 
-    __slots__ = ("_client", "duplicate", "function", "id", "spooled")
-
-    def __init__(
-        self, client: AsyncClient, id: str, function: str, duplicate: bool = False, *, spooled: bool = False
-    ) -> None:
-        self._client = client
-        self.id = id
-        self.function = function
-        self.duplicate = duplicate
-        self.spooled = spooled
+    __slots__ = ()
 
     async def status(self) -> WorkloadStatus:
         """Where it is now. See `Client.status`."""
@@ -70,6 +87,3 @@ class AsyncHandle:
     async def cancel(self) -> str:
         """Asks for its end. See `Client.cancel`."""
         return await self._client.cancel(self.id)
-
-    def __repr__(self) -> str:
-        return f"<AsyncHandle {self.function} {self.id}>"

@@ -9,13 +9,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from .call import Call, check_clash, merged
+from .call import Call, check_clash, duration, merged, moment
 from .conversation import Conversation, Steps
 from .identity import whoami
 from .model.errors import InvalidRequest
 from .model.priority import Priority
 from .model.schedule import CatchUp, Overlap, Schedule, check_schedule, usual_catch_up
-from .model.units import seconds
 from .wire.schedule_messages import ScheduleView, schedule_to_wire, schedule_view
 from .wire.v1 import gateway_pb2 as pb
 
@@ -77,20 +76,20 @@ def schedule(
     call = Call(function, *args, priority=priority, collection=collection, tenant=tenant, arguments=given)
     if call.headers:
         raise InvalidRequest(f"{name}: a schedule carries no Reference: give the function where it lies as text")
-    zone, moment = timezone or "UTC", _moment("at", at, timezone)
+    zone, once = timezone or "UTC", _moment("at", at, timezone)
     wanted = Schedule(
         name,
         call.function,
         call.payload,
         cron=cron or "",
         every=_duration("every", every, 0.0),
-        at=moment,
+        at=once,
         timezone=zone,
         priority="" if call.priority is None else Priority(call.priority).label,
         collection=call.collection,
         tenant=call.tenant,
         overlap=_word("overlap", overlap or Overlap.SKIP, Overlap),
-        catch_up=_word("catch_up", catch_up or usual_catch_up(moment), CatchUp),
+        catch_up=_word("catch_up", catch_up or usual_catch_up(once), CatchUp),
         catch_up_max=100 if catch_up_max is None else catch_up_max,
         grace=_duration("grace", grace, 60.0),
         jitter=_duration("jitter", jitter, 0.0),
@@ -144,10 +143,7 @@ def _change(talk: Conversation, name: str, what: str) -> Steps[ScheduleView]:
 
 
 def _duration(option: str, value: float | str | None, usual: float) -> float:
-    try:
-        return usual if value is None else seconds(value)
-    except InvalidRequest as error:
-        raise InvalidRequest(f"{option}: {error}") from None
+    return usual if value is None else duration(option, value)
 
 
 def _moment(option: str, value: datetime | float | None, timezone: str | None) -> float:
@@ -159,9 +155,7 @@ def _moment(option: str, value: datetime | float | None, timezone: str | None) -
             return (value if value.tzinfo else value.replace(tzinfo=ZoneInfo(timezone or "UTC"))).timestamp()
         except (ValueError, OSError, OverflowError, KeyError) as error:  # KeyError: no such zone
             raise InvalidRequest(f"{option}: {value} in the timezone {timezone!r} is not a moment: {error}") from None
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
-        return float(value)
-    raise InvalidRequest(f"{option}: {value!r} is not a moment: expected a datetime or wall clock seconds since 1970")
+    return moment(option, value)
 
 
 def _word(option: str, text: str, words: type[Word]) -> Word:

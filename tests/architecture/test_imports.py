@@ -25,8 +25,6 @@ ENGINES = {
     "rq": "rq",
     "procrastinate": "procrastinate",
 }
-#: Modules that know each other on purpose: a client makes handles, a handle asks its client.
-PAIRS = [{"tailrace.sdk.client", "tailrace.sdk.handle"}, {"tailrace.sdk.async_client", "tailrace.sdk.handle"}]
 
 
 def sources() -> list[Path]:
@@ -67,9 +65,7 @@ def test_no_modules_are_knotted_not_even_for_their_types() -> None:
     graph = grimp.build_graph("tailrace", exclude_type_checking_imports=False, cache_dir=None)
     modules = {name for name in graph.modules if "tests" not in name.split(".")}
     edges = {name: graph.find_modules_directly_imported_by(name) & modules for name in modules}
-    knots = [knot for knot in strongly_connected(edges) if len(knot) > 1]
-    allowed = set().union(*PAIRS)
-    assert [sorted(knot) for knot in knots if not knot <= allowed] == []
+    assert [sorted(knot) for knot in strongly_connected(edges) if len(knot) > 1] == []
 
 
 def strongly_connected(edges: dict[str, set[str]]) -> list[set[str]]:

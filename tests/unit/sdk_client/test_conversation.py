@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tailrace.sdk import following, submitting
 from tailrace.sdk.call import Call
-from tailrace.sdk.conversation import CHUNK_ITEMS, Ask, Conversation, Pause, Steps
+from tailrace.sdk.conversation import Ask, Conversation, Pause, Steps
 from tailrace.sdk.model.errors import (
     InvalidRequest,
     Overloaded,
@@ -20,6 +21,7 @@ from tailrace.sdk.model.errors import (
 )
 from tailrace.sdk.model.status import WorkloadStatus
 from tailrace.sdk.model.workload import Kind
+from tailrace.sdk.submitting import CHUNK_ITEMS
 from tailrace.sdk.wire.gateway_messages import Accepted, status_to_wire
 from tailrace.sdk.wire.v1 import gateway_pb2 as pb
 
@@ -71,7 +73,7 @@ def test_a_submission_that_was_not_answered_is_sent_again_under_the_same_token()
     # Given a gateway that does not answer twice
     world = World(Unavailable("gone; is it running?"), Unavailable("gone"), again=ids_for)
     # When a call is submitted
-    assert world.run(world.talk.submit(Call("index"))) == Accepted("id-0", False)
+    assert world.run(submitting.submit(world.talk, Call("index"))) == Accepted("id-0", False)
     # Then the same request was sent three times, with one token
     tokens = {ask.request.workloads[0].submission_id for ask in world.asked}
     assert (len(world.asked), len(tokens)) == (3, 1)
@@ -80,7 +82,7 @@ def test_a_submission_that_was_not_answered_is_sent_again_under_the_same_token()
 
 def test_a_dedupe_key_is_token_enough() -> None:
     world = World(again=ids_for)
-    world.run(world.talk.submit(Call("index", dedupe_key="mine")))
+    world.run(submitting.submit(world.talk, Call("index", dedupe_key="mine")))
     [workload] = world.asked[0].request.workloads
     assert (workload.dedupe_key, workload.submission_id) == ("mine", "")
 
@@ -88,7 +90,7 @@ def test_a_dedupe_key_is_token_enough() -> None:
 def test_patience_ends_with_a_message_that_says_what_to_do() -> None:
     world = World(again=Unavailable(f"{ADDRESS} does not answer (refused); is it running?"))
     with pytest.raises(Unavailable) as caught:
-        world.run(world.talk.submit(Call("index")))
+        world.run(submitting.submit(world.talk, Call("index")))
     for word in (ADDRESS, "10 seconds", "refused", "tailrace up", "TAILRACE_GATEWAY"):
         assert word in str(caught.value)
     assert str(caught.value).count("running?") == 1
@@ -98,28 +100,30 @@ def test_patience_ends_with_a_message_that_says_what_to_do() -> None:
 
 def test_an_overloaded_gateway_is_asked_again_when_it_said() -> None:
     world = World(Overloaded("busy", 2.0), again=ids_for)
-    world.run(world.talk.submit(Call("index")))
+    world.run(submitting.submit(world.talk, Call("index")))
     assert 2.0 <= world.now <= 3.1
 
 
 def test_overload_beyond_patience_is_raised_as_it_is() -> None:
     world = World(again=Overloaded("busy", 3.0))
     with pytest.raises(Overloaded, match="busy"):
-        world.run(world.talk.submit(Call("index")))
+        world.run(submitting.submit(world.talk, Call("index")))
 
 
 @pytest.mark.parametrize("error", [UnknownFunction("no such"), StoreFull("the disk is full")])
 def test_what_trying_again_cannot_help_is_raised_at_once(error: Exception) -> None:
     world = World(again=error)
     with pytest.raises(type(error)):
-        world.run(world.talk.submit(Call("index")))
+        world.run(submitting.submit(world.talk, Call("index")))
     assert len(world.asked) == 1
 
 
 def test_many_go_in_chunks_of_a_thousand_each_with_tokens_of_its_own() -> None:
     world = World(again=ids_for)
     done = world.run(
-        world.talk.submit_many((Call("index") for _ in range(2 * CHUNK_ITEMS + 1)), True, lambda _, each: each.id)
+        submitting.submit_many(
+            world.talk, (Call("index") for _ in range(2 * CHUNK_ITEMS + 1)), True, lambda _, each: each.id
+        )
     )
     assert len(done) == 2 * CHUNK_ITEMS + 1
     assert [len(ask.request.workloads) for ask in world.asked] == [CHUNK_ITEMS, CHUNK_ITEMS, 1]
@@ -130,27 +134,27 @@ def test_many_go_in_chunks_of_a_thousand_each_with_tokens_of_its_own() -> None:
 def test_large_payloads_make_smaller_chunks() -> None:
     world = World(again=ids_for)
     calls = [Call("index", data="x" * 600_000) for _ in range(3)]
-    world.run(world.talk.submit_many(calls, True, lambda _, each: each.id))
+    world.run(submitting.submit_many(world.talk, calls, True, lambda _, each: each.id))
     assert [len(ask.request.workloads) for ask in world.asked] == [1, 1, 1]
 
 
 def test_nothing_to_submit_asks_nothing() -> None:
     world = World()
-    assert world.run(world.talk.submit_many([], True, lambda _, each: each)) == []
+    assert world.run(submitting.submit_many(world.talk, [], True, lambda _, each: each)) == []
     assert world.asked == []
 
 
 def test_a_first_chunk_that_is_refused_is_raised_as_it_is() -> None:
     world = World(UnknownFunction("no such"))
     with pytest.raises(UnknownFunction):
-        world.run(world.talk.submit_many([Call("index")], True, lambda _, each: each))
+        world.run(submitting.submit_many(world.talk, [Call("index")], True, lambda _, each: each))
 
 
 def test_a_later_chunk_that_is_refused_says_what_was_accepted() -> None:
     world = World(ids_for, InvalidRequest("workload 3 of 5: bad"))
     calls = [Call("index") for _ in range(CHUNK_ITEMS + 5)]
     with pytest.raises(PartlySubmitted, match=r"the first 1000 workloads were accepted.*workload 3 of 5") as caught:
-        world.run(world.talk.submit_many(calls, True, lambda _, each: each.id))
+        world.run(submitting.submit_many(world.talk, calls, True, lambda _, each: each.id))
     assert len(caught.value.handles) == CHUNK_ITEMS
     assert isinstance(caught.value.__cause__, InvalidRequest)
 
@@ -158,7 +162,7 @@ def test_a_later_chunk_that_is_refused_says_what_was_accepted() -> None:
 def test_without_tokens_nothing_is_sent_twice() -> None:
     world = World(again=Unavailable("gone"))
     with pytest.raises(Unavailable):
-        world.run(world.talk.submit_many([Call("index")], False, lambda _, each: each))
+        world.run(submitting.submit_many(world.talk, [Call("index")], False, lambda _, each: each))
     assert len(world.asked) == 1
     assert world.asked[0].request.workloads[0].submission_id == ""
 
@@ -166,25 +170,25 @@ def test_without_tokens_nothing_is_sent_twice() -> None:
 def test_something_else_than_a_call_is_refused_by_name() -> None:
     world = World()
     with pytest.raises(InvalidRequest, match=r"tailrace\.Call.*dict"):
-        world.run(world.talk.submit_many([{"function": "index"}], True, lambda _, each: each))  # type: ignore[list-item]
+        world.run(submitting.submit_many(world.talk, [{"function": "index"}], True, lambda _, each: each))  # type: ignore[list-item]
 
 
 def test_a_result_is_waited_for_call_after_call() -> None:
     world = World(answer("processing"), answer("processing"), answer("success", b'{"a": [1, 2.5, null]}'))
-    assert world.run(world.talk.result("id", None)) == {"a": [1, 2.5, None]}
+    assert world.run(following.result(world.talk, "id", None)) == {"a": [1, 2.5, None]}
     assert all(ask.request.wait <= 30 < ask.timeout for ask in world.asked)
 
 
 def test_a_success_without_a_value_is_none() -> None:
     world = World(answer("success"))
-    assert world.run(world.talk.result("id", 1.0)) is None
+    assert world.run(following.result(world.talk, "id", 1.0)) is None
 
 
 @pytest.mark.parametrize("state", ["fatal_failure", "cancelled", "dropped", "expired"])
 def test_a_workload_that_did_not_succeed_raises_with_its_reason(state: str) -> None:
     world = World(answer(state, reason="no such address", attempts=3))
     with pytest.raises(WorkloadFailed, match=f"index id ended as {state} after 3 failed.*no such address") as caught:
-        world.run(world.talk.result("id", 1.0))
+        world.run(following.result(world.talk, "id", 1.0))
     assert (caught.value.outcome, caught.value.reason, caught.value.attempts) == (state, "no such address", 3)
 
 
@@ -199,7 +203,7 @@ def test_time_that_runs_out_says_where_the_workload_is() -> None:
     with pytest.raises(
         TimeoutError, match=r"index id has not ended within 45 seconds: it is retriable_failure after 2"
     ):
-        world.run(world.talk.result("id", 45.0))
+        world.run(following.result(world.talk, "id", 45.0))
     assert [ask.request.wait for ask in world.asked][:1] == [30.0]
     assert 45.0 <= world.now < 46.0
 
@@ -207,14 +211,14 @@ def test_time_that_runs_out_says_where_the_workload_is() -> None:
 def test_a_timeout_of_zero_asks_once() -> None:
     world = World(again=answer("processing"))
     with pytest.raises(TimeoutError):
-        world.run(world.talk.result("id", 0.0))
+        world.run(following.result(world.talk, "id", 0.0))
     assert len(world.asked) == 1
 
 
 def test_an_unknown_id_is_the_user_s_error() -> None:
     world = World(again=pb.ResultReply(status=pb.WorkloadStatus(id="nope")))
     with pytest.raises(InvalidRequest, match="nope"):
-        world.run(world.talk.result("nope", 1.0))
+        world.run(following.result(world.talk, "nope", 1.0))
 
 
 def test_statuses_are_asked_for_in_batches() -> None:
@@ -222,7 +226,7 @@ def test_statuses_are_asked_for_in_batches() -> None:
         return pb.StatusReply(statuses=[pb.WorkloadStatus(id=id) for id in request.ids])
 
     world = World(again=statuses)
-    assert world.run(world.talk.status([str(number) for number in range(1500)])) == [None] * 1500
+    assert world.run(following.status_many(world.talk, [str(number) for number in range(1500)])) == [None] * 1500
     assert [len(ask.request.ids) for ask in world.asked] == [1000, 500]
 
 
@@ -238,28 +242,28 @@ def test_a_gateway_that_does_not_answer_is_passed_for_the_next_one_at_once() -> 
     # Given three gateways of which two are away
     world = several(Unavailable("gone"), Unavailable("gone"), again=ids_for)
     # When a call is submitted
-    world.run(world.talk.submit(Call("index")))
+    world.run(submitting.submit(world.talk, Call("index")))
     # Then each was asked once, under one token, without a pause, and not all of the time was left to the first
     assert [ask.place for ask in world.asked] == [0, 1, 2]
     assert len({ask.request.workloads[0].submission_id for ask in world.asked}) == 1
     assert world.now < 0.01
     assert world.asked[0].timeout == pytest.approx(5.0, rel=0.01)
     # And the next call begins with the one that answered
-    world.run(world.talk.submit(Call("index")))
+    world.run(submitting.submit(world.talk, Call("index")))
     assert world.asked[-1].place == 2
 
 
 def test_a_round_in_which_nobody_answers_is_followed_by_a_pause_and_at_last_by_the_error() -> None:
     world = several(again=Unavailable("gone"))
     with pytest.raises(Unavailable, match="the gateways at a:1, b:2, c:3 within 10 seconds"):
-        world.run(world.talk.submit(Call("index")))
+        world.run(submitting.submit(world.talk, Call("index")))
     assert len(world.asked) % 3 == 0
     assert world.now <= 10.0
 
 
 def test_an_overloaded_gateway_is_passed_and_the_shortest_wait_of_a_round_is_kept() -> None:
     world = several(Overloaded("full", 3.0), Overloaded("full", 1.0), Overloaded("full", 2.0), again=ids_for)
-    world.run(world.talk.submit(Call("index")))
+    world.run(submitting.submit(world.talk, Call("index")))
     assert [ask.place for ask in world.asked] == [0, 1, 2, 0]
     assert 1.0 <= world.now <= 1.6
 
@@ -270,16 +274,16 @@ def test_the_id_of_a_spooled_workload_is_asked_of_every_gateway() -> None:
     strange = pb.StatusReply(statuses=[status_to_wire("spool-1", None)])
     world = several(strange, known, Unavailable("gone"))
     # When the first one does not know it, then the others are asked, whoever answers
-    assert world.run(world.talk.status_of("spool-1")).state == "new"
+    assert world.run(following.status(world.talk, "spool-1")).state == "new"
     assert [ask.place for ask in world.asked] == [0, 1, 2]
     # And its result is waited for where it is known
     world = several(
         pb.ResultReply(status=status_to_wire("spool-1", None)), answer("success", b"3"), again=Unavailable("gone")
     )
-    assert world.run(world.talk.result("spool-1", 5.0)) == 3
+    assert world.run(following.result(world.talk, "spool-1", 5.0)) == 3
     # And it is cancelled there
     world = several(pb.CancelReply(outcomes=["unknown"]), pb.CancelReply(outcomes=["cancelled"]), Unavailable("gone"))
-    assert world.run(world.talk.cancel(["spool-1"], "ann")) == ["cancelled"]
+    assert world.run(following.cancel_many(world.talk, ["spool-1"])) == ["cancelled"]
     # And an id of the queue is asked of one alone
     world = several(pb.StatusReply(statuses=[status_to_wire("1", None)]))
-    assert world.run(world.talk.status(["1"])) == [None]
+    assert world.run(following.status_many(world.talk, ["1"])) == [None]

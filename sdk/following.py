@@ -1,0 +1,174 @@
+"""What became of workloads, and their end: what a client asks of a gateway, as steps of a conversation; `talk` is the
+client's own and no argument of its methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from .call import moment
+from .conversation import Conversation, Steps
+from .identity import whoami
+from .model.claim import State
+from .model.errors import InvalidRequest, WorkloadFailed
+from .model.search import MOST_FOUND, Search
+from .model.status import SUCCESS, WorkloadStatus
+from .model.units import seconds
+from .wire.gateway_messages import status_from_wire
+from .wire.search_messages import search_to_wire
+from .wire.v1 import gateway_pb2 as pb
+
+#: Ids of one call.
+CHUNK_IDS = 1000
+#: One call that waits for a result asks for at most so many seconds, and gets so many more to answer.
+LONGEST_WAIT = 30.0
+ANSWER_MARGIN = 10.0
+#: What the ids of spooled workloads begin with, and what a gateway says of an id that it does not know.
+SPOOL_ID = "spool-"
+UNKNOWN = "unknown"
+
+
+def status(talk: Conversation, id: str) -> Steps[WorkloadStatus]:
+    """Where a workload is now. Raises InvalidRequest when its id is not known."""
+    [found] = yield from status_many(talk, [id], tries=True)
+    return _known(id, found)
+
+
+def status_many(talk: Conversation, ids: Iterable[str], *, tries: bool = False) -> Steps[list[WorkloadStatus | None]]:
+    """Where each of several workloads is now; None for an unknown id. With `tries` also how their attempts went."""
+    found: list[WorkloadStatus | None] = []
+    for some in _chunks(ids):
+        reply = yield from talk.answered("Status", pb.StatusRequest(ids=some, tries=tries))
+        statuses = [status_from_wire(message) for message in reply.statuses]
+        strangers = [at for at, id in enumerate(some) if statuses[at] is None and id.startswith(SPOOL_ID)]
+        if strangers:
+            request = pb.StatusRequest(ids=[some[at] for at in strangers], tries=tries)
+            for other in (yield from talk.elsewhere("Status", request)):
+                for at, message in zip(strangers, other.statuses, strict=True):
+                    statuses[at] = statuses[at] or status_from_wire(message)
+        found += statuses
+    return found
+
+
+def find(
+    talk: Conversation,
+    *,
+    function: str = "",
+    tenant: str = "",
+    states: Sequence[str] = (),
+    key: str = "",
+    since: datetime | float = 0.0,
+    until: datetime | float = 0.0,
+    after: str = "",
+    limit: int = 100,
+) -> Steps[list[WorkloadStatus]]:
+    """Workloads of the queue that fit everything given, the newest first, at most `limit`.
+
+    function, tenant  theirs
+    states            of these names (`WorkloadStatus.state`)
+    key               the ordering key; of those that have not ended
+    since, until      submitted from and before: wall clock seconds or a datetime
+    after             the id of the last one of a former answer: go on behind it
+
+    What has ended is found as long as the queue keeps it (`retention` of stores.yaml). Spooled workloads are not
+    in the queue yet. Raises InvalidRequest.
+    """
+    known = {state.label: state for state in State}
+    for name in states:
+        if name not in known:
+            raise InvalidRequest(f"there is no state {name!r:.50}: expected {', '.join(known)}")
+    if limit < 1:
+        raise InvalidRequest(f"limit is {limit}: expected at least 1")
+    chosen = tuple(known[name] for name in states)
+    search = Search(function, tenant, chosen, key, moment("since", since), moment("until", until), after, limit)
+    found: list[WorkloadStatus] = []
+    while True:
+        request = search_to_wire(replace(search, limit=min(limit - len(found), MOST_FOUND)))
+        reply = yield from talk.answered("Find", request)
+        found += [status for message in reply.statuses if (status := status_from_wire(message)) is not None]
+        if not reply.after or len(found) >= limit:
+            return found
+        search = replace(search, after=reply.after)
+
+
+def result(talk: Conversation, id: str, timeout: float | str | None = None) -> Steps[Any]:
+    """Waits for the end of a workload and returns its value (None too when its result is not kept any more).
+
+    Raises WorkloadFailed with the reason when it did not succeed, TimeoutError after `timeout` (seconds or "10s";
+    None: as long as it takes), InvalidRequest for an unknown id.
+    """
+    patience = None if timeout is None else seconds(timeout)
+    end = None if patience is None else talk.now() + patience
+    strange = 0  # gateways that do not know it
+    while True:
+        left = LONGEST_WAIT if end is None else max(0.0, end - talk.now())
+        wait = min(LONGEST_WAIT, left)
+        request = pb.ResultRequest(id=id, wait=wait)
+        reply = yield from talk.answered("Result", request, extra=wait + ANSWER_MARGIN)
+        if not reply.status.known and id.startswith(SPOOL_ID) and strange + 1 < len(talk.addresses):
+            strange += 1
+            talk.turn()
+            continue
+        status = _known(id, status_from_wire(reply.status))
+        if status.ended:
+            return _value(status, reply)
+        if end is not None and talk.now() >= end:
+            raise TimeoutError(
+                f"{status.function} {id} has not ended within {patience:g} seconds: it is {status.state}"
+                f"{f' after {status.attempts} failed attempts ({status.reason})' if status.attempts else ''}. "
+                "It goes on; ask again later, or cancel it"
+            )
+
+
+def cancel(talk: Conversation, id: str) -> Steps[str]:
+    """Asks for the end of a workload: `cancelled` (it had not started), `requested` (its worker will be told),
+    `ended` (it was over) or `unknown`."""
+    return (yield from cancel_many(talk, [id]))[0]
+
+
+def cancel_many(talk: Conversation, ids: Iterable[str]) -> Steps[list[str]]:
+    """The same for several: one word for each."""
+    who, found = whoami(), list[str]()
+    for some in _chunks(ids):
+        outcomes = list((yield from talk.answered("Cancel", pb.CancelRequest(ids=some, who=who))).outcomes)
+        strangers = [at for at, id in enumerate(some) if outcomes[at] == UNKNOWN and id.startswith(SPOOL_ID)]
+        if strangers:
+            request = pb.CancelRequest(ids=[some[at] for at in strangers], who=who)
+            for other in (yield from talk.elsewhere("Cancel", request)):
+                for at, outcome in zip(strangers, other.outcomes, strict=True):
+                    outcomes[at] = outcome if outcomes[at] == UNKNOWN else outcomes[at]
+        found += outcomes
+    return found
+
+
+def _chunks(ids: Iterable[str]) -> Iterator[list[str]]:
+    """As many as one call takes."""
+    left = list(ids)
+    for start in range(0, len(left), CHUNK_IDS):
+        yield left[start : start + CHUNK_IDS]
+
+
+def _known(id: str, status: WorkloadStatus | None) -> WorkloadStatus:
+    if status is None:
+        raise InvalidRequest(f"no workload {id!r} is known: it was never submitted here, or ended long ago")
+    return status
+
+
+def _value(status: WorkloadStatus, reply: pb.ResultReply) -> Any:
+    """The return value, or WorkloadFailed."""
+    if status.state == SUCCESS:
+        if not reply.has_result:
+            return None
+        import pydantic_core
+
+        return pydantic_core.from_json(reply.result)
+    tries = f" after {status.attempts} failed attempts" if status.attempts > 1 else ""
+    raise WorkloadFailed(
+        f"{status.function} {status.id} ended as {status.state}{tries}: {status.reason or 'no reason was given'}",
+        id=status.id,
+        outcome=status.state,
+        reason=status.reason,
+        attempts=status.attempts,
+    )
