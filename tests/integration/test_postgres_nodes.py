@@ -173,6 +173,18 @@ async def test_a_newer_schema_is_refused_and_an_older_one_names_the_command(node
         await nodes.queue()
 
 
+async def test_no_verb_waits_for_the_servers_compiler(nodes: PostgresNodes) -> None:
+    # Given the schema, then each function of it that has settings of its own has that one: the others are part of what
+    # calls them
+    await nodes.queue()
+    compiled = await nodes.run(
+        "SELECT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace"
+        f" WHERE n.nspname = '{nodes.schema}' AND p.proconfig IS NOT NULL AND p.prorettype <> 'trigger'::regtype"
+        " AND NOT 'jit=off' = ANY (p.proconfig)"
+    )
+    assert compiled == []
+
+
 # Servers.
 
 
