@@ -1,7 +1,8 @@
 """One SQLite file: one writer thread with group commit, one reader thread, one owner process.
 
 The writer takes everything that waits, runs it in one transaction, commits once and answers everybody: at FULL
-durability a lone row costs an fsync, a thousand rows cost the same one. *Standing* writes (`write_when`) wait inside
+durability a lone row costs an fsync, a thousand rows cost the same one. A write that takes long has a transaction to
+itself, behind those that do not (write_line.py). *Standing* writes (`write_when`) wait inside
 the writer for something to do and are asked again after other writes, in the same transaction: a submission and the
 lease that waits for it share one commit.
 
@@ -17,7 +18,6 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any, TypeVar, cast
 
 from ..sdk.model.errors import NotConnected, Overloaded, StoreFull, TailraceError
 from .sqlite_errors import explained
+from .write_line import WriteLine
 
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], Any]
@@ -79,7 +80,7 @@ class SqliteFile:
         self.name = name
         self._schema = schema
         self._synchronous = synchronous
-        self._pending: deque[_Write] = deque()
+        self._pending: WriteLine[_Write] = WriteLine()
         self._condition = threading.Condition()
         self._closing = False
         self._thread: threading.Thread | None = None
@@ -130,27 +131,36 @@ class SqliteFile:
     def _explain(self, error: Exception) -> Exception:
         return explained(error, f"{self.name} store at {self.path}")
 
-    async def write(self, fn: Callable[[sqlite3.Connection], T], committed: Callable[[T], None] | None = None) -> T:
+    async def write(
+        self,
+        fn: Callable[[sqlite3.Connection], T],
+        committed: Callable[[T], None] | None = None,
+        *,
+        heavy: bool = False,
+    ) -> T:
         """Runs `fn` in the writer and returns its value once the transaction is committed.
 
         What `fn` raises undoes `fn` alone and is raised here. `committed` is given the value in the event loop even if
-        this call was cancelled meanwhile: for what memory keeps of the file. Raises Overloaded, StoreFull.
+        this call was cancelled meanwhile: for what memory keeps of the file. `heavy`: it takes milliseconds, so what
+        does not goes first. Raises Overloaded, StoreFull.
         """
-        return cast(T, await self._queue(fn, None, committed))
+        return cast(T, await self._queue(fn, None, committed, heavy=heavy))
 
     async def write_when(self, fn: Callable[[sqlite3.Connection], T | Again], timeout: float) -> T | None:
         """Runs `fn` now, after each later group of writes and when it asked to be, until it returns something other
         than Again; None after `timeout` seconds."""
         return cast("T | None", await self._queue(fn, self._monotonic() + timeout))
 
-    async def _queue(self, fn: Job, deadline: float | None, committed: Callable[[Any], None] | None = None) -> Any:
+    async def _queue(
+        self, fn: Job, deadline: float | None, committed: Callable[[Any], None] | None = None, *, heavy: bool = False
+    ) -> Any:
         if self._loop is None or self._closing:
             raise NotConnected(f"the {self.name} store is closed")
         if len(self._pending) >= MAX_PENDING:
             raise Overloaded(f"the {self.name} store has {MAX_PENDING} writes waiting; try again", 0.5)
         future: asyncio.Future[Any] = self._loop.create_future()
         with self._condition:
-            self._pending.append(_Write(fn, future, deadline, committed))
+            self._pending.add(_Write(fn, future, deadline, committed), heavy=heavy)
             self._condition.notify()
         return await future
 
@@ -204,10 +214,7 @@ class SqliteFile:
                 now = self._monotonic()
                 moments = [min(each.look, each.deadline or each.look) for each in standing]
                 self._condition.wait(max(0.0, min(moments) - now) if moments else None)
-            group: list[_Write] = []
-            while self._pending and len(group) < MAX_GROUP:
-                group.append(self._pending.popleft())
-            return group, self._closing
+            return self._pending.take(MAX_GROUP), self._closing
 
     def _commit(self, connection: sqlite3.Connection, group: list[_Write], standing: list[_Write]) -> None:
         """One transaction: the group, then the standing writes. Answers after the commit.
@@ -257,7 +264,8 @@ class SqliteFile:
         connection.execute("BEGIN IMMEDIATE")
         for each in plain:
             answers.append(self._attempt(connection, each, apart=apart))
-        answers.extend(self._attend(connection, standing, apart=apart))
+        if not self._pending.gives_way:  # else they are asked in the next group, with what waits now
+            answers.extend(self._attend(connection, standing, apart=apart))
         self._make_durable(connection)
 
     def _make_durable(self, connection: sqlite3.Connection) -> None:

@@ -10,7 +10,8 @@ from ...sdk.model.claim import Settle, State
 from ...sdk.model.demand import Closed
 from ...sdk.model.errors import InvalidPayload, InvalidRequest
 from ...sdk.model.workload import FLIGHT_ITEMS, Kind
-from ...stores.queue.queue import NewItem
+from ...stores.queue.admission import SUBMISSION_PREFIX
+from ...stores.queue.queue import NewItem, Submitted
 from .queue_engine import (
     LATER,
     LEASE,
@@ -78,6 +79,22 @@ class SubmittingLaws:
         await engine.reopen()
         [again] = await engine.queue.submit([NewItem(MAIL, b"", dedupe_key="k")])
         assert again == (first, True)
+
+    async def test_a_call_is_known_again_in_whatever_parts_it_comes(self, engine: QueueEngine) -> None:
+        call = [NewItem(MAIL, b"", dedupe_key=f"{SUBMISSION_PREFIX}{'ab' * 13}{number:06x}") for number in range(40)]
+        stored = await engine.queue.submit(call[:30])
+        again = [Submitted(each.id, True) for each in stored]
+        assert await engine.queue.submit(call[:30]) == again
+        await engine.reopen()
+        assert await engine.queue.submit(call[10:30]) == again[10:]
+        assert await engine.queue.submit([call[29], call[3]]) == [again[29], again[3]]
+        # And what was not in it is new, also beside what was.
+        others = await engine.queue.submit(call[20:])
+        assert others[:10] == again[20:] and not any(each.duplicate for each in others[10:])
+        assert await engine.queue.submit(call[30:]) == [Submitted(each.id, True) for each in others[10:]]
+        elsewhere = await engine.queue.submit([NewItem(REPORT, b"", dedupe_key=item.dedupe_key) for item in call])
+        assert not any(each.duplicate for each in elsewhere)
+        assert (await engine.queue.counts())["new"] == 80
 
     async def test_ids_are_unique_and_survive_a_reopening(self, engine: QueueEngine) -> None:
         ids = await put(engine, *(NewItem(MAIL, b"") for _ in range(300)))

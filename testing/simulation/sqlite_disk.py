@@ -80,13 +80,15 @@ class InlineFile(SqliteFile):
         self._connection.executescript(self._schema)
         self._closing = False
 
-    async def _queue(self, fn: Any, deadline: float | None, committed: Callable[[Any], None] | None = None) -> Any:
+    async def _queue(
+        self, fn: Any, deadline: float | None, committed: Callable[[Any], None] | None = None, *, heavy: bool = False
+    ) -> Any:
         if self._loop is None or self._closing or self._connection is None:
             raise NotConnected(f"the {self.name} store is closed")
         if len(self._pending) >= MAX_PENDING:
             raise Overloaded(f"the {self.name} store has {MAX_PENDING} writes waiting; try again", 0.5)
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._pending.append(_Write(fn, future, deadline, committed))
+        self._pending.add(_Write(fn, future, deadline, committed), heavy=heavy)
         self._soon()
         return await future
 
@@ -101,9 +103,7 @@ class InlineFile(SqliteFile):
         connection, host = self._connection, self._host
         if connection is None:
             return
-        group: list[_Write] = []
-        while self._pending and len(group) < MAX_GROUP:
-            group.append(self._pending.popleft())
+        group = self._pending.take(MAX_GROUP)
         if group and host.point(f"{self.name}: before commit"):
             return
         if group or self._standing:

@@ -31,6 +31,7 @@ from ..ids import created_at, first_id, id_number, id_text
 from ..lifecycle import LEASED, TERMINAL
 from ..looking import kinds_of, span
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
+from . import known
 from .ageing import ages
 from .claims import keep_time, renew, start_clock
 from .collect import Collecting
@@ -44,6 +45,8 @@ from .tally import Count
 
 __all__ = ["SCHEMA", "SqliteQueue"]
 
+#: Items of a write that does not hold up others: two milliseconds' worth.
+LIGHT = 256
 #: Ended rows that one sweep removes, rows that it looks at in one read, and reads: so long does it hold others up.
 SWEEP, SWEEP_LOOK, SWEEP_READS = 2000, 20_000, 10
 
@@ -93,7 +96,9 @@ class SqliteQueue:
         check(items, self._config.max_payload)
         if not items:
             return []
-        return await self._file.write(lambda connection: submit(connection, memory, items, bound, self._now()))
+        return await self._file.write(
+            lambda connection: submit(connection, memory, items, bound, self._now()), heavy=len(items) > LIGHT
+        )
 
     async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
         memory, share, gates = self._opened(), self._config.low_share, Gates(demand.closed)
@@ -268,8 +273,9 @@ class SqliteQueue:
                 f"SELECT state, count(*) FROM tasks WHERE id IN {IDS} GROUP BY state", (text,)
             ).fetchall()
             remember(connection, text, "-")
-            for table in ("tasks", "entities", "dedupe", "tries"):
+            for table in ("tasks", "entities", "tries"):
                 connection.execute(f"DELETE FROM {table} WHERE id IN {IDS}", (text,))
+            known.forget(connection, gone)
             for state, count in rows:
                 memory.counts[State(state)] -= count
                 memory.forgotten += count
@@ -277,7 +283,7 @@ class SqliteQueue:
                 memory.counted.gone(gone)
             return sum(count for _, count in rows)
 
-        return await self._file.write(forget) if gone else 0
+        return await self._file.write(forget, heavy=len(gone) > LIGHT) if gone else 0
 
     def _look(self, connection: sqlite3.Connection, before: int, oldest: int, excess: int) -> list[int]:
         """Ended items to forget among the next rows; the one after the last row looked at is where to go on."""

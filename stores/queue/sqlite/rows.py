@@ -88,13 +88,21 @@ CREATE TABLE IF NOT EXISTS dedupe (
     PRIMARY KEY (function, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS dedupe_ids ON dedupe (id);
+CREATE TABLE IF NOT EXISTS runs ( -- dedupe keys that rise together with their items' ids: see known.py
+    function TEXT NOT NULL,
+    first TEXT NOT NULL,
+    last TEXT NOT NULL CHECK (last >= first),
+    id INTEGER NOT NULL,
+    last_id INTEGER NOT NULL UNIQUE CHECK (last_id >= id),
+    PRIMARY KEY (function, first)
+) STRICT, WITHOUT ROWID;
 """ + "".join(f"{statement};\n" for statement in create())
 
 #: Flags of a task.
 HAS_EXTRA = 1  # key, headers, expiry or progress in its entity
 CANCEL = 2  # its holder is to be told
 KEYED = 4  # in `keyed`; waits for the older ones of its key
-DEDUPED = 8  # in `dedupe`
+DEDUPED = 8  # has a dedupe key
 
 #: The rows of a JSON array of numbers, in a condition.
 IDS = "(SELECT value FROM json_each(?))"

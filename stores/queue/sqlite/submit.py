@@ -11,6 +11,7 @@ from ...sqlite_insert import insert
 from ..ids import id_text
 from ..lifecycle import LEASED, WAITING
 from ..queue import NewItem, Submitted
+from .known import note
 from .memory import Fresh, Memory
 from .rows import BLOCKED, DEDUPED, HAS_EXTRA, KEYED, json_text
 
@@ -28,7 +29,9 @@ def submit(
     memory.stored = now
     fresh, few = memory.just_submitted(connection) or Fresh(), len(items) <= FRESH_ITEMS
     numbers = memory.ids.take(len(items), now // 1000)
-    known = _dedupe(connection, items, numbers)
+    known = note(connection, items, numbers)
+    if not few and not known and not any(item.due or item.key or item.headers or item.expires_at for item in items):
+        return _plain(connection, memory, items, numbers, now)
     answers: list[Submitted] = []
     tasks: list[tuple[int, int, int, int, int, int, int]] = []
     entities: list[tuple[int, bytes, str, str, float]] = []
@@ -77,23 +80,21 @@ def submit(
     return answers
 
 
-def _dedupe(
-    connection: sqlite3.Connection, items: Sequence[NewItem], numbers: Sequence[int]
-) -> dict[tuple[str, str], int]:
-    """Notes who has which dedupe key. Returns whose each one is, if some were somebody's before; nearly always none
-    was, and one statement says so."""
-    wanted = [
-        (item.kind.function, item.dedupe_key, number)
-        for item, number in zip(items, numbers, strict=True)
-        if item.dedupe_key
-    ]
-    before = connection.total_changes
-    insert(connection, "dedupe (function, key, id)", wanted, behind="ON CONFLICT DO NOTHING")
-    if connection.total_changes - before == len(wanted):
-        return {}
-    rows = connection.execute(
-        "SELECT d.function, d.key, d.id FROM json_each(?) AS j"
-        " JOIN dedupe AS d ON d.function = j.value ->> 0 AND d.key = j.value ->> 1",
-        (json_text(wanted),),
-    ).fetchall()
-    return {(function, key): number for function, key, number in rows}
+def _plain(
+    connection: sqlite3.Connection, memory: Memory, items: Sequence[NewItem], numbers: Sequence[int], now: int
+) -> list[Submitted]:
+    """Many items that are due now, of which nothing else is said: the same rows in half the time."""
+    tasks: list[tuple[int, int, int, int, int, int]] = []
+    last, kind, lane = None, 0, 0
+    for number, item in zip(numbers, items, strict=True):
+        if item.kind is not last:  # mostly those of a batch are of one
+            last = item.kind
+            kind = memory.kinds.numbers.get(last) or memory.kinds.number(connection, last)
+            lane = memory.kinds.lane_of[kind]
+            memory.sooner(lane, now)
+        tasks.append((number, lane, kind, now, DEDUPED if item.dedupe_key else 0, len(item.payload)))
+    insert(connection, "tasks (id, lane, kind, state, next_trigger, flags, size)", tasks, row="(?, ?, ?, 0, ?, ?, ?)")
+    insert(connection, "entities (id, payload)", [*zip(numbers, (item.payload for item in items), strict=True)])
+    memory.counts[State.NEW] += len(tasks)
+    memory.taken += len(tasks)
+    return [Submitted(f"{number:016x}", False) for number in numbers]

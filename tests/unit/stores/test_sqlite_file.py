@@ -51,19 +51,23 @@ def texts(connection: sqlite3.Connection) -> list[str]:
 class Held:
     """A write that keeps the writer busy until `release`, so that what comes meanwhile forms one group."""
 
-    def __init__(self, file: SqliteFile) -> None:
+    def __init__(self, file: SqliteFile, *, heavy: bool = False) -> None:
         self._began = threading.Event()
         self._go = threading.Event()
-        self._write = asyncio.create_task(file.write(self._hold))
+        self._last: Callable[[sqlite3.Connection], None] = lambda connection: None
+        self._write = asyncio.create_task(file.write(self._hold, heavy=heavy))
 
     def _hold(self, connection: sqlite3.Connection) -> None:
         self._began.set()
         assert self._go.wait(SOON)
+        self._last(connection)
 
     async def began(self) -> None:
         assert await asyncio.to_thread(self._began.wait, SOON)
 
-    async def release(self) -> None:
+    async def release(self, last: Callable[[sqlite3.Connection], None] = lambda connection: None) -> None:
+        """Lets it end, after it did `last`."""
+        self._last = last
         self._go.set()
         await self._write
 
@@ -95,6 +99,37 @@ async def test_writes_that_wait_share_one_commit_and_all_are_answered(file: Sqli
     assert await asyncio.gather(*writes) == [str(number) for number in range(50)]
     assert said.count("COMMIT") == 2  # the one that was held, and the fifty
     assert await file.read(texts) == [str(number) for number in range(50)]
+
+
+async def test_a_heavy_write_has_a_commit_to_itself_behind_the_light_ones(file: SqliteFile) -> None:
+    said = await commits(file)
+    # Given a heavy write that came first, and light ones behind it
+    async with grouped(file):
+        heavy = asyncio.create_task(file.write(add("heavy"), heavy=True))
+        await asyncio.sleep(0)
+        writes = [asyncio.create_task(file.write(add(str(number)))) for number in range(3)]
+        await asyncio.sleep(0)
+
+    # When all are answered, then the light ones shared the commit before its own
+    await asyncio.gather(heavy, *writes)
+    assert await file.read(texts) == ["0", "1", "2", "heavy"]
+    assert said.count("COMMIT") == 3
+
+
+async def test_a_heavy_write_leaves_what_stands_to_the_light_ones_that_wait(file: SqliteFile) -> None:
+    # Given a claim that stands, and a heavy write during which something light comes
+    waiting = await standing(file, take)
+    held = Held(file, heavy=True)
+    await held.began()
+    light = asyncio.create_task(file.write(add("a")))
+    await asyncio.sleep(0)
+
+    # When the heavy one is done, then the claim is asked with the light one, in one commit
+    said: list[str] = []
+    await held.release(lambda connection: connection.set_trace_callback(said.append))
+    assert await asyncio.wait_for(waiting, SOON) == ["a"]
+    await light
+    assert said.count("COMMIT") == 2
 
 
 async def test_a_group_is_cut_at_its_bound(file: SqliteFile, monkeypatch: pytest.MonkeyPatch) -> None:
