@@ -84,8 +84,8 @@ def bench(
 ) -> None:
     """Measure this machine: real processes, the platform as you would run it. Exit code 1 when a bound is missed.
 
-    `faults`, `restarts` and `kafka_faults` break the platform on purpose, on data of their own, and check that nothing
-    is lost.
+    `faults`, `restarts`, `kafka_faults` and `redis_stream_faults` break the platform on purpose, on data of their own,
+    and check that nothing is lost.
     """
     if brokers not in (1, 3):
         raise InvalidRequest(f"--brokers {brokers}: expected 1 or 3")

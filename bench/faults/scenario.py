@@ -31,6 +31,7 @@ USUAL = {
     "faults": (2000, 12),
     "restarts": (4000, 100),
     "kafka_faults": (4000, 14),
+    "redis_stream_faults": (4000, 12),
 }
 #: Items of each of the two times without faults before those of streams on servers.
 CALM = 1000
@@ -152,6 +153,14 @@ def _with_kafka(options: FaultOptions, count: int, faults: int, seed: int) -> _P
     return _with_streams(MIX, brokers_of(options.brokers), make, count, faults, seed)
 
 
+def _with_redis_streams(options: FaultOptions, count: int, faults: int, seed: int) -> _Planned:
+    from .redis_stream_plan import MIX, SERVER
+    from .redis_stream_world import RedisStreamWorld  # needs the extra redis
+
+    make = partial(RedisStreamWorld, heartbeat=options.heartbeat)
+    return _with_streams(MIX, (SERVER,), make, count, faults, seed)
+
+
 def _with_streams(
     mix: Mix, servers: Sequence[str], make: Callable[[Path], World], count: int, faults: int, seed: int
 ) -> _Planned:
@@ -162,4 +171,4 @@ def _with_streams(
 
 
 #: Those that are not around the platform's own log and queue.
-_PLANS = {"kafka_faults": _with_kafka}
+_PLANS = {"kafka_faults": _with_kafka, "redis_stream_faults": _with_redis_streams}

@@ -119,8 +119,12 @@ def faults(count: int, seed: int, mix: Mix, servers: Sequence[str]) -> list[Step
             steps.append(Step((Action("outage", "", OUTAGE),), 0.5))
             continue
         family = mix.round[drawn % len(mix.round)]
-        # A server, and what meets it while it is away.
-        actions = (draw(SERVERS), draw(chance.choice((KILL, WIRE, OTHER)))) if family == TWO else (draw(family),)
         drawn += 1
+        if family == TWO:
+            # A server, and what meets it while it is away; what breaks it otherwise comes alone.
+            first, second = draw(SERVERS), draw(chance.choice((KILL, WIRE, OTHER)))
+            actions = (second,) if second.target == first.target else (first, second)
+        else:
+            actions = (draw(family),)
         steps.append(Step(actions, round(chance.choice((0.1, 0.5, 1.2)) * chance.uniform(0.8, 1.2), 3)))
     return steps

@@ -121,6 +121,11 @@ class SparseFrontier(Frontier):
         return _FORMAT + zlib.compress(steps.tobytes() + bytes(settled), 1)
 
 
+def settled_ahead(position: int, ahead: bytes) -> frozenset[int]:
+    """The positions above `position` that a checkpoint says are settled."""
+    return frozenset(each for each, settled in _decode(position, ahead).items() if settled)
+
+
 def _decode(position: int, ahead: bytes) -> dict[int, bool]:
     """The positions above `position` that a checkpoint names, and whether they were settled; rising."""
     if not ahead:

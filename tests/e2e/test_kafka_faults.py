@@ -3,21 +3,16 @@ tailers, brokers and wires break. The journal that the functions write decides, 
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from servers import none_to_be_had
 
 from tailrace.bench.kafka_jars import HOW, NoKafka, jars
 
-ZERO = (
-    "lost", "overlaps", "early", "duplicates_unexplained", "fences", "dead_unexpected", "strange", "damaged",
-    "committed_past_unfinished", "committed_backwards", "not_committed_in_the_end", "more_duplicates_than_in_flight",
-)  # fmt: skip
+sys.path.insert(0, str(Path(__file__).parent))
+from fault_runs import streams_broken
 
 
 @pytest.fixture(autouse=True)
@@ -28,31 +23,16 @@ def kafka_jars() -> None:
         none_to_be_had("Kafka brokers that are killed", f"{error}: {HOW}")
 
 
-def bench(tmp_path: Path, seconds: float, *options: str) -> dict[str, Any]:
-    """The figures of a run; a failure shows what was found."""
-    data = tmp_path / "run"
-    command = [sys.executable, "-m", "tailrace.cli", "bench", "--scenario", "kafka_faults", *options]
-    command += ["--json", "--data", str(data)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-    assert done.stdout, done.stderr[-3000:]
-    figures: dict[str, Any] = json.loads(done.stdout)
-    findings = (data / "findings.txt").read_text()[:3000]
-    assert {law: figures[law] for law in ZERO} == dict.fromkeys(ZERO, 0), f"seed {figures['seed']}:\n{findings}"
-    assert not figures["not_put_in"]
-    assert figures["completed"] + figures["dead_letters"] == figures["items"]
-    return figures
-
-
 @pytest.mark.long(minutes=1)  # with a broker of its own: too much beside other tests
 def test_tailers_brokers_and_wires_break_under_load(tmp_path: Path) -> None:
-    figures = bench(tmp_path, 290, "--items", "300", "--faults", "3", "--seed", "3")
+    figures = streams_broken("kafka_faults", tmp_path, 290, "--items", "300", "--faults", "3", "--seed", "3")
     assert set(figures["by_kind"]) >= {"kill tailers", "kill kafka"} and figures["faults"] == 3
     assert figures["group_commits_seen"] > 12
 
 
 @pytest.mark.long(minutes=19)
 def test_twenty_restarts_twenty_kills_ten_dead_brokers_and_a_minute_of_failure(tmp_path: Path) -> None:
-    figures = bench(tmp_path, 3500, "--items", "12000", "--faults", "71", "--seed", "5")
+    figures = streams_broken("kafka_faults", tmp_path, 3500, "--items", "12000", "--faults", "71", "--seed", "5")
     times = {kind: row["faults"] for kind, row in figures["by_kind"].items()}
     assert (times["roll tailers"], times["kill tailers"], times["kill kafka"], times["outage"]) == (20, 20, 10, 1)
     # The healthy ones start as soon with one poisoned item in two hundred as without, but for a second at most.
@@ -61,5 +41,7 @@ def test_twenty_restarts_twenty_kills_ten_dead_brokers_and_a_minute_of_failure(t
 
 @pytest.mark.long(minutes=10)
 def test_three_brokers_of_which_each_is_killed(tmp_path: Path) -> None:
-    figures = bench(tmp_path, 1700, "--items", "3000", "--faults", "21", "--brokers", "3", "--seed", "7")
+    figures = streams_broken(
+        "kafka_faults", tmp_path, 1700, "--items", "3000", "--faults", "21", "--brokers", "3", "--seed", "7"
+    )
     assert figures["by_kind"]["kill kafka"]["faults"] == 3

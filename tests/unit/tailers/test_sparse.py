@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tailrace.sdk.model.audit import Fate
 from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.tailers.rules.sparse_book import SparseBook
-from tailrace.tailers.rules.sparse_frontier import MOST_OPEN, SparseFrontier
+from tailrace.tailers.rules.sparse_frontier import MOST_OPEN, SparseFrontier, settled_ahead
 from tailrace.tailers.rules.stock import take_stock
 
 FAR = 1 << 40
@@ -126,3 +126,12 @@ def test_the_whole_sums_up_and_a_part_is_refused():
 def test_a_dense_checkpoint_is_not_taken_for_a_sparse_one():
     with pytest.raises(ValueError, match="sparse"):
         SparseFrontier(0, b"\x01xyz")
+
+
+def test_a_checkpoint_tells_what_is_settled_above_it():
+    frontier = SparseFrontier(0)
+    frontier.read([5, 70, 900, FAR])
+    frontier.settle([5, 900])
+    assert frontier.advance()
+    assert (frontier.position, settled_ahead(frontier.position, frontier.encode())) == (70, {900})
+    assert settled_ahead(7, b"") == frozenset()
