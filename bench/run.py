@@ -15,6 +15,7 @@ from rich.table import Table
 from ..sdk import loop
 from ..sdk.model.errors import InvalidRequest
 from .catalogue import FORMS, IN_ALL, KAFKA, NAMES, RIVALS, Scenario, on_engine
+from .ending import until_told
 from .figures import Figures
 from .figures import Progress as Telling
 from .percentiles import median
@@ -100,7 +101,7 @@ def _median_of(name: str, options: Options) -> Figures:
                 progress.update(task, description=f"{name} {number + 1}/{options.runs}: {what}", completed=share)
 
             with tempfile.TemporaryDirectory(prefix="tailrace-bench-") as folder:
-                runs.append(loop.run(scenario(Path(folder), size, show)))
+                runs.append(until_told(loop.run, scenario(Path(folder), size, show)))
             progress.remove_task(task)
     return {figure: median([run[figure] for run in runs]) for figure in runs[0]}
 

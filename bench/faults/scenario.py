@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ...sdk.model.errors import ConfigError, InvalidRequest
+from ..ending import until_told
 from . import plan, streams_plan
 from .report import broken, figures, show
 from .run import Run, run
@@ -65,10 +65,6 @@ def main(options: FaultOptions) -> int:
     planned = _PLANS.get(options.scenario, _plan)(options, count, faults, seed)
 
     async def go(folder: Path) -> Run:
-        mine = asyncio.current_task()
-        assert mine is not None
-        # Told to end, it ends what it started first, and gives its disk back.
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, mine.cancel)
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(options.scenario, total=1.0)
@@ -84,7 +80,7 @@ def main(options: FaultOptions) -> int:
             raise ConfigError(f"{options.data} is not empty: give --data a folder that does not exist yet")
     folder = Path(tempfile.mkdtemp(prefix="tailrace-faults-")) if options.data is None else options.data.resolve()
     try:
-        result = asyncio.run(go(folder))
+        result = until_told(asyncio.run, go(folder))
     except BaseException:
         if options.data is None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,39 @@
+"""How a run ends before its time: told to by SIGTERM, it ends what it started, gives its disk back, and ends itself."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: What a shell knows a program by that was ended by SIGTERM.
+STATUS = 128 + signal.SIGTERM
+
+
+def until_told(run: Callable[[Coroutine[Any, Any, T]], T], work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns, run by `run` (as `asyncio.run` is). SIGTERM cancels it, as ^C does; when it has cleaned up,
+    SystemExit is raised. A second SIGTERM changes nothing."""
+    told = False
+
+    async def main() -> T:
+        mine = asyncio.current_task()
+        assert mine is not None
+
+        def tell() -> None:
+            nonlocal told
+            if not told:
+                told = True
+                mine.cancel()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, tell)
+        return await work
+
+    try:
+        return run(main())
+    except asyncio.CancelledError:
+        if told:
+            raise SystemExit(STATUS) from None
+        raise
