@@ -1,4 +1,4 @@
-"""The `tailrace` command: the tree of commands, and how errors end it. Each folder's commands are in its commands.py.
+"""The `tailrace` command: the tree of commands, and how errors end it. Each folder's commands are in its `commands`.
 
 Thin and quick: whatever loads gRPC, pydantic or YAML is imported by the command that needs it.
 """
@@ -16,17 +16,18 @@ import typer
 
 from .bench.commands import bench
 from .demo.commands import demo
-from .gateway.alert_commands import alerts, queue
-from .gateway.commands import cancel, find, function, gate, quota, result, status, submit
-from .gateway.letter_commands import dead
-from .gateway.schedule_commands import schedule
+from .gateway.commands.alerts import alerts, queue
+from .gateway.commands.letters import dead
+from .gateway.commands.limits import function, gate, quota
+from .gateway.commands.schedules import schedule
+from .gateway.commands.workloads import cancel, find, result, status, submit
 from .scheduler.commands import explain, inspect
 from .sdk import terminal
 from .sdk.model.errors import TailraceError
-from .tailers.audit_command import audit
-from .tailers.commands import tailer
-from .tailers.outbox_commands import outbox
-from .tailers.replay.commands import replay
+from .tailers.commands.audit import audit
+from .tailers.commands.outbox import outbox
+from .tailers.commands.replay import replay
+from .tailers.commands.tailers import tailer
 from .testing.simulation.commands import simulate
 
 TRY = """Five things to try:
@@ -227,7 +228,7 @@ def metrics(
     json: terminal.Json = False,
 ) -> None:
     """The platform's numbers in Prometheus' text format: printed, or served to whoever scrapes them."""
-    from .gateway.metrics_command import show_metrics
+    from .gateway.commands.metrics import show_metrics
 
     if listen is None:
         show_metrics(gateway, json)

@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
 from .model.errors import TailraceError, Unavailable, UserError
 from .model.units import duration_text
+
+if TYPE_CHECKING:
+    from .wire.gateway import GatewayClient
 
 T = TypeVar("T")
 
@@ -104,6 +107,24 @@ def call(work: Coroutine[Any, Any, T]) -> T:
     import asyncio
 
     return asyncio.run(work)
+
+
+def ask(gateway: str | None, question: Callable[[GatewayClient], Awaitable[T]]) -> T:
+    """One conversation with the gateway at this address; None: where it usually is."""
+    from .discovery import find_gateway
+    from .wire.gateway import GatewayClient
+
+    async def conversation() -> T:
+        async with GatewayClient(find_gateway(gateway)) as client:
+            return await question(client)
+
+    return call(conversation())
+
+
+def not_found(message: str) -> NoReturn:
+    """Ends the command with what is not there."""
+    complain(f"tailrace: {message}")
+    raise typer.Exit(FAILED)
 
 
 def exit_code(error: BaseException) -> int:

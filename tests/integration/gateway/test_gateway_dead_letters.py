@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tailrace
-from tailrace.gateway.letter_misses import missing_ids, of_function
+from tailrace.gateway.commands.letter_misses import missing_ids, of_function
 from tailrace.sdk.model.claim import Leased, Settle, State
 from tailrace.sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter
 from tailrace.sdk.model.demand import Cell, Demand

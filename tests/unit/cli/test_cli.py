@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace import cli
-from tailrace.gateway.commands import arguments_of
+from tailrace.gateway.commands.workloads import arguments_of
 from tailrace.sdk import terminal
 from tailrace.sdk.model.errors import (
     AlreadyInUse,

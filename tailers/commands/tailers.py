@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ..sdk import terminal
-from ..sdk.terminal import GatewayAddress, Json
-from .control_commands import pause, resume, seek
-from .drops_command import tailer_drops
+from ...sdk import terminal
+from ...sdk.terminal import GatewayAddress, Json
+from .control import pause, resume, seek
+from .drops import tailer_drops
 
 tailer = typer.Typer(help="What reads your sources.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -20,9 +20,9 @@ def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Tailer files.")], as_json: Json = False
 ) -> None:
     """Check tailer files without running anything. Exit code 2 when one is wrong."""
-    from ..sdk.config import load
-    from ..sdk.model.errors import ConfigError
-    from .config import TailerConfig
+    from ...sdk.config import load
+    from ...sdk.model.errors import ConfigError
+    from ..config import TailerConfig
 
     rows: list[dict[str, Any]] = []
     names: dict[str, Path] = {}
@@ -59,14 +59,7 @@ def tailer_list(
     """The tailers that run beside the gateway, with what they have done since they started."""
     from dataclasses import asdict
 
-    from ..sdk.discovery import find_gateway
-    from ..sdk.wire.gateway import GatewayClient
-
-    async def ask() -> list[dict[str, Any]]:
-        async with GatewayClient(find_gateway(gateway)) as client:
-            return [asdict(each) for each in (await client.overview()).tailers]
-
-    rows = terminal.call(ask())
+    rows = [asdict(each) for each in terminal.ask(gateway, lambda client: client.overview()).tailers]
     for row in rows:
         row["lag"] = None if row["lag"] < 0 else row["lag"]
         row["since"] = terminal.moment(row["since"]) if row["since"] else None
@@ -105,6 +98,6 @@ tailer.command("seek")(seek)
 @tailer.command()
 def schema() -> None:
     """The JSON Schema of a tailer's file, for editors."""
-    from .schema import tailer_schema
+    from ..schema import tailer_schema
 
     terminal.show_json(tailer_schema())

@@ -1,35 +1,24 @@
-"""Commands that talk to the gateway: workloads, functions, gates, quotas."""
+"""Commands about workloads: submit them, see where they are, wait for their results, end them."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..sdk import terminal
-from ..sdk.model.errors import InvalidRequest
-from ..sdk.terminal import GatewayAddress, Json
+from ...sdk import terminal
+from ...sdk.model.errors import InvalidRequest
+from ...sdk.terminal import GatewayAddress, Json
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from ..sdk.model.status import WorkloadStatus
-    from ..sdk.wire.gateway import GatewayClient
-
-T = TypeVar("T")
-
-function = typer.Typer(help="Functions that workers have registered.", no_args_is_help=True, rich_markup_mode=None)
-gate = typer.Typer(help="Pause or drop a function's workloads.", no_args_is_help=True, rich_markup_mode=None)
-quota = typer.Typer(help="Limits of functions.", no_args_is_help=True, rich_markup_mode=None)
+    from ...sdk.model.status import WorkloadStatus
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID…")]
 Id = Annotated[str, typer.Argument(metavar="ID")]
 FunctionName = Annotated[str, typer.Argument(metavar="FUNCTION")]
-Collection = Annotated[str, typer.Option("--collection", help="Only this collection of the function.")]
-Why = Annotated[str, typer.Option("--why", help="The reason, shown by `gate list`.")]
 
 _SINCE = 'Submitted since: "1h" ago, or "2026-05-01T12:00".'
 #: Most copies that one `submit --count` makes.
@@ -59,8 +48,8 @@ def submit(
     given = arguments_of(arguments or [], json_arguments)
     if dedupe_key and count > 1:
         raise InvalidRequest("--dedupe-key with --count would submit one workload only: leave one of them out")
-    from ..sdk.call import Call
-    from ..sdk.client import Client
+    from ...sdk.call import Call
+    from ...sdk.client import Client
 
     one = Call(
         function,
@@ -121,7 +110,7 @@ def arguments_of(pairs: Iterable[str], text: str | None) -> dict[str, Any]:
 
 def status(ids: Ids, gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Where workloads are now."""
-    from ..sdk.client import Client
+    from ...sdk.client import Client
 
     with Client(gateway) as client:
         found = client.status_many(ids, tries=True)
@@ -146,9 +135,9 @@ def find(
     as_json: Json = False,
 ) -> None:
     """Workloads of the queue that fit, the newest first."""
-    from ..sdk.client import Client
-    from ..sdk.clock import SYSTEM_CLOCK
-    from ..sdk.model.units import moment_of
+    from ...sdk.client import Client
+    from ...sdk.clock import SYSTEM_CLOCK
+    from ...sdk.model.units import moment_of
 
     now = SYSTEM_CLOCK.wall()
     with Client(gateway) as client:
@@ -193,7 +182,7 @@ def _status_row(id: str, status: WorkloadStatus | None) -> dict[str, Any]:
 
 def label(priority: int) -> str:
     """A priority's name."""
-    from ..sdk.model.priority import Priority
+    from ...sdk.model.priority import Priority
 
     return Priority(priority).label
 
@@ -206,12 +195,12 @@ def result(
     as_json: Json = False,
 ) -> None:
     """What a workload returned, as JSON. Exit code 1 when it did not succeed, is not over, or is not known."""
-    from ..sdk.client import Client
-    from ..sdk.model.errors import WorkloadFailed
+    from ...sdk.client import Client
+    from ...sdk.model.errors import WorkloadFailed
 
     with Client(gateway) as client:
         if client.status_many([id])[0] is None:
-            not_found(f"no workload {id!r} is known: it was never submitted here, or ended long ago")
+            terminal.not_found(f"no workload {id!r} is known: it was never submitted here, or ended long ago")
         try:
             value = client.result(id, timeout if wait or timeout else 0)
         except WorkloadFailed as error:
@@ -224,7 +213,7 @@ def result(
 
 def cancel(ids: Ids, gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """Ask for the end of workloads. Exit code 1 when one of them is not known."""
-    from ..sdk.client import Client
+    from ...sdk.client import Client
 
     with Client(gateway) as client:
         outcomes = client.cancel_many(ids)
@@ -232,115 +221,3 @@ def cancel(ids: Ids, gateway: GatewayAddress = None, as_json: Json = False) -> N
     terminal.show(rows, ["id", "outcome"], as_json)
     if "unknown" in outcomes:
         raise typer.Exit(terminal.FAILED)
-
-
-@function.command("list")
-def function_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """Functions, with their priority and retry policy."""
-    from ..sdk.model.function_spec import spec_to_dict
-
-    functions = ask(gateway, lambda client: client.functions())
-    rows = [spec_to_dict(spec) for spec in functions]
-    for row in rows:
-        row["attempts"] = row["retry"]["max_attempts"]
-    terminal.show(
-        rows,
-        ["name", "priority", "attempts", "timeout", "pool", "isolation", "description"],
-        as_json,
-        empty="no function is registered: start a worker (`tailrace worker MODULE`, `tailrace up --functions MODULE`)",
-    )
-
-
-@gate.command("pause")
-def gate_pause(
-    function: FunctionName, collection: Collection = "", why: Why = "", gateway: GatewayAddress = None
-) -> None:
-    """Hold a function's workloads where they rest; what runs goes on."""
-    _set_gate(gateway, function, collection, "pause", why)
-
-
-@gate.command("drop")
-def gate_drop(
-    function: FunctionName,
-    why: Annotated[str, typer.Option("--why", help="The reason, kept with every dropped range.")],
-    collection: Collection = "",
-    gateway: GatewayAddress = None,
-) -> None:
-    """Discard a function's workloads instead of running them. They are gone for good; which ones is kept."""
-    _set_gate(gateway, function, collection, "drop", why)
-
-
-@gate.command("resume")
-def gate_resume(function: FunctionName, collection: Collection = "", gateway: GatewayAddress = None) -> None:
-    """Remove a gate."""
-    _set_gate(gateway, function, collection, "resume", "")
-
-
-def _set_gate(gateway: str | None, function: str, collection: str, action: str, why: str) -> None:
-    from ..sdk.identity import whoami
-    from ..sdk.model.limits import Gate
-
-    ask(gateway, lambda client: client.set_gate(Gate(function, collection, action, whoami(), why)))
-    past = {"pause": "paused", "drop": "dropped from now on", "resume": "resumed"}[action]
-    terminal.say(f"{function}{f' / {collection}' if collection else ''}: {past}")
-
-
-@gate.command("list")
-def gate_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """The gates that are closed."""
-    gates = ask(gateway, lambda client: client.limits()).gates
-    rows = [
-        {
-            "function": each.function,
-            "collection": each.collection,
-            "action": each.action,
-            "who": each.who,
-            "why": each.why,
-            "since": terminal.moment(each.since),
-        }
-        for each in gates
-    ]
-    terminal.show(rows, list(rows[0]) if rows else [], as_json, empty="every gate is open")
-
-
-@quota.command("set")
-def quota_set(
-    function: FunctionName,
-    concurrency: Annotated[int, typer.Option("--concurrency", min=0, help="Runs at once; 0: no limit.")] = 0,
-    rate: Annotated[float, typer.Option("--rate", min=0, help="Starts per second; 0: no limit.")] = 0.0,
-    burst: Annotated[float, typer.Option("--burst", min=0, help="Starts at once after a quiet time.")] = 0.0,
-    weight: Annotated[float, typer.Option("--weight", min=0, help="Share when functions compete.")] = 0.0,
-    gateway: GatewayAddress = None,
-) -> None:
-    """Set all limits of a function; what is not given is not limited."""
-    from ..sdk.model.limits import Quota
-
-    ask(gateway, lambda client: client.set_quota(Quota(function, concurrency, rate, burst, weight)))
-    terminal.say(f"{function}: {'limits set' if concurrency or rate or weight else 'no limits'}")
-
-
-@quota.command("list")
-def quota_list(gateway: GatewayAddress = None, as_json: Json = False) -> None:
-    """The limits that are set."""
-    quotas = ask(gateway, lambda client: client.limits()).quotas
-    names = ["function", "concurrency", "rate", "burst", "weight"]
-    rows = [{name: getattr(each, name) for name in names} for each in quotas]
-    terminal.show(rows, names, as_json, empty="no function has a limit")
-
-
-def not_found(message: str) -> NoReturn:
-    """Ends the command with what is not there."""
-    terminal.complain(f"tailrace: {message}")
-    raise typer.Exit(terminal.FAILED)
-
-
-def ask(gateway: str | None, question: Callable[[GatewayClient], Awaitable[T]]) -> T:
-    """One conversation with the gateway."""
-    from ..sdk.discovery import find_gateway
-    from ..sdk.wire.gateway import GatewayClient
-
-    async def conversation() -> T:
-        async with GatewayClient(find_gateway(gateway)) as client:
-            return await question(client)
-
-    return terminal.call(conversation())

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ..sdk import terminal
-from ..sdk.terminal import Json
+from ...sdk import terminal
+from ...sdk.terminal import Json
 
 if TYPE_CHECKING:
-    from ..stores.outbox.outbox import Outbox
+    from ...stores.outbox.outbox import Outbox
 
 outbox = typer.Typer(
     help="Tables in your own databases, in which transactions leave workloads.",
@@ -38,7 +38,7 @@ def create(
 ) -> None:
     """Make the table where it is missing. Whoever enqueues needs the right to insert into it, the relay all rights."""
     if only_print:
-        from ..stores.outbox import postgres_table, sqlite_table
+        from ...stores.outbox import postgres_table, sqlite_table
 
         kind = postgres_table if database.startswith(("postgresql://", "postgres://")) else sqlite_table
         for statement in kind.create(table):
@@ -78,8 +78,8 @@ def retry(database: Database, table: Table = DEFAULT_TABLE) -> None:
 def _outbox(database: str, table: str) -> Any:
     from pydantic import ValidationError
 
-    from ..sdk.model.errors import ConfigError
-    from .sources.outbox import OutboxOptions, outbox_of
+    from ...sdk.model.errors import ConfigError
+    from ..sources.outbox import OutboxOptions, outbox_of
 
     try:
         return outbox_of(OutboxOptions.model_validate({"database": database, "table": table}))

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..sdk import terminal
-from ..sdk.terminal import GatewayAddress, Json
-from .commands import ask
+from ...sdk import terminal
+from ...sdk.terminal import GatewayAddress, Json
 
 if TYPE_CHECKING:
-    from ..sdk.model.alert import Backlog
+    from ...sdk.model.alert import Backlog
 
 
 def alerts(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """What an operator should look at now, since when, and what to do. Exit code 1 when there is something."""
-    found = ask(gateway, lambda client: client.overview()).alerts
+    found = terminal.ask(gateway, lambda client: client.overview()).alerts
     if as_json:
         terminal.show_json([asdict(each) | {"since": terminal.moment(each.since)} for each in found])
     for each in [] if as_json else found:
@@ -32,7 +31,7 @@ def alerts(gateway: GatewayAddress = None, as_json: Json = False) -> None:
 
 def queue(gateway: GatewayAddress = None, as_json: Json = False) -> None:
     """The queue: workloads by state, each priority against its service level, and when backlogs will be empty."""
-    overview = ask(gateway, lambda client: client.overview())
+    overview = terminal.ask(gateway, lambda client: client.overview())
     backlogs = [
         asdict(each) | {"empty_in": each.empty_in if each.empty_in >= 0 else None} for each in overview.backlogs
     ]

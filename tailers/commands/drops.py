@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ..sdk import terminal
-from ..sdk.model.drop import Cause, DropRow
-from ..sdk.terminal import GatewayAddress, Json
+from ...sdk import terminal
+from ...sdk.model.drop import Cause
+from ...sdk.terminal import GatewayAddress, Json
 
 
 def tailer_drops(
@@ -19,12 +19,6 @@ def tailer_drops(
     as_json: Json = False,
 ) -> None:
     """The positions that were passed without being run: dropped by a gate or a seek, lost to retention, absent."""
-    from ..sdk.discovery import find_gateway
-    from ..sdk.wire.gateway import GatewayClient
-
-    async def ask() -> list[DropRow]:
-        async with GatewayClient(find_gateway(gateway)) as client:
-            return await client.drops(tailer, limit, skip)
 
     rows = [
         {
@@ -39,7 +33,7 @@ def tailer_drops(
             "why": row.drop.why,
             "at": terminal.moment(row.drop.at),
         }
-        for row in terminal.call(ask())
+        for row in terminal.ask(gateway, lambda client: client.drops(tailer, limit, skip))
     ]
     terminal.show(rows, list(rows[0]) if rows else [], as_json, empty="nothing was passed without being run")
     if len(rows) == limit and not as_json:

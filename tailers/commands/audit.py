@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..sdk import terminal
-from ..sdk.model.errors import InvalidRequest
-from ..sdk.terminal import GatewayAddress, Json
+from ...sdk import terminal
+from ...sdk.model.errors import InvalidRequest
+from ...sdk.terminal import GatewayAddress, Json
 
 if TYPE_CHECKING:
-    from ..sdk.model.audit import Audit
+    from ...sdk.model.audit import Audit
 
 
 def audit(
@@ -25,16 +25,10 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """What became of everything that a tailer's source had. Exit code 1 when it does not add up."""
-    from ..sdk.discovery import find_gateway
-    from ..sdk.wire.gateway import GatewayClient
 
     positions = None if span is None else range_of(span)
 
-    async def ask() -> list[Audit]:
-        async with GatewayClient(find_gateway(gateway)) as client:
-            return await client.audit(tailer, partition, positions)
-
-    audits = terminal.call(ask())
+    audits = terminal.ask(gateway, lambda client: client.audit(tailer, partition, positions))
     if as_json:
         terminal.show_json([_facts(each) for each in audits])
     else:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...sdk.model.replay import Bound
+    from ...sdk.wire.gateway import GatewayClient
     from ...sdk.wire.replay_messages import ReplayView
 
 #: Seconds between looks while a command waits for its replay.
@@ -64,20 +65,14 @@ def start(
 ) -> None:
     """Run items again that a stream tailer has settled, as a run of its own; waits for its end. Exit code 1 when some
     became dead letters, or when it was cancelled."""
-    from ...sdk.discovery import find_gateway
     from ...sdk.model.replay import ReplayOrder
-    from ...sdk.wire.gateway import GatewayClient
 
     bounds = _bound("--from", begin), _bound("--to", end)
     order = ReplayOrder(
         tailer, *bounds, only, partition, rate, "" if priority == "file" else priority, why=why, dry_run=dry_run
     )
 
-    async def begin_it() -> ReplayView:
-        async with GatewayClient(find_gateway(gateway)) as client:
-            return await client.start_replay(order)
-
-    view = terminal.call(begin_it())
+    view = terminal.ask(gateway, lambda client: client.start_replay(order))
     if dry_run:
         _show_plan(view, as_json)
         return
@@ -112,30 +107,27 @@ def _wait(view: ReplayView, gateway: str | None) -> ReplayView:
     """Looks until it is over, with a bar on a terminal."""
     import asyncio
 
-    from ...sdk.discovery import find_gateway
     from ...sdk.model.errors import Unavailable
     from ...sdk.model.replay import OVER
-    from ...sdk.wire.gateway import GatewayClient
 
-    async def watch(advance: Callable[..., None]) -> ReplayView:
+    async def watch(client: GatewayClient, advance: Callable[..., None]) -> ReplayView:
         known, still, said = view, 0, ""
-        async with GatewayClient(find_gateway(gateway)) as client:
-            while known.state not in OVER:
-                await asyncio.sleep(LOOK_EVERY)
-                try:
-                    [now] = await client.replays(view.number)
-                except Unavailable:
-                    continue  # a node that starts again goes on with it
-                advance(max(0, now.ended - known.ended))
-                still = 0 if now.ended > known.ended else still + 1
-                known = now
-                if still >= STUCK and known.detail and known.detail != said:
-                    said = known.detail
-                    terminal.complain(f"replay {view.number} waits: {said}")
+        while known.state not in OVER:
+            await asyncio.sleep(LOOK_EVERY)
+            try:
+                [now] = await client.replays(view.number)
+            except Unavailable:
+                continue  # a node that starts again goes on with it
+            advance(max(0, now.ended - known.ended))
+            still = 0 if now.ended > known.ended else still + 1
+            known = now
+            if still >= STUCK and known.detail and known.detail != said:
+                said = known.detail
+                terminal.complain(f"replay {view.number} waits: {said}")
         return known
 
     with terminal.progress(view.name, max(view.items, 0)) as advance:
-        return terminal.call(watch(advance))
+        return terminal.ask(gateway, lambda client: watch(client, advance))
 
 
 def _show_plan(view: ReplayView, as_json: bool) -> None:
@@ -200,14 +192,8 @@ def show(number: Number, gateway: GatewayAddress = None, as_json: Json = False) 
 
 
 def _ask(number: int, gateway: str | None) -> list[ReplayView]:
-    from ...sdk.discovery import find_gateway
-    from ...sdk.wire.gateway import GatewayClient
 
-    async def ask() -> list[ReplayView]:
-        async with GatewayClient(find_gateway(gateway)) as client:
-            return await client.replays(number)
-
-    return terminal.call(ask())
+    return terminal.ask(gateway, lambda client: client.replays(number))
 
 
 @replay.command()
@@ -229,14 +215,8 @@ def cancel(number: Number, gateway: GatewayAddress = None, as_json: Json = False
 
 
 def _change(number: int, what: str, gateway: str | None, as_json: bool) -> None:
-    from ...sdk.discovery import find_gateway
-    from ...sdk.wire.gateway import GatewayClient
 
-    async def ask() -> ReplayView:
-        async with GatewayClient(find_gateway(gateway)) as client:
-            return await client.change_replay(number, what)
-
-    view = terminal.call(ask())
+    view = terminal.ask(gateway, lambda client: client.change_replay(number, what))
     if as_json:
         terminal.show_json(_row(view))
     else:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..sdk import terminal
-from ..sdk.terminal import GatewayAddress, Json
+from ...sdk import terminal
+from ...sdk.terminal import GatewayAddress, Json
 
 if TYPE_CHECKING:
-    from ..sdk.model.seek import Move
+    pass
 
 Name = Annotated[str, typer.Argument(metavar="TAILER", help="Its name.")]
 
@@ -28,14 +28,7 @@ def resume(tailer: Name, gateway: GatewayAddress = None) -> None:
 
 
 def _set_paused(tailer: str, paused: bool, gateway: str | None) -> None:
-    from ..sdk.discovery import find_gateway
-    from ..sdk.wire.gateway import GatewayClient
-
-    async def ask() -> None:
-        async with GatewayClient(find_gateway(gateway)) as client:
-            await client.pause_tailer(tailer, paused)
-
-    terminal.call(ask())
+    terminal.ask(gateway, lambda client: client.pause_tailer(tailer, paused))
 
 
 def seek(
@@ -48,11 +41,9 @@ def seek(
     as_json: Json = False,
 ) -> None:
     """Move the checkpoint of a paused or stopped stream tailer forward. What nobody ran is dropped, and noted."""
-    from ..sdk.clock import SYSTEM_CLOCK
-    from ..sdk.discovery import find_gateway
-    from ..sdk.model.seek import END, START, Seek
-    from ..sdk.model.units import moment_of
-    from ..sdk.wire.gateway import GatewayClient
+    from ...sdk.clock import SYSTEM_CLOCK
+    from ...sdk.model.seek import END, START, Seek
+    from ...sdk.model.units import moment_of
 
     wanted = Seek(tailer, partition=partition, why=why, dry_run=dry_run)
     if to in (START, END):
@@ -62,11 +53,8 @@ def seek(
     else:
         wanted = wanted._replace(time=moment_of("TO", to, SYSTEM_CLOCK.wall()))
 
-    async def ask() -> list[Move]:
-        async with GatewayClient(find_gateway(gateway)) as client:
-            return await client.seek_tailer(wanted)
-
-    rows = [{"tailer": tailer, **move._asdict()} for move in terminal.call(ask())]
+    moves = terminal.ask(gateway, lambda client: client.seek_tailer(wanted))
+    rows = [{"tailer": tailer, **move._asdict()} for move in moves]
     terminal.show(
         rows, ["tailer", "partition", "before", "after", "dropped"], as_json, empty="no partition is known yet"
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..sdk.model.dead_letter import LetterFilter
-    from ..sdk.wire.gateway import GatewayClient
+    from ...sdk.model.dead_letter import LetterFilter
+    from ...sdk.wire.gateway import GatewayClient
 
 #: Letters of one look; ids that are named one by one.
 LOOK = 1000

@@ -1,0 +1,1 @@
+"""What people type that a gateway answers."""
