@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from ..sdk.config import Seconds
 from ..sdk.model.errors import ConfigError, NotConnected, StoreFull, TailraceError
+from .postgres_pool import Connections
 
 #: Times that a statement is sent again because the server chose it to give way to another one.
 AGAIN = 5
@@ -102,68 +103,68 @@ class PostgresServer:
         self.name = options.server
         self._prepare = prepare
         self._names = True  # prepared ones are known to whom they are sent, as far as we were told
-        self._idle: list[AsyncConnection[tuple[Any, ...]]] = []
-        self._free = asyncio.Semaphore(options.connections)
+        self._connections: Connections[AsyncConnection[tuple[Any, ...]]]
+        self._connections = Connections(self._connect, options.connections)
         self._closed = True
+
+    @property
+    def idle(self) -> int:
+        """Connections that no call has."""
+        return self._connections.idle
 
     def open(self) -> None:
         """Calls are answered from now on."""
         self._closed = False
+        self._connections.open()
 
     async def close(self) -> None:
         """Closes the connections; those in use when they are free. Harmless when closed."""
         self._closed = True
-        await self.dial_anew()
+        await self._connections.close()
 
     async def dial_anew(self) -> None:
         """What is idle is closed, so that the next calls have new connections."""
-        idle, self._idle = self._idle, []
-        for connection in idle:
-            await connection.close()
+        await self._connections.dial_anew()
 
     async def rows(self, statement: str, arguments: Sequence[Any] = (), about: str = "") -> list[tuple[Any, ...]]:
         """One statement; its rows. Raises Unavailable in words that say what to do, and psycopg's IntegrityError."""
         if self._closed:
             raise NotConnected(f"{self.name}: the store is closed")
+        pool = self._connections
         for attempt in range(AGAIN + 1):
-            async with self._free:
-                connection = await self._connection()
-                try:
-                    async with asyncio.timeout(self.options.timeout):
-                        cursor = await connection.execute(statement.encode(), arguments or None, binary=True)
-                        found = await cursor.fetchall() if cursor.description else []
-                except (errors.DeadlockDetected, errors.SerializationFailure) as error:
-                    self._give_back(connection)
-                    if attempt == AGAIN:
-                        raise explained(error, self.name, about) from None
-                except psycopg.IntegrityError:
-                    self._give_back(connection)
-                    raise
-                except _UNPREPARED as error:
-                    await connection.close()
-                    if not self._names or attempt == AGAIN:
-                        raise explained(error, self.name, about) from None
-                    self._names = False
-                    await self.dial_anew()
-                except (psycopg.Error, OSError, TimeoutError) as error:
-                    if isinstance(error, TimeoutError) or connection.broken:
-                        await connection.close()
-                    else:
-                        self._give_back(connection)
+            connection = await pool.take(statement)
+            try:
+                async with asyncio.timeout(self.options.timeout):
+                    cursor = await connection.execute(statement.encode(), arguments or None, binary=True)
+                    found = await cursor.fetchall() if cursor.description else []
+            except (errors.DeadlockDetected, errors.SerializationFailure) as error:
+                pool.give_back(connection)
+                if attempt == AGAIN:
                     raise explained(error, self.name, about) from None
-                except BaseException:  # cancelled: what the server does with it is unknown
-                    await connection.close()
-                    raise
+            except psycopg.IntegrityError:
+                pool.give_back(connection)
+                raise
+            except _UNPREPARED as error:
+                pool.drop(connection)
+                if not self._names or attempt == AGAIN:
+                    raise explained(error, self.name, about) from None
+                self._names = False
+                await self.dial_anew()
+            except (psycopg.Error, OSError, TimeoutError) as error:
+                if isinstance(error, TimeoutError) or connection.broken:
+                    pool.drop(connection)
                 else:
-                    self._give_back(connection)
-                    return found
+                    pool.give_back(connection)
+                raise explained(error, self.name, about) from None
+            except BaseException:  # cancelled: what the server does with it is unknown
+                pool.drop(connection)
+                raise
+            else:
+                pool.give_back(connection)
+                return found
         raise AssertionError
 
-    async def _connection(self) -> AsyncConnection[tuple[Any, ...]]:
-        while self._idle:
-            connection = self._idle.pop()
-            if not connection.closed:
-                return connection
+    async def _connect(self) -> AsyncConnection[tuple[Any, ...]]:
         connection = await self.options.connect()
         try:
             async with asyncio.timeout(self.options.timeout):
@@ -177,12 +178,6 @@ class PostgresServer:
             await connection.close()
             raise
         return connection
-
-    def _give_back(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
-        if self._closed:
-            asyncio.get_running_loop().create_task(connection.close())
-        else:
-            self._idle.append(connection)
 
     async def __aenter__(self) -> Self:
         self.open()

@@ -164,7 +164,7 @@ async def test_what_one_node_changes_another_one_is_told(bench: Bench, monkeypat
         await asyncio.wait_for(node.ground._hints.listening.wait(), 20)
     version = (await one.control.snapshot()).version
     waiting = asyncio.create_task(one.control.wait(version, 60))
-    while waiting not in asyncio.all_tasks() or not one.ground._server._idle:
+    while waiting not in asyncio.all_tasks() or not one.ground._server.idle:
         await asyncio.sleep(0.001)
     # When the other one sets a limit
     await other.control.put_quota(Quota("f", 3))
