@@ -173,6 +173,11 @@ class Core:
         sent_at = tailer.requests.sent_at(request)
         self._recall.abandon(tailer, tailer.held.renew(0.0 if sent_at is None else sent_at + lease, flights))
 
+    def tailer_draining(self, tailer: Tailer) -> None:
+        """It waits for what it has out: what has not started goes back."""
+        tailer.draining = True
+        self.returns.end(self._recall.remove(lambda item: item[SESSION] is tailer), HELD[Reason.DRAINING])
+
     def abandon(self, tailer: Tailer, flight: int) -> None:
         """Nobody waits for this flight any more: what waits is dropped, what runs is cancelled and not renewed."""
         if tailer.held.forget(flight):

@@ -81,7 +81,7 @@ class TailerEnd:
         if frame.cancel:
             core.cancel(tailer, frame.cancel)
         if frame.draining:
-            tailer.draining = True
+            core.tailer_draining(tailer)
         self._turn()
 
     def compose(self) -> pb.TailerReply | None:

@@ -83,6 +83,7 @@ class FakeTailer(Watched):
         self.pending: list[pb.Push] = []
         self.grant: pb.LeaseGrant | None = None
         self.cancel: list[int] = []
+        self.draining = False
         self.open: dict[int, int] = {}
         self.ends: dict[int, Ended | None] = {}
         self.cells: dict[tuple[str, int], int] = {}
@@ -126,10 +127,10 @@ class FakeTailer(Watched):
         self.changed()
 
     def compose(self) -> pb.TailerFrame | None:
-        if not (self.pending or self.grant or self.cancel):
+        if not (self.pending or self.grant or self.cancel or self.draining):
             return None
-        frame = pb.TailerFrame(pushes=self.pending, grant=self.grant, cancel=self.cancel)
-        self.pending, self.grant, self.cancel = [], None, []
+        frame = pb.TailerFrame(pushes=self.pending, grant=self.grant, cancel=self.cancel, draining=self.draining)
+        self.pending, self.grant, self.cancel, self.draining = [], None, [], False
         return frame
 
     def accept(self, frame: pb.TailerReply) -> None:
@@ -282,9 +283,9 @@ class Place:
         await self.server.start()
         self.client = SchedulerClient(self.server.address)
 
-    async def tailer(self, *functions: str) -> FakeTailer:
+    async def tailer(self, *functions: str, name: str = "orders") -> FakeTailer:
         """A tailer that has credit for each of these functions."""
-        tailer = FakeTailer(self.client)
+        tailer = FakeTailer(self.client, name)
         self.attached.append(tailer)
         tailer.dialer.start()
         await tailer.until(lambda: tailer.request and all((name, 0) in tailer.cells for name in functions))
@@ -490,6 +491,26 @@ async def test_a_draining_worker_gets_nothing_more(place: Place) -> None:
     assert len(new.flights) == 1 and len(old.flights) == 1
     old.end(next(iter(old.open)))
     assert await tailer.ended(first) == [None]
+
+
+async def test_a_draining_tailer_gets_back_what_has_not_started(place: Place) -> None:
+    # Given two tailers, of each an item that waits for the only slot
+    worker = await place.worker("send", limit=1, hold=True)
+    tailer, other = await place.tailer("send", name="orders"), await place.tailer("send", name="others")
+    running, waiting = tailer.push(SEND, SEND)
+    await worker.until(lambda: worker.open)
+    theirs = other.push(SEND)
+    # When one of them drains
+    tailer.draining = True
+    tailer.dialer.notify()
+    # Then it waits for what runs alone, and the other one's turn comes
+    assert await tailer.ended([waiting]) == [Ended(Outcome.HELD, "draining")]
+    assert running not in tailer.ends
+    worker.end(next(iter(worker.open)))
+    assert await tailer.ended([running]) == [None]
+    await worker.until(lambda: worker.open)
+    worker.end(next(iter(worker.open)))
+    assert await other.ended(theirs) == [None]
 
 
 async def test_draining_hands_back_what_waits_and_waits_for_what_runs(place: Place) -> None:
