@@ -21,6 +21,7 @@ MIX = Mix(
     outage_after=20,
     killers=500,
     more=(Action("stop", SERVER, 1.15),),
+    shuffled=True,
 )
 
 

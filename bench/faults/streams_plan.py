@@ -37,6 +37,7 @@ class Mix(NamedTuple):
     outage_after  so many faults after the first comes the time in which everything fails
     killers       one item in so many ends its process whenever it runs; 0: none does
     more          other things to break, beside those of every such run
+    shuffled      each seed has another order of what there is of a wire and of other things, so that short runs differ
     """
 
     name: str
@@ -45,6 +46,7 @@ class Mix(NamedTuple):
     outage_after: int
     killers: int = 0
     more: Sequence[Action] = ()
+    shuffled: bool = False
 
 
 def items(count: int, seed: int, mix: Mix) -> list[Item]:
@@ -98,6 +100,8 @@ def faults(count: int, seed: int, mix: Mix, servers: Sequence[str]) -> list[Step
         Action("reset", "tailers:scheduler", 0.3),
         *mix.more,
     ]
+    for deck in (wires, other) if mix.shuffled else ():
+        chance.shuffle(deck)
     turns = dict.fromkeys((KILL, WIRE, SERVERS, ROLL, OTHER), 0)
 
     def draw(family: str) -> Action:
