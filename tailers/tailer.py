@@ -25,9 +25,9 @@ from .pumps.shared_pump import SharedPump
 from .pumps.stream_pump import StreamPump
 from .registry import kind_of
 from .rules.watchdog import Facts, Verdict, Watchdog
-from .seeking import Seeking
-from .shared_vitals import shared_facts, shared_state
-from .vitals import facts_of, state_of
+from .seek.seeking import Seeking
+from .vitals.pump import facts_of, state_of
+from .vitals.shared import shared_facts, shared_state
 
 #: Pauses before a pump that failed is started again, seconds: the first, and the cap it doubles to.
 FIRST_PAUSE = 0.5

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from ..sdk.source import Dated, Ranged, Rereader, StreamBatch, StreamSource
+from ...sdk.source import Dated, Ranged, Rereader, StreamBatch, StreamSource
 
 #: Positions looked at behind one that holds nothing, when a time is searched for.
 NEAR = 64

@@ -10,22 +10,22 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
-from ..sdk.model.audit import Fate
-from ..sdk.model.drop import Cause, Drop
-from ..sdk.model.errors import InvalidRequest, TailraceError
-from ..sdk.model.ledger import Entry
-from ..sdk.model.seek import END, START, Move, Seek
-from ..sdk.source import Capabilities, StreamSource
-from ..stores.checkpoints.checkpoints import Mark
-from .departures import fate_of
-from .durable import until_available
-from .partition import Partition
+from ...sdk.model.audit import Fate
+from ...sdk.model.drop import Cause, Drop
+from ...sdk.model.errors import InvalidRequest, TailraceError
+from ...sdk.model.ledger import Entry
+from ...sdk.model.seek import END, START, Move, Seek
+from ...sdk.source import Capabilities, StreamSource
+from ...stores.checkpoints.checkpoints import Mark
+from ..departures import fate_of
+from ..durable import until_available
+from ..partition import Partition
+from ..pumps.pump import Counts, Setup
+from ..rows import Rows
+from ..rules.seek import Passing, passing
+from ..suspicion import mark_suspects
+from ..takeover.epoch import Epoch
 from .places import first_from, first_kept
-from .pumps.pump import Counts, Setup
-from .rows import Rows
-from .rules.seek import Passing, passing
-from .suspicion import mark_suspects
-from .takeover.epoch import Epoch
 
 #: Rows of the ledger in one look.
 ROWS = 1000

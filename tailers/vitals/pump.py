@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .pumps.pump import Pump
-from .rules.watchdog import Facts
+from ..pumps.pump import Pump
+from ..rules.watchdog import Facts
 
 
 def state_of(pump: Pump) -> tuple[str, str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .pumps.shared_pump import SharedPump
-from .rules.watchdog import Facts
-from .vitals import facts_of, state_of
+from ..pumps.shared_pump import SharedPump
+from ..rules.watchdog import Facts
+from .pump import facts_of, state_of
 
 #: States from the one that says most to the one that says least.
 WORST = ("disconnected", "clogged", "starting", "draining", "paused", "running")

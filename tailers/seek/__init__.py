@@ -1,0 +1,1 @@
+"""Where in a stream something begins, and moving a checkpoint there by hand."""
