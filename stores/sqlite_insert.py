@@ -4,13 +4,16 @@ back half a millisecond later, whatever little the step did."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
 #: Rows of one statement: few sizes, so that the statements are prepared once. The largest is what a client submits at
 #: once.
-CHUNKS = (1000, 256, 64, 16, 4, 1)
+CHUNKS = (1000, 256, 128, 64, 32, 16, 8, 4, 2, 1)
+#: Statements whose text is remembered: SQLite's cache finds the same text without reading it.
+STATEMENTS = 256
 
 
 def insert(
@@ -26,14 +29,31 @@ def insert(
     """Inserts (or replaces) rows, all with as many columns. `behind` is what follows the values, as `ON CONFLICT …`;
     `row` is how one is written where some columns are the same for all, as `(?, 0, ?)`; `select` is what is asked of
     the rows, which are called `v`, as `WHERE v.column1 …`."""
-    if not rows:
-        return
     verb = "INSERT OR REPLACE" if replace else "INSERT"
-    one = row or f"({', '.join('?' * len(rows[0]))})"
-    begin = 0
+    for chunk, values in chunks(rows):
+        one = row or _row(len(rows[0]))
+        connection.execute(_statement(f"{verb} INTO {into}", one, chunk, select, behind), values)
+
+
+def chunks(rows: Sequence[Sequence[Any]]) -> Iterator[tuple[int, list[Any]]]:
+    """As many rows as a statement takes at once, and their values one behind the other."""
+    begin, left = 0, len(rows)
     for chunk in CHUNKS:
-        while len(rows) - begin >= chunk:
-            values = f"VALUES {', '.join([one] * chunk)}"
-            source = f"SELECT v.* FROM ({values}) AS v {select}" if select else f"{values} {behind}"
-            connection.execute(f"{verb} INTO {into} {source}", [*chain.from_iterable(rows[begin : begin + chunk])])
-            begin += chunk
+        while left >= chunk:
+            yield chunk, [*chain.from_iterable(rows[begin : begin + chunk])]
+            begin, left = begin + chunk, left - chunk
+
+
+def places(columns: int, rows: int) -> str:
+    """Places for the values of so many rows."""
+    return ", ".join([_row(columns)] * rows)
+
+
+def _row(columns: int) -> str:
+    return f"({', '.join('?' * columns)})"
+
+
+@lru_cache(STATEMENTS)
+def _statement(into: str, row: str, rows: int, select: str, behind: str) -> str:
+    values = f"VALUES {', '.join([row] * rows)}"
+    return f"{into} SELECT v.* FROM ({values}) AS v {select}" if select else f"{into} {values} {behind}"

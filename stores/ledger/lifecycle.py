@@ -30,13 +30,20 @@ _COPY: dict[Place | None, frozenset[Place]] = {
     Place.PARKED: _ENDS | {Place.PARKING, Place.RUNNING},
     Place.RUNNING: _ENDS | {Place.PARKING, Place.PARKED, Place.RUNNING},
 }
-_OWNERS_MOVES = frozenset((before, after) for before, those in _OWNER.items() for after in those)
-_COPIES_MOVES = frozenset((before, after) for before, those in _COPY.items() for after in those)
+
+
+def _table(moves: dict[Place | None, frozenset[Place]]) -> tuple[tuple[bool, ...], ...]:
+    """Whether a move is in there, by the numbers of both places; nothing has 0."""
+    befores: list[Place | None] = [None, *Place]
+    return tuple(tuple(after in moves.get(before, ()) for after in (None, *Place)) for before in befores)
+
+
+_OWNERS_MOVES, _COPIES_MOVES = _table(_OWNER), _table(_COPY)
 
 
 def may_move(before: Place | None, after: Place, *, owner: bool) -> bool:
     """Whether the table allows the move to the source's owner, or else to a due copy."""
-    return (before, after) in (_OWNERS_MOVES if owner else _COPIES_MOVES)
+    return (_OWNERS_MOVES if owner else _COPIES_MOVES)[before or 0][after]
 
 
 def refusal(before: Entry | None, after: Entry, *, owner: bool) -> str:
@@ -49,12 +56,12 @@ def refusal(before: Entry | None, after: Entry, *, owner: bool) -> str:
     if not may_move(place, going, owner=owner):
         who = "the owner" if owner else "a due copy"
         return f"{who} may not move a row from {place.label if place else 'nothing'} to {going.label}"
-    former = before or Entry(after.position, Place.SUSPECT)
-    if after.position != former.position:
-        return f"the row before has position {former.position}"
-    if not _may_follow(former.n, after.n, place, going):
-        return f"n {after.n} after {former.n} in a move to {going.label}"
-    lowest = former.fence + (going is Place.RUNNING)
+    position, n, fence = (before.position, before.n, before.fence) if before else (after.position, 0, 0)
+    if after.position != position:
+        return f"the row before has position {position}"
+    if not _may_follow(n, after.n, place, going):
+        return f"n {after.n} after {n} in a move to {going.label}"
+    lowest = fence + (going is Place.RUNNING)
     return "" if after.fence >= lowest else f"fence {after.fence}: expected at least {lowest}"
 
 

@@ -1,7 +1,8 @@
 """The ledger in SQLite: a row per item, and one per partition with the epoch and the checkpoint that are noted.
 
-A row's fields are one text in one form, so that comparing it whole is comparing two texts, and floats survive exactly.
-A batch is one statement of reading and one of writing for any number of rows.
+A row's fields are one text, so that floats survive exactly. A batch is compared with the texts as they were read in one
+statement and written in another. When one of them differs, the rows are read and compared field by field: the text of
+an older version has other blanks, and is the same row all the same.
 """
 
 from __future__ import annotations
@@ -9,19 +10,24 @@ from __future__ import annotations
 import builtins
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
-from itertools import chain
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
 from ...sdk.model.ledger import TERMINAL
 from ..sqlite import SqliteFile
-from ..sqlite_insert import CHUNKS
+from ..sqlite_insert import CHUNKS, chunks, insert, places
 from .ledger import Change, Delayed, Entry, Place, Row
 from .lifecycle import refusal
-from .text import entries_of, entry_of, entry_text, rounds
+from .recent import WAITING, RecentRows, Written
+from .text import rounds
 
-SCHEMA = """
+#: What a sweep may remove.
+_SWEPT = f"place IN ({Place.SUSPECT:d}, {Place.DONE:d}, {Place.DEAD:d})"
+SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS ledger_heads (
     source TEXT NOT NULL,
     partition TEXT NOT NULL,
@@ -37,7 +43,8 @@ CREATE TABLE IF NOT EXISTS ledger (
     entry TEXT NOT NULL,
     PRIMARY KEY (source, partition, position)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS ledger_places ON ledger (source, place, partition); -- what is counted, without the entries
+DROP INDEX IF EXISTS ledger_places; -- of 0.1: every write of a row paid for it
+CREATE INDEX IF NOT EXISTS ledger_swept ON ledger (source, partition, position) WHERE {_SWEPT};
 CREATE TABLE IF NOT EXISTS ledger_ended ( -- of what was parked
     source TEXT NOT NULL,
     partition TEXT NOT NULL,
@@ -49,21 +56,26 @@ CREATE TABLE IF NOT EXISTS ledger_ended ( -- of what was parked
 
 #: Rows as one array: their texts are JSON, which SQLite need not read to put commas between them.
 _ARRAY = "'[' || coalesce(group_concat({}), '') || ']'"
-#: Changes: where, the row as it was read, and as it shall be.
-_CHANGES = "WITH j (position, before, place, entry) AS (VALUES {}) "
-_AT = "l.source = ? AND l.partition = ? AND l.position = j.position"
-#: What is over, of what was parked.
-_COUNT_ENDS = (
-    f"{_CHANGES}INSERT INTO ledger_ended SELECT ?, ?, j.place, count(*) FROM j CROSS JOIN ledger AS l ON {_AT}"
-    " WHERE l.entry = j.before GROUP BY j.place ON CONFLICT DO UPDATE SET items = items + excluded.items"
-)
-_COMPARE_AND_SET = (
-    f"{_CHANGES}INSERT INTO ledger SELECT ?, ?, j.position, j.place, j.entry FROM j LEFT JOIN ledger AS l ON {_AT}"
-    " WHERE l.entry IS j.before AND (l.entry IS NOT NULL OR j.position >= ?)"
-    " ON CONFLICT DO UPDATE SET place = excluded.place, entry = excluded.entry"
-)
-_WAITING = f"place IN ({Place.PARKING:d}, {Place.PARKED:d}, {Place.RUNNING:d})"
+#: By how many they are: how many of these rows stand as they were read, or are still not there.
+_AS_READ = {
+    chunk: f"WITH j (position, entry) AS (VALUES {places(2, chunk)}) SELECT count(*) FROM j"
+    " LEFT JOIN ledger AS l ON l.source = ? AND l.partition = ? AND l.position = j.position WHERE l.entry IS j.entry"
+    for chunk in CHUNKS
+}
+_REWRITE = "ON CONFLICT DO UPDATE SET place = excluded.place, entry = excluded.entry"
+_WAITING = f"place IN ({', '.join(f'{place:d}' for place in sorted(WAITING))})"
 _OVER = f"place IN ({Place.DONE:d}, {Place.DEAD:d})"
+
+_encode = msgspec.json.Encoder().encode
+_entry = msgspec.json.Decoder(Entry).decode
+_entries = msgspec.json.Decoder(builtins.list[Entry]).decode
+
+
+class _Answers(NamedTuple):
+    """What a write did: the rows as they stand, by the number of their change, and what memory keeps of them."""
+
+    rows: builtins.list[Entry | None]
+    noted: builtins.list[tuple[int, Written | None]]
 
 
 class SqliteLedger:
@@ -71,6 +83,7 @@ class SqliteLedger:
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
+        self._recent = RecentRows()
 
     async def open(self, source: str, partition: str, epoch: int) -> builtins.list[Entry]:
         def note(connection: sqlite3.Connection) -> builtins.list[Entry]:
@@ -87,7 +100,7 @@ class SqliteLedger:
                 " (SELECT entry FROM ledger WHERE source = ? AND partition = ? AND position >= ? ORDER BY position)",
                 (source, partition, passed),
             ).fetchone()
-            return entries_of(text)
+            return _entries(text)
 
         return await self._file.write(note)
 
@@ -98,23 +111,25 @@ class SqliteLedger:
             why = refusal(before, after, owner=epoch is not None)
             if why:
                 raise InvalidRequest(f"source {source!r}, position {after.position}: {why}; nothing was written")
-        turns = rounds(changes)
+        if not changes:
+            return []
+        where = (source, partition)
+        texts = self._recent.texts(where, [before for before, _ in changes])
 
-        def apply(connection: sqlite3.Connection) -> builtins.list[Entry | None]:
+        def apply(connection: sqlite3.Connection) -> _Answers:
             newest, passed = _head(connection, source, partition) or (0, 0)
             if epoch is not None and newest != epoch:
                 raise _stale(source, epoch, newest)
-            answers: builtins.list[Entry | None] = [None] * len(changes)
-            for numbers in turns:
-                found = _compare_and_set(connection, source, partition, [changes[each] for each in numbers], passed)
-                for number, answer in zip(numbers, found, strict=True):
-                    answers[number] = answer
-            lowest = min(after.position for _, after in changes)
-            if lowest < passed and any(after.place in TERMINAL for _, after in changes):
-                _sweep(connection, source, partition, passed, suspects=False)
-            return answers
+            done = _Answers([None] * len(changes), [])
+            for numbers in rounds(changes):
+                batch = [
+                    _Move(number, before, texts[number] or (before and _text(before)), after)
+                    for number, (before, after) in zip(numbers, [changes[number] for number in numbers], strict=True)
+                ]
+                _compare_and_set(connection, where, batch, passed, done)
+            return done
 
-        return await self._file.write(apply) if changes else []
+        return (await self._file.write(apply, lambda done: self._recent.note(where, done.noted))).rows
 
     async def passed(self, source: str, partition: str, epoch: int, position: int) -> int:
         def note(connection: sqlite3.Connection) -> int:
@@ -131,8 +146,11 @@ class SqliteLedger:
         return await self._file.write(note)
 
     async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, Entry]:
-        text = json.dumps([*positions])
-        return await self._file.read(lambda connection: _rows(connection, source, partition, text))
+        found = self._recent.rows((source, partition), positions)
+        others = [position for position in positions if position not in found]
+        if others:
+            found |= await self._file.read(lambda connection: _rows(connection, (source, partition), others))
+        return found
 
     async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> builtins.list[Row]:
         def load(connection: sqlite3.Connection) -> builtins.list[Any]:
@@ -142,7 +160,7 @@ class SqliteLedger:
                 (source, *after, limit),
             ).fetchall()
 
-        return [Row(partition, entry_of(json.loads(text))) for partition, text in await self._file.read(load)]
+        return [Row(partition, _entry(text)) for partition, text in await self._file.read(load)]
 
     async def delayed(self, source: str) -> dict[str, Delayed]:
         def count(connection: sqlite3.Connection) -> builtins.list[Any]:
@@ -150,7 +168,7 @@ class SqliteLedger:
                 "SELECT partition, place, items FROM ledger_ended WHERE source = ?1 UNION ALL"
                 f" SELECT partition, {Place.PARKED:d}, count(*) FROM ledger"
                 f" WHERE source = ?1 AND {_WAITING}"
-                " GROUP BY place, partition",  # in the order of the index
+                " GROUP BY partition",
                 (source,),
             ).fetchall()
 
@@ -182,63 +200,96 @@ class SqliteLedger:
         return found
 
 
+class _Move(NamedTuple):
+    """A change by its number in the batch, with the text of the row as it was read."""
+
+    number: int
+    before: Entry | None
+    text: str | None
+    after: Entry
+
+
 def _compare_and_set(
-    connection: sqlite3.Connection, source: str, partition: str, changes: Sequence[Change], passed: int
-) -> builtins.list[Entry | None]:
-    """Writes those changes whose row is as it was read; returns each one's row after it. Each has its own position.
-
-    Rows travel as parameters of few statements, which are prepared once: as one JSON text they took half as long again.
-    """
-    rows = [
-        (after.position, before and entry_text(before), int(after.place), entry_text(after))
-        for before, after in changes
-    ]
-    ends = [
-        row
-        for row, (before, after) in zip(rows, changes, strict=True)
-        if after.place in TERMINAL and before is not None and before.n
-    ]
-    for values, flat in _chunks(ends):
-        connection.execute(_COUNT_ENDS.format(values), (*flat, source, partition, source, partition))
-    former = connection.total_changes
-    for values, flat in _chunks(rows):
-        connection.execute(_COMPARE_AND_SET.format(values), (*flat, source, partition, source, partition, passed))
-    answers: builtins.list[Entry | None] = [after for _, after in changes]
-    if connection.total_changes - former == len(changes):
-        return answers
-    (others,) = connection.execute(
-        "SELECT json_group_array(json_array(j.key, json(l.entry))) FROM json_each(?3) AS j"
-        " LEFT JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value ->> 0"
-        " WHERE l.entry IS NOT j.value ->> 3",
-        (source, partition, json.dumps(rows)),
-    ).fetchone()
-    for index, fields in json.loads(others):
-        answers[index] = fields and entry_of(fields)
-    return answers
-
-
-def _chunks(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, builtins.list[Any]]]:
-    """Rows of four values: as many places for values as a statement takes at once, and the values."""
-    begin = 0
-    for chunk in CHUNKS:
-        while len(rows) - begin >= chunk:
-            yield ", ".join(["(?, ?, ?, ?)"] * chunk), [*chain.from_iterable(rows[begin : begin + chunk])]
-            begin += chunk
+    connection: sqlite3.Connection, where: tuple[str, str], moves: Sequence[_Move], passed: int, done: _Answers
+) -> None:
+    """Writes those moves whose row is as it was read, and adds each one's row after it to `done`. Each has its own
+    position."""
+    moves, others = _as_read(connection, where, moves, passed)
+    for number, position, stands in others:
+        done.rows[number] = stands
+        done.noted.append((position, None))
+    kept: builtins.list[tuple[str, str, int, int, str]] = []
+    gone: builtins.list[int] = []
+    ends = Counter[Place]()
+    for number, before, _, after in moves:
+        position, place = after.position, after.place
+        is_over = place in TERMINAL
+        if is_over and before is not None and before.n:
+            ends[place] += 1
+        written = None
+        if is_over and position < passed:
+            gone.append(position)
+        else:
+            text = _text(after)
+            kept.append((*where, position, place + 0, text))
+            if place in WAITING:
+                written = after, text
+        done.rows[number] = after
+        done.noted.append((position, written))
+    insert(connection, "ledger", kept, behind=_REWRITE)
+    if gone:
+        connection.execute(
+            "DELETE FROM ledger WHERE source = ? AND partition = ? AND position IN (SELECT value FROM json_each(?))",
+            (*where, json.dumps(gone)),
+        )
+    insert(
+        connection,
+        "ledger_ended",
+        [(*where, int(place), items) for place, items in ends.items()],
+        behind="ON CONFLICT DO UPDATE SET items = items + excluded.items",
+    )
 
 
-def _rows(connection: sqlite3.Connection, source: str, partition: str, positions: str) -> dict[int, Entry]:
+def _as_read(
+    connection: sqlite3.Connection, where: tuple[str, str], moves: Sequence[_Move], passed: int
+) -> tuple[Sequence[_Move], builtins.list[tuple[int, int, Entry | None]]]:
+    """The moves whose row stands as it was read; of the others their number, position and row."""
+    read = [(move.after.position, move.text) for move in moves]
+    stand_so = sum(
+        connection.execute(_AS_READ[chunk], (*values, *where)).fetchone()[0] for chunk, values in chunks(read)
+    )
+    if stand_so == len(moves) and all(move.before or move.after.position >= passed for move in moves):
+        return moves, []
+    stand = _rows(connection, where, [move.after.position for move in moves])
+    same: builtins.list[_Move] = []
+    others: builtins.list[tuple[int, int, Entry | None]] = []
+    for move in moves:
+        position = move.after.position
+        row = stand.get(position)
+        if row == move.before and (row is not None or position >= passed):
+            same.append(move)
+        else:
+            others.append((move.number, position, row))
+    return same, others
+
+
+def _text(entry: Entry) -> str:
+    return _encode(entry).decode()
+
+
+def _rows(connection: sqlite3.Connection, where: tuple[str, str], positions: Sequence[int]) -> dict[int, Entry]:
     (text,) = connection.execute(
         f"SELECT {_ARRAY.format('l.entry')} FROM json_each(?3) AS j"
         " CROSS JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value",
-        (source, partition, positions),
+        (*where, json.dumps([*positions])),
     ).fetchone()
-    return {entry.position: entry for entry in entries_of(text)}
+    return {entry.position: entry for entry in _entries(text)}
 
 
 def _sweep(connection: sqlite3.Connection, source: str, partition: str, below: int, *, suspects: bool) -> int:
-    over = f"({_OVER} OR place = {Place.SUSPECT:d})" if suspects else _OVER
+    which = _SWEPT if suspects else f"{_SWEPT} AND {_OVER}"
     return connection.execute(
-        f"DELETE FROM ledger WHERE source = ? AND partition = ? AND position < ? AND {over}",
+        f"DELETE FROM ledger INDEXED BY ledger_swept WHERE source = ? AND partition = ? AND position < ? AND {which}",
         (source, partition, below),
     ).rowcount
 

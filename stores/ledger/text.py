@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import msgspec
-
 from ...sdk.model.tries import Try
 from .ledger import Change, Entry, Place
 
 #: Rows whose text is remembered: one that was written is what the next write of it compares with.
 REMEMBERED = 2048
 _PLACES = {int(place): place for place in Place}
-_decode = msgspec.json.Decoder().decode
 _quoted = json.encoder.encode_basestring_ascii
 
 
@@ -49,11 +46,6 @@ def entry_of(fields: Sequence[Any]) -> Entry:
     position, place, n, due, attempts, crashes, throttles, fence, epoch, first_seen, *rest = fields
     tries = tuple([Try(*each) for each in rest[0]]) if rest else ()
     return Entry(position, _PLACES[place], n, due, attempts, crashes, throttles, fence, epoch, first_seen, tries)
-
-
-def entries_of(text: str) -> list[Entry]:
-    """The rows of an array of such texts."""
-    return [entry_of(fields) for fields in _decode(text)]
 
 
 def rounds(changes: Sequence[Change]) -> list[list[int]]:

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 
 from tailrace.sdk.model.ledger import Entry, Place
-from tailrace.stores.ledger.sqlite import SCHEMA, _compare_and_set, _rows
+from tailrace.stores.ledger.ledger import Change
+from tailrace.stores.ledger.sqlite import SCHEMA, _Answers, _compare_and_set, _Move, _rows, _sweep, _text
 
 POSITIONS = range(100)
+WHERE = ("s", "0")
+
+
+def written(connection: sqlite3.Connection, changes: list[Change], passed: int = 0) -> list[Entry | None]:
+    done = _Answers([None] * len(changes), [])
+    moves = [_Move(number, row, row and _text(row), after) for number, (row, after) in enumerate(changes)]
+    _compare_and_set(connection, WHERE, moves, passed, done)
+    return done.rows
 
 
 def test_no_statement_scans_the_rows_of_a_partition() -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA)
     parked = [Entry(position, Place.PARKED, n=1) for position in POSITIONS]
-    _compare_and_set(connection, "s", "0", [(None, row) for row in parked], 0)
+    written(connection, [(None, row) for row in parked])
     statements: list[str] = []
     connection.set_trace_callback(statements.append)
-    assert _rows(connection, "s", "0", json.dumps([3, 5])).keys() == {3, 5}
-    over = [(row, row._replace(place=Place.DEAD)) for row in parked[:2]]
-    assert _compare_and_set(connection, "s", "0", over, 0) == [after for _, after in over]
+    assert _rows(connection, WHERE, [3, 5]).keys() == {3, 5}
+    over: list[Change] = [(row, row._replace(place=Place.DEAD)) for row in parked[:4]]
+    # Given rows that are over: some stay above the checkpoint, some go at once, and one is not as it was read
+    assert written(connection, over[:2]) == [after for _, after in over[:2]]
+    assert written(connection, over[2:], passed=50) == [after for _, after in over[2:]]
+    assert written(connection, [(parked[5]._replace(n=2), over[0][1]._replace(position=5))]) == [parked[5]]
+    assert _sweep(connection, *WHERE, 50, suspects=True) == 2
     connection.set_trace_callback(None)
     plans = [step[3] for text in statements for step in connection.execute("EXPLAIN QUERY PLAN " + text)]
-    lookups = [plan for plan in plans if plan.startswith(("SEARCH l ", "SCAN l "))]
-    assert lookups and all("position=?" in plan for plan in lookups), lookups
+    lookups = [plan for plan in plans if plan.startswith(("SEARCH l", "SCAN l"))]
+    assert lookups and all("position=?" in plan or "ledger_swept" in plan for plan in lookups), lookups

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tailrace.sdk.model.ledger import Entry, Place
 from tailrace.sdk.model.tries import Try
-from tailrace.stores.ledger.text import entries_of, entry_text
+from tailrace.stores.ledger.text import entry_of, entry_text
 
 TIMES = st.one_of(st.floats(0, 1e12), st.integers(0, 1 << 40), st.just(math.inf))
 COUNTS = st.integers(0, 1 << 62)
@@ -39,6 +39,6 @@ def test_a_row_is_written_as_json_writes_its_fields(row: Entry) -> None:
 
 
 @settings(max_examples=40)
-@given(st.lists(ROWS.filter(lambda row: math.isfinite(row.due) and math.isfinite(row.first_seen)), max_size=3))
-def test_rows_that_are_read_are_those_that_were_written(rows: list[Entry]) -> None:
-    assert entries_of(f"[{','.join(map(entry_text, rows))}]") == rows
+@given(ROWS.filter(lambda row: math.isfinite(row.due) and math.isfinite(row.first_seen)))
+def test_a_row_that_is_read_is_the_one_that_was_written(row: Entry) -> None:
+    assert entry_of(json.loads(entry_text(row))) == row
