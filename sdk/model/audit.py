@@ -62,7 +62,11 @@ class Ending(NamedTuple):
     @property
     def plain(self) -> int | None:
         """The Fate's number when all of it ended in one way, else None."""
-        return next((fate for fate, count in self.counts.items() if count == self.length), None)
+        length = self.last - self.first + 1
+        for fate, count in self.counts.items():
+            if count == length:
+                return fate
+        return None
 
 
 class Passed(NamedTuple):

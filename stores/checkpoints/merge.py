@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from ...sdk.model.audit import Ending
@@ -11,7 +10,10 @@ from ..thinning import thinned
 
 def join(one: Ending, later: Ending) -> Ending:
     """Two ranges and what lies between them, as one."""
-    return Ending(one.first, later.last, dict(Counter(one.counts) + Counter(later.counts)))
+    counts = dict(one.counts)
+    for fate, count in later.counts.items():
+        counts[fate] = counts.get(fate, 0) + count
+    return Ending(one.first, later.last, counts)
 
 
 def fewer(endings: Sequence[Ending], most: int) -> list[Ending]:

@@ -11,6 +11,8 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from ...sdk.model.errors import StaleFence
 from ..sqlite import SqliteFile
 from ..sqlite_insert import insert
@@ -53,6 +55,9 @@ CREATE TABLE IF NOT EXISTS checkpoint_endings ( -- what did not succeed, below t
 ) STRICT, WITHOUT ROWID;
 """
 
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[int, int]).decode
+
 
 class SqliteCheckpoints:
     """Checkpoints in one SQLite file."""
@@ -78,6 +83,7 @@ class SqliteCheckpoints:
             newest = _epoch(connection, source)
             if newest != epoch:
                 raise _stale(source, epoch, newest)
+            former = connection.total_changes
             insert(
                 connection,
                 "checkpoint_marks",
@@ -85,7 +91,8 @@ class SqliteCheckpoints:
                 behind="ON CONFLICT (source, partition) DO UPDATE SET position = excluded.position,"
                 " ahead = excluded.ahead WHERE excluded.position >= position",
             )
-            going = _going(connection, source, marks)
+            all_go = connection.total_changes - former == len(marks)
+            going = marks.keys() if all_go else _going(connection, source, marks)
             books = [(source, partition, mark.book) for partition, mark in marks.items() if partition in going]
             insert(connection, "checkpoint_books", books, replace=True)
             for partition, mark in marks.items():
@@ -151,17 +158,18 @@ def _add(connection: sqlite3.Connection, place: tuple[str, str], endings: Sequen
         place,
     ).fetchone()
     last = None if newest is None else _ending(newest)
+    fate = None if last is None else last.plain  # of the last one
     rows: list[Ending] = []
     for ending in endings:
         if last is not None and ending.last <= last.last:
             continue
-        fate = ending.plain
-        if last is not None and ending.first <= last.last + 1 and fate is not None and fate == last.plain:
-            last = Ending(last.first, ending.last, {fate: ending.last - last.first + 1})
+        theirs = ending.plain
+        if last is not None and ending.first <= last.last + 1 and theirs is not None and theirs == fate:
+            last = Ending(last.first, ending.last, {theirs: ending.last - last.first + 1})
             if rows and rows[-1].first == last.first:
                 rows.pop()
         else:
-            last = ending
+            last, fate = ending, theirs
         rows.append(last)
     insert(connection, "checkpoint_endings", [(*place, *_row(ending)) for ending in rows], replace=True)
     return len(rows)
@@ -179,23 +187,19 @@ def _thin(connection: sqlite3.Connection, place: tuple[str, str]) -> None:
         "SELECT first, last, counts FROM checkpoint_endings WHERE source = ? AND partition = ? ORDER BY first", place
     ).fetchall()
     old = [_ending(row) for row in found[: -MOST // 2]]
-    connection.executemany(
-        "DELETE FROM checkpoint_endings WHERE source = ? AND partition = ? AND first = ?",
-        [(*place, ending.first) for ending in old],
+    connection.execute(
+        "DELETE FROM checkpoint_endings WHERE source = ? AND partition = ? AND first <= ?", (*place, old[-1].first)
     )
-    connection.executemany(
-        "INSERT INTO checkpoint_endings VALUES (?, ?, ?, ?, ?)",
-        [(*place, *_row(ending)) for ending in fewer(old, MOST // 2)],
-    )
+    insert(connection, "checkpoint_endings", [(*place, *_row(ending)) for ending in fewer(old, MOST // 2)])
 
 
 def _row(ending: Ending) -> tuple[int, int, str]:
-    return ending.first, ending.last, json.dumps(ending.counts)
+    return ending.first, ending.last, _encode(ending.counts).decode()
 
 
 def _ending(row: Sequence[Any]) -> Ending:
     first, last, counts = row
-    return Ending(first, last, {int(fate): count for fate, count in json.loads(counts).items()})
+    return Ending(first, last, _decode(counts))
 
 
 def _marks(connection: sqlite3.Connection, source: str) -> dict[str, Mark]:

@@ -101,21 +101,24 @@ class SqliteDeadLetters:
 
     async def add(self, letters: Sequence[DeadLetter]) -> None:
         rows = [_row(letter) for letter in letters]
-        again = [(letter.tailer, letter.partition, letter.position) for letter in letters if letter.position >= 0]
         placed = [(letter.id, letter.partition, letter.position) for letter in letters if letter.position >= 0]
         tries = [(letter.id, _encode(letter.tries).decode()) for letter in letters if letter.tries]
+        untried = [letter.id for letter in letters if not letter.tries]
 
         def put(connection: sqlite3.Connection) -> None:
             insert(connection, f"dead_letters ({_COLUMNS}, payload)", rows, replace=True)
             insert(connection, "dead_letter_positions", placed, replace=True)
-            ids = json.dumps([letter.id for letter in letters])
-            connection.execute(f"DELETE FROM dead_letter_tries WHERE id IN {_NUMBERS}", (ids,))
             insert(connection, "dead_letter_tries", tries, replace=True)
-            connection.execute(
-                "DELETE FROM dead_letters_gone WHERE (tailer, partition, position) IN"
-                " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))",
-                (json.dumps(again),),
-            )
+            if untried:
+                connection.execute(f"DELETE FROM dead_letter_tries WHERE id IN {_NUMBERS}", (json.dumps(untried),))
+            (some_went,) = connection.execute("SELECT EXISTS (SELECT 1 FROM dead_letters_gone)").fetchone()
+            if placed and some_went:
+                again = [(letter.tailer, letter.partition, letter.position) for letter in letters]
+                connection.execute(
+                    "DELETE FROM dead_letters_gone WHERE (tailer, partition, position) IN"
+                    " (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))",
+                    (json.dumps(again),),
+                )
 
         if rows:
             await self._file.write(put)
@@ -323,7 +326,7 @@ def _row(letter: DeadLetter) -> tuple[Any, ...]:
         letter.first_seen,
         letter.died_at,
         letter.key,
-        json.dumps(letter.headers) if letter.headers else "[]",
+        _encode(letter.headers).decode() if letter.headers else "[]",
         letter.progress,
         letter.payload,
     )
