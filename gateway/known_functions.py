@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..sdk.model.errors import UnknownFunction
 from ..sdk.model.function_spec import FunctionSpec
@@ -40,10 +40,14 @@ class KnownFunctions:
 
     def check_arguments(self, spec: FunctionSpec, payload: bytes) -> None:
         """Raises InvalidPayload for one that does not fit what its workers announced."""
+        self.checker(spec)(payload)
+
+    def checker(self, spec: FunctionSpec) -> Callable[[bytes], None]:
+        """The same for many payloads of one function."""
         check = self._checks.get(spec.name)
         if check is None:
             check = self._checks[spec.name] = ArgumentCheck(spec)
-        check.check(payload)
+        return check.check
 
     def check(self, name: str) -> FunctionSpec:
         """The function of this name. Raises UnknownFunction with the nearest names and what to do."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..sdk.model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
 from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN, FunctionSpec
@@ -31,6 +31,10 @@ _SUBMISSION = re.compile(r"[0-9a-f]{16,64}")
 _HIGHEST_PRIORITY = max(Priority)
 
 
+#: Raises InvalidPayload for what its function does not take.
+PayloadCheck = Callable[[bytes], None]
+
+
 class SubmissionRule:
     """Turns workloads of a request into items of the queue, or raises the UserError that refuses them all."""
 
@@ -39,18 +43,18 @@ class SubmissionRule:
         self._functions = functions
         self._kinds: dict[tuple[str, int, str, str], Kind] = {}
 
-    def check_count(self, workloads: Sequence[pb.NewWorkload]) -> None:
-        """Raises InvalidRequest for more than one request may have."""
-        if len(workloads) > self._config.max_batch:
+    def check_count(self, count: int) -> None:
+        """Raises InvalidRequest for more workloads than one request may have."""
+        if count > self._config.max_batch:
             raise InvalidRequest(
-                f"{len(workloads)} workloads in one request: at most {self._config.max_batch} are taken; send several"
+                f"{count} workloads in one request: at most {self._config.max_batch} are taken; send several"
             )
 
     def items(self, workloads: Sequence[pb.NewWorkload], now: float, before: int = 0, of: int = 0) -> list[NewItem]:
         """The items, in order. `now` is wall clock seconds. They are a part of a request `of` so many, with so many
         `before` them; 0: they are all of it."""
         if not of:
-            self.check_count(workloads)
+            self.check_count(len(workloads))
             of = len(workloads)
         items: list[NewItem] = []
         try:
@@ -58,24 +62,49 @@ class SubmissionRule:
             for workload in workloads:
                 items.append(item(workload, now))
         except UserError as error:
-            if of == 1:
-                raise
-            raise type(error)(f"workload {before + len(items)} of {of}: {error}; none was accepted") from None
+            raise refused(error, before + len(items), of) from None
         return items
+
+    def form(self, workload: pb.NewWorkload, now: float) -> tuple[NewItem, PayloadCheck]:
+        """What workloads have in common that differ in their payloads and tokens alone: an item without either, and
+        the check of the payloads."""
+        if workload.payload or workload.key or workload.dedupe_key or workload.submission_id:
+            raise InvalidRequest("a form of workloads has no payload, key, dedupe_key or submission_id")
+        spec = self._spec(workload.function)
+        arguments = self._functions.checker(spec) if spec.arguments else None
+        most = self._config.max_payload
+
+        def check(payload: bytes) -> None:
+            if len(payload) > most:
+                raise self._too_large(spec.name, payload)
+            if arguments is not None:
+                arguments(payload)
+
+        return self._said(workload, spec, b"", now), check
 
     def _item(self, workload: pb.NewWorkload, now: float) -> NewItem:
         payload = workload.payload
         if len(payload) > self._config.max_payload:
-            raise InvalidPayload(
-                f"{workload.function}: the payload has {len(payload)} bytes, at most {self._config.max_payload} are "
-                f"taken: {BY_REFERENCE}"
-            )
-        spec = self._functions.get(workload.function)
-        if spec is None:
-            raise UnknownFunction(self._functions.unknown(workload.function))
+            raise self._too_large(workload.function, payload)
+        spec = self._spec(workload.function)
         if spec.arguments:
             self._functions.check_arguments(spec, payload)
-        # Few workloads say more than that; the others do not pay for asking.
+        return self._said(workload, spec, payload, now)
+
+    def _spec(self, function: str) -> FunctionSpec:
+        spec = self._functions.get(function)
+        if spec is None:
+            raise UnknownFunction(self._functions.unknown(function))
+        return spec
+
+    def _too_large(self, function: str, payload: bytes) -> InvalidPayload:
+        return InvalidPayload(
+            f"{function}: the payload has {len(payload)} bytes, at most {self._config.max_payload} are "
+            f"taken: {BY_REFERENCE}"
+        )
+
+    def _said(self, workload: pb.NewWorkload, spec: FunctionSpec, payload: bytes, now: float) -> NewItem:
+        # Few workloads say more than their kind; the others do not pay for asking.
         kind = self._kind(workload, spec)
         due = self._due(workload, now) if workload.delay or workload.HasField("at") else 0.0
         expires_at = _deadline(workload, due or now) if workload.HasField("expires_after") else 0.0
@@ -123,6 +152,20 @@ class SubmissionRule:
         return headers
 
 
+def refused(error: UserError, place: int, of: int) -> UserError:
+    """What a request of so many is told that is refused for the workload of this place."""
+    return error if of == 1 else type(error)(f"workload {place} of {of}: {error}; none was accepted")
+
+
+def submission_key(token: str) -> str:
+    """The key by which a workload with this token is known again; empty: it has none. Raises InvalidRequest."""
+    if not token:
+        return ""
+    if not _SUBMISSION.fullmatch(token):
+        raise InvalidRequest("submission_id must be 16 to 64 hexadecimal digits")
+    return SUBMISSION_PREFIX + token
+
+
 def _deadline(workload: pb.NewWorkload, due: float) -> float:
     if not 0 <= workload.expires_after < math.inf:
         raise InvalidRequest(f"expires_after is {workload.expires_after}: expected zero or more seconds")
@@ -149,13 +192,4 @@ def _dedupe_key(workload: pb.NewWorkload) -> str:
         if key.startswith(SUBMISSION_PREFIX):
             raise InvalidRequest(f"dedupe_key may not begin with {SUBMISSION_PREFIX!r}: the platform's own do")
         return _short("dedupe_key", key)
-    return _submission(workload.submission_id)
-
-
-def _submission(token: str) -> str:
-    """The key by which a workload with this token is known again."""
-    if not token:
-        return ""
-    if not _SUBMISSION.fullmatch(token):
-        raise InvalidRequest("submission_id must be 16 to 64 hexadecimal digits")
-    return SUBMISSION_PREFIX + token
+    return submission_key(workload.submission_id)

@@ -6,18 +6,20 @@ import asyncio
 from collections.abc import Sequence
 
 from ..sdk.clock import Clock
-from ..sdk.model.errors import Overloaded, StoreFull, Unavailable
+from ..sdk.model.errors import InvalidRequest, Overloaded, StoreFull, Unavailable
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.queue.queue import NewItem, Queue, Submitted
 from .admission import Admission
+from .columns import Columns
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 from .rules.refusals import Refusals
 from .spooling import Spooler
 from .submission import SubmissionRule
 
-#: Workloads of one request that are checked in one turn of the event loop: about a millisecond.
-PART = 250
+#: Workloads of one request that are checked in one turn of the event loop, about a millisecond: one by one, and in
+#: columns.
+PART, COLUMN = 250, 500
 
 
 class Submitter:
@@ -54,10 +56,9 @@ class Submitter:
         """Stores all workloads durably, or none."""
         if self._closed:
             raise Unavailable("the gateway is shutting down; try again in a moment")
-        workloads = request.workloads
-        if not workloads:
+        items = await self._checked(request)
+        if not items:
             return pb.SubmitReply()
-        items = await self._checked(workloads)
         count, size = len(items), sum([len(item.payload) for item in items])
         try:
             stored, spooled = await self._admitted(items, count, size)
@@ -66,8 +67,9 @@ class Submitter:
             raise
         reply = pb.SubmitReply(ids=[each.id for each in stored], spooled=spooled)
         # A submission id that was known means that this very call was heard before: nobody's duplicate.
+        workloads = request.workloads
         for index, each in enumerate(stored):
-            if each.duplicate and workloads[index].dedupe_key:
+            if each.duplicate and workloads and workloads[index].dedupe_key:
                 reply.duplicates.append(index)
         return reply
 
@@ -79,10 +81,20 @@ class Submitter:
         finally:
             self._admission.leave(count, size, self._clock.monotonic() - started)
 
-    async def _checked(self, workloads: Sequence[pb.NewWorkload]) -> list[NewItem]:
+    async def _checked(self, request: pb.SubmitRequest) -> list[NewItem]:
         """The items of a request, a part at a time: between them whoever submits one gets a turn."""
-        self._rule.check_count(workloads)
         now, items = self._clock.wall(), list[NewItem]()
+        if request.HasField("alike"):
+            if request.workloads:
+                raise InvalidRequest("workloads and alike are both given: expected one of them")
+            columns = Columns(self._rule, request.alike, now)
+            for start in range(0, columns.count, COLUMN):
+                if start:
+                    await asyncio.sleep(0)
+                items += columns.items(start, start + COLUMN)
+            return items
+        workloads = request.workloads
+        self._rule.check_count(len(workloads))
         for start in range(0, len(workloads), PART):
             if start:
                 await asyncio.sleep(0)

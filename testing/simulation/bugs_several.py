@@ -204,15 +204,15 @@ def _a_copy_from_before_starts_in_a_store_that_was_put_back() -> Bug:
 
 @bug
 def _a_submission_that_comes_again_is_another_item() -> Bug:
-    return instead(submission_, "_submission", lambda token: "")
+    return instead(submission_, "submission_key", lambda token: "")
 
 
 @bug
 def _a_gateway_knows_again_only_what_it_took_itself() -> Bug:
-    real = submission_._submission
+    real = submission_.submission_key
 
     def submission(token: str) -> str:
         key, host = real(token), here()
         return f"{key} {host.name} {host.incarnation}" if key else ""
 
-    return instead(submission_, "_submission", submission)
+    return instead(submission_, "submission_key", submission)

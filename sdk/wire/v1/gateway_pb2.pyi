@@ -36,10 +36,24 @@ class NewWorkload(_message.Message):
     def __init__(self, function: _Optional[str] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., delay: _Optional[float] = ..., at: _Optional[float] = ..., dedupe_key: _Optional[str] = ..., expires_after: _Optional[float] = ..., submission_id: _Optional[str] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
-    __slots__ = ("workloads",)
+    __slots__ = ("workloads", "alike")
     WORKLOADS_FIELD_NUMBER: _ClassVar[int]
+    ALIKE_FIELD_NUMBER: _ClassVar[int]
     workloads: _containers.RepeatedCompositeFieldContainer[NewWorkload]
-    def __init__(self, workloads: _Optional[_Iterable[_Union[NewWorkload, _Mapping]]] = ...) -> None: ...
+    alike: Alike
+    def __init__(self, workloads: _Optional[_Iterable[_Union[NewWorkload, _Mapping]]] = ..., alike: _Optional[_Union[Alike, _Mapping]] = ...) -> None: ...
+
+class Alike(_message.Message):
+    __slots__ = ("forms", "payloads", "form_of", "token")
+    FORMS_FIELD_NUMBER: _ClassVar[int]
+    PAYLOADS_FIELD_NUMBER: _ClassVar[int]
+    FORM_OF_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    forms: _containers.RepeatedCompositeFieldContainer[NewWorkload]
+    payloads: _containers.RepeatedScalarFieldContainer[bytes]
+    form_of: _containers.RepeatedScalarFieldContainer[int]
+    token: str
+    def __init__(self, forms: _Optional[_Iterable[_Union[NewWorkload, _Mapping]]] = ..., payloads: _Optional[_Iterable[bytes]] = ..., form_of: _Optional[_Iterable[int]] = ..., token: _Optional[str] = ...) -> None: ...
 
 class SubmitReply(_message.Message):
     __slots__ = ("ids", "duplicates", "spooled")

@@ -34,6 +34,13 @@ WHERE NOT coalesce((SELECT r.last >= v.column2 AND length(r.last) = length(v.col
     WHERE r.function = v.column1 AND r.first <= v.column2 ORDER BY r.first DESC LIMIT 1), 0)
 ON CONFLICT DO NOTHING
 """
+#: The same for a lone one, for which a table of values would take as long as all else.
+_NEW_ONE = """
+INSERT INTO dedupe (function, key, id) SELECT ?1, ?2, ?3
+WHERE NOT coalesce((SELECT last >= ?2 AND length(last) = length(?2) FROM runs WHERE function = ?1 AND first <= ?2
+    ORDER BY first DESC LIMIT 1), 0)
+ON CONFLICT DO NOTHING
+"""
 _FIND = """
 SELECT j.value ->> 0, j.value ->> 1, d.id, r.first, r.id FROM json_each(?) AS j
 LEFT JOIN dedupe AS d ON d.function = j.value ->> 0 AND d.key = j.value ->> 1
@@ -69,7 +76,10 @@ def note(
     if not wanted:
         return {}
     before = connection.total_changes
-    insert(connection, "dedupe (function, key, id)", wanted, select=_NEW)
+    if len(wanted) == 1:
+        connection.execute(_NEW_ONE, wanted[0])
+    else:
+        insert(connection, "dedupe (function, key, id)", wanted, select=_NEW)
     if connection.total_changes - before == len(wanted):
         return {}
     found = {}

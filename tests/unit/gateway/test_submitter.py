@@ -11,7 +11,7 @@ import pytest
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.known_functions import KnownFunctions
 from tailrace.gateway.rules.refusals import Refusals
-from tailrace.gateway.submitter import PART, Submitter
+from tailrace.gateway.submitter import COLUMN, PART, Submitter
 from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.errors import InvalidRequest, UnknownFunction
 from tailrace.sdk.model.function_spec import FunctionSpec
@@ -59,3 +59,24 @@ async def test_one_that_is_wrong_in_a_later_part_refuses_all_and_is_named_by_its
     with pytest.raises(InvalidRequest, match="at most 10 are taken"):
         await submitter(queue, max_batch=10).submit(request(*["index"] * 11))
     assert not queue.sizes
+
+
+async def test_a_lone_submission_does_not_wait_for_long_columns() -> None:
+    # Given a large call in columns, and a lone one behind it
+    queue = Stored()
+    subject = submitter(queue, max_batch=10_000)
+    columns = pb.Alike(forms=[new_workload("index", b"")], payloads=[b"{}"] * (3 * COLUMN + 1))
+    large = asyncio.create_task(subject.submit(pb.SubmitRequest(alike=columns)))
+    lone = asyncio.create_task(subject.submit(request("index")))
+
+    # When both are answered, then the lone one was stored first
+    assert len((await lone).ids) == 1
+    assert len((await large).ids) == 3 * COLUMN + 1
+    assert queue.sizes == [1, 3 * COLUMN + 1]
+
+
+async def test_workloads_come_one_by_one_or_in_columns() -> None:
+    both = request("index")
+    both.alike.payloads.append(b"{}")
+    with pytest.raises(InvalidRequest, match="expected one of them"):
+        await submitter(Stored()).submit(both)

@@ -9,6 +9,7 @@ import pytest
 
 from tailrace.sdk import following, submitting
 from tailrace.sdk.call import Call
+from tailrace.sdk.chunks import CHUNK_ITEMS
 from tailrace.sdk.conversation import Ask, Conversation, Pause, Steps
 from tailrace.sdk.model.errors import (
     InvalidRequest,
@@ -21,7 +22,6 @@ from tailrace.sdk.model.errors import (
 )
 from tailrace.sdk.model.status import WorkloadStatus
 from tailrace.sdk.model.workload import Kind
-from tailrace.sdk.submitting import CHUNK_ITEMS
 from tailrace.sdk.wire.gateway_messages import Accepted, status_to_wire
 from tailrace.sdk.wire.v1 import gateway_pb2 as pb
 
@@ -60,8 +60,12 @@ class World:
                 send = lambda reply=answer: steps.send(reply)  # type: ignore[misc]  # noqa: E731
 
 
+def size(request: pb.SubmitRequest) -> int:
+    return len(request.workloads) + len(request.alike.payloads)
+
+
 def ids_for(request: pb.SubmitRequest) -> pb.SubmitReply:
-    return pb.SubmitReply(ids=[f"id-{index}" for index in range(len(request.workloads))])
+    return pb.SubmitReply(ids=[f"id-{index}" for index in range(size(request))])
 
 
 def answer(state: str, result: bytes | None = None, **facts: Any) -> pb.ResultReply:
@@ -126,16 +130,22 @@ def test_many_go_in_chunks_of_a_thousand_each_with_tokens_of_its_own() -> None:
         )
     )
     assert len(done) == 2 * CHUNK_ITEMS + 1
-    assert [len(ask.request.workloads) for ask in world.asked] == [CHUNK_ITEMS, CHUNK_ITEMS, 1]
-    tokens = [each.submission_id for ask in world.asked for each in ask.request.workloads]
-    assert len(set(tokens)) == len(tokens) and {len(token) for token in tokens} == {32}
+    assert [size(ask.request) for ask in world.asked] == [CHUNK_ITEMS, CHUNK_ITEMS, 1]
+    tokens = [ask.request.alike.token for ask in world.asked[:2]] + [world.asked[2].request.workloads[0].submission_id]
+    assert len(set(tokens)) == 3 and [len(token) for token in tokens] == [26, 26, 32]
+
+
+def test_a_gateway_that_does_not_know_what_was_said_is_too_old() -> None:
+    world = World(again=pb.SubmitReply())
+    with pytest.raises(InvalidRequest, match="took 0 of 2 workloads: it is of an older version"):
+        world.run(submitting.submit_many(world.talk, [Call("index")] * 2, True, lambda _, each: each.id))
 
 
 def test_large_payloads_make_smaller_chunks() -> None:
     world = World(again=ids_for)
     calls = [Call("index", data="x" * 600_000) for _ in range(3)]
     world.run(submitting.submit_many(world.talk, calls, True, lambda _, each: each.id))
-    assert [len(ask.request.workloads) for ask in world.asked] == [1, 1, 1]
+    assert [size(ask.request) for ask in world.asked] == [1, 1, 1]
 
 
 def test_nothing_to_submit_asks_nothing() -> None:
