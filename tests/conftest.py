@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+from in_memory import rest_in_memory
 from long_tests import LongProgress, bound
 from servers.kafka import guarded_kafka, kafka, own_kafka
 from servers.moto_s3 import moto, moto_server
@@ -32,6 +33,8 @@ __all__ = [
     "redis_cluster",
     "redis_server",
 ]
+
+rest_in_memory()
 
 #: How long an example takes says how busy the machine is, not whether the code is right. A property is tried on fewer
 #: examples each time than is usual: it is tried often, and the long tests try more.

@@ -60,7 +60,8 @@ class LocalPostgres:
         )
         assert done.returncode == 0, done.stderr
         with (data / "postgresql.conf").open("a") as config:
-            lines = (f"port={self.port}", "listen_addresses='127.0.0.1'", "unix_socket_directories=''", *settings)
+            place = (f"port={self.port}", "listen_addresses='127.0.0.1'", "unix_socket_directories=''")
+            lines = (*place, "dynamic_shared_memory_type=mmap", *settings)  # else it outlives a killed server
             config.write("\n".join(lines) + "\n")
         self.data = data
         self.address = f"postgresql://{USER}:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{self.port}/postgres"
