@@ -1,6 +1,7 @@
 """Settings of all tests, and the servers that they may ask for."""
 
 import gc
+import os
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+from dealing import deal
 from in_memory import rest_in_memory
 from long_tests import LongProgress, bound
 from servers.kafka import guarded_kafka, kafka, own_kafka
@@ -54,6 +56,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Before any are left out: long tests stay within their bounds."""
     bound(config, items)
+
+
+@pytest.hookimpl(specname="pytest_collection_modifyitems", trylast=True)
+def pytest_deal_items(items: list[pytest.Item]) -> None:
+    """To the processes of `make test`."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if processes > 1:
+        deal(items, Path(__file__).parent, processes)
 
 
 def pytest_collection_finish() -> None:
