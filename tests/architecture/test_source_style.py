@@ -1,9 +1,11 @@
 """What the style bans, each ban with what to write instead; how long files may be; what must be documented."""
 
 import ast
+import functools
 import re
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -45,6 +47,36 @@ def tracked(*endings: str) -> list[Path]:
     return [path for path in paths if path.is_file() and (not endings or path.name.endswith(endings))]
 
 
+class Facts(NamedTuple):
+    """What the tests below ask of a file: parsing it is most of what they do, and its tree is too large to be kept."""
+
+    documented: bool
+    calls: list[tuple[int, str]]
+    imports: list[str]
+    silent: list[tuple[int, str]]
+
+
+@functools.cache
+def facts(path: Path) -> Facts:
+    """Of a file: whether it says what it is, the calls and imports in it, and its public parts without a word."""
+    tree = ast.parse(path.read_text())
+    found = Facts(ast.get_docstring(tree) is not None, [], [], [])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            found.calls.append((node.lineno, dotted(node.func)))
+        elif isinstance(node, ast.Import):
+            found.imports.extend(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.imports.append(node.module or "")
+    for node in tree.body:
+        named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if named and any(dotted(each).split(".")[-1] == "overload" for each in node.decorator_list):
+            continue
+        if named and not node.name.startswith("_") and ast.get_docstring(node) is None:
+            found.silent.append((node.lineno, node.name))
+    return found
+
+
 def shipped() -> list[Path]:
     outside = ("tests/", "examples/", "docs/")
     return [
@@ -77,24 +109,20 @@ def dotted(node: ast.expr) -> str:
 def test_banned_calls() -> None:
     wrong = []
     for path in shipped():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call):
-                continue
-            called = dotted(node.func)
+        for line, called in facts(path).calls:
             ban = next((name for name in BANS if called == name or (called.endswith(f".{name}") and "." in name)), None)
             if ban and not may(path, BANS[ban][1]):
-                wrong.append(f"{name_of(path)}:{node.lineno}: {called}(): write {BANS[ban][0]}")
+                wrong.append(f"{name_of(path)}:{line}: {called}(): write {BANS[ban][0]}")
     assert not wrong, "\n".join(wrong)
 
 
 def test_nothing_is_pickled() -> None:
-    wrong = []
-    for path in tracked(".py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
-            wrong += [f"{name_of(path)}: {name}" for name in names if name.split(".")[0] in BANNED_IMPORTS]
+    wrong = [
+        f"{name_of(path)}: {name}"
+        for path in tracked(".py")
+        for name in facts(path).imports
+        if name.split(".")[0] in BANNED_IMPORTS
+    ]
     assert not wrong
 
 
@@ -113,26 +141,18 @@ def test_no_file_is_empty_but_those_that_only_mark_a_package() -> None:
 
 
 def test_every_module_says_what_it_is() -> None:
-    silent = [
-        name_of(path)
-        for path in shipped()
-        if path.read_text().strip() and ast.get_docstring(ast.parse(path.read_text())) is None
-    ]
+    silent = [name_of(path) for path in shipped() if path.read_text().strip() and not facts(path).documented]
     assert silent == []
 
 
 def test_public_classes_and_functions_are_documented() -> None:
     """Methods that repeat a protocol's are documented there; in a conformance suite the laws' names say it all."""
-    wrong = []
-    for path in shipped():
-        if name_of(path).startswith("testing/conformance/"):
-            continue
-        for node in ast.parse(path.read_text()).body:
-            named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            if named and any(dotted(each).split(".")[-1] == "overload" for each in node.decorator_list):
-                continue
-            if named and not node.name.startswith("_") and ast.get_docstring(node) is None:
-                wrong.append(f"{name_of(path)}:{node.lineno}: {node.name}")
+    wrong = [
+        f"{name_of(path)}:{line}: {name}"
+        for path in shipped()
+        if not name_of(path).startswith("testing/conformance/")
+        for line, name in facts(path).silent
+    ]
     assert not wrong, "\n".join(wrong)
 
 
