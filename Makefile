@@ -7,6 +7,8 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit
 JOBS ?= 3
 SEEDS ?= 300
 FROM ?= 0
+# JOBS processes; what takes long is dealt to all of them (tests/dealing.py).
+PYTEST = $(BIN)/pytest -n $(JOBS) --dist worksteal --durations=20 -m 'not long' $(ARGS)
 
 .PHONY: help venv rivals demo test test-long simulate format check lock generate clean
 
@@ -41,10 +43,16 @@ check: $(STAMP) ## format, lint, types, import contracts, generated code
 	$(BIN)/python -m tailrace.assembly.schemas --check
 	$(BIN)/python -m tailrace.reference --check
 
-test: check ## every check and every test that ends within minutes
+test: $(STAMP) ## every check and every test that ends within minutes
+	@# What is wrong most often is told at once; the other checks run beside the tests, and say what they found after them.
 	@# Tests start some hundred processes; where PYTHONDONTWRITEBYTECODE is set, each would compile the whole program.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
 	$(BIN)/python -m compileall -q $(filter-out tests/,$(wildcard */)) $(wildcard *.py)
-	$(BIN)/pytest -n $(JOBS) --dist worksteal --durations=20 -m 'not long' $(ARGS)
+	@said=$$(mktemp); trap 'rm -f $$said' EXIT; trap 'kill $$checks; exit 130' INT TERM; \
+	$(MAKE) --no-print-directory check >$$said 2>&1 & checks=$$!; \
+	env -u PYTHONDONTWRITEBYTECODE $(PYTEST); tested=$$?; \
+	wait $$checks; checked=$$?; cat $$said; exit $$((tested ? tested : checked))
 
 test-long: $(STAMP) ## what takes longer, up to two hours in all; says how far it is
 	$(BIN)/pytest -m long -v --capture=sys --durations=0 --durations-min=5 $(ARGS)
