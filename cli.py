@@ -45,7 +45,7 @@ app = typer.Typer(
     help="Runs your functions on work that already rests somewhere: a queue, a stream, a folder.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 store = typer.Typer(help="The embedded stores.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -293,6 +293,7 @@ def tree(words: Sequence[str]) -> typer.Typer:
 
 def main() -> None:
     """The entry point. A TailraceError is one message on standard error; with --debug, its traceback too."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what gRPC would say besides is in the error's one message
     try:
         tree(sys.argv[1:])()
     except TailraceError as error:

@@ -6,6 +6,7 @@ A file that is absent means the defaults. Everything is read and checked before 
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,9 +92,9 @@ class ConfigDirectory:
         known = {*FILES, "tailers"}
         for entry in sorted(path.iterdir()):
             if entry.suffix in (".yaml", ".yml") and entry.name not in known:
-                raise ConfigError(
-                    f"{entry}: not a file that tailrace reads; expected {', '.join(FILES)} or a folder tailers/"
-                )
+                near = difflib.get_close_matches(entry.name, FILES, 1)
+                hint = f"did you mean {near[0]}?" if near else f"expected {', '.join(FILES)} or a folder tailers/"
+                raise ConfigError(f"{entry}: not a file that tailrace reads; {hint}")
 
     def read(self, name: str, model: type[M]) -> M:
         """One part's settings: its file, or its defaults."""

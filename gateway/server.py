@@ -8,7 +8,7 @@ import grpc
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.wire import gateway as wire
-from ..sdk.wire.channel import serve
+from ..sdk.wire.channel import check_listen, serve
 from ..sdk.wire.health import Health
 from .config import GatewayConfig
 from .desks import Desks
@@ -40,6 +40,7 @@ class GatewayServer:
 
     async def start(self) -> None:
         """Applies the quotas and schedules, listens, answers. `address` is the actual one from then on."""
+        check_listen(self._config.listen)
         await self._desks.start(self._declared)
         parts = [wire.register(self._desks), self._health.register]
         self._server, self.address = await serve(self._config.listen, parts)

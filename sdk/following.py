@@ -3,6 +3,7 @@ client's own and no argument of its methods."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -78,7 +79,9 @@ def find(
     known = {state.label: state for state in State}
     for name in states:
         if name not in known:
-            raise InvalidRequest(f"there is no state {name!r:.50}: expected {', '.join(known)}")
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}"
+            raise InvalidRequest(f"there is no state {name!r:.50}: {hint}")
     if limit < 1:
         raise InvalidRequest(f"limit is {limit}: expected at least 1")
     chosen = tuple(known[name] for name in states)

@@ -4,8 +4,42 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .errors import InvalidRequest
+from .units import moment_of
+
 #: Edges of what a source has.
 START, END = "start", "end"
+#: The highest position; those of sources whose ids hold a time have nineteen digits.
+LAST_POSITION = (1 << 63) - 1
+
+
+class Where(NamedTuple):
+    """A place in a stream, as people say it: a `position`, else an `edge`, else the first item from `time` (wall clock
+    seconds) on."""
+
+    position: int | None = None
+    edge: str = ""
+    time: float = 0.0
+
+
+def where(option: str, text: str, now: float) -> Where:
+    """What somebody typed: a number, "start", "end", how long before `now`, or a time. Raises InvalidRequest that names
+    the option."""
+    if text in (START, END):
+        return Where(edge=text)
+    if text.isascii() and text.isdecimal():
+        if int(text[:20]) > LAST_POSITION:
+            raise InvalidRequest(f"{option} is {text[:30]}: no position is above {LAST_POSITION}")
+        return Where(position=int(text))
+    if not text:
+        raise InvalidRequest(f'{option} is empty: expected a position, a time, "{START}" or "{END}"')
+    try:
+        return Where(time=moment_of(option, text, now))
+    except InvalidRequest:
+        raise InvalidRequest(
+            f'{option} is {text!r:.60}: expected a position, "{START}", "{END}", how long ago, such as "90m", or a '
+            'time such as "2026-05-01T12:00"'
+        ) from None
 
 
 class Seek(NamedTuple):

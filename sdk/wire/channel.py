@@ -162,6 +162,12 @@ async def _serve_direct(
     return server, f"{SCHEME}{host}:{bound}"
 
 
+def check_listen(address: str) -> None:
+    """Raises ConfigError for what `serve` could not listen on whoever has the port, before anything is waited for."""
+    if NETWORK.get() is None:
+        _listening(address.removeprefix(SCHEME))
+
+
 def _listening(address: str) -> tuple[str, int]:
     """The host and port that an address to listen on names."""
     host, _, port = address.rpartition(":")

@@ -42,17 +42,10 @@ def seek(
 ) -> None:
     """Move the checkpoint of a paused or stopped stream tailer forward. What nobody ran is dropped, and noted."""
     from ...sdk.clock import SYSTEM_CLOCK
-    from ...sdk.model.seek import END, START, Seek
-    from ...sdk.model.units import moment_of
+    from ...sdk.model.seek import Seek, where
 
-    wanted = Seek(tailer, partition=partition, why=why, dry_run=dry_run)
-    if to in (START, END):
-        wanted = wanted._replace(edge=to)
-    elif to.isascii() and to.isdecimal() and len(to) < 19:
-        wanted = wanted._replace(position=int(to))
-    else:
-        wanted = wanted._replace(time=moment_of("TO", to, SYSTEM_CLOCK.wall()))
-
+    place = where("TO", to, SYSTEM_CLOCK.wall())
+    wanted = Seek(tailer, *place, partition=partition, why=why, dry_run=dry_run)
     moves = terminal.ask(gateway, lambda client: client.seek_tailer(wanted))
     rows = [{"tailer": tailer, **move._asdict()} for move in moves]
     terminal.show(

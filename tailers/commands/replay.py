@@ -9,7 +9,6 @@ import typer
 from typer.core import TyperGroup
 
 from ...sdk import terminal
-from ...sdk.model.errors import InvalidRequest
 from ...sdk.terminal import GatewayAddress, Json
 
 if TYPE_CHECKING:
@@ -91,16 +90,9 @@ def start(
 def _bound(option: str, text: str) -> Bound:
     from ...sdk.clock import SYSTEM_CLOCK
     from ...sdk.model.replay import Bound
-    from ...sdk.model.seek import END, START
-    from ...sdk.model.units import moment_of
+    from ...sdk.model.seek import where
 
-    if text in (START, END):
-        return Bound(edge=text)
-    if text.isascii() and text.isdecimal() and len(text) < 20:
-        return Bound(position=int(text))
-    if not text:
-        raise InvalidRequest(f'{option} is empty: expected a position, a time, "start" or "end"')
-    return Bound(time=moment_of(option, text, SYSTEM_CLOCK.wall()))
+    return Bound(**where(option, text, SYSTEM_CLOCK.wall())._asdict())
 
 
 def _wait(view: ReplayView, gateway: str | None) -> ReplayView:
