@@ -51,6 +51,8 @@ class GatewayConfig(BaseModel):
     """Each default in its own words.
 
     listen               host:port; loopback only (default 127.0.0.1:8786)
+    direct               asyncio clients of this machine submit over a plain socket instead of gRPC, where there is one
+                         (Linux): they are told by the first answer (true)
     max_batch            workloads of one Submit, ids of one Status or Cancel (1000, what one commit stores in a few ms)
     max_payload          bytes of one payload (1 MiB; larger data belongs in an object store, its key in the payload)
     max_delay            how far ahead a workload may be due (30 days)
@@ -77,6 +79,7 @@ class GatewayConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     listen: str = DEFAULT_GATEWAY
+    direct: bool = True
     max_batch: int = Field(default=1000, ge=1, le=10_000)
     max_payload: Bytes = Field(default=1 << 20, ge=1, le=LARGEST_PAYLOAD)
     max_delay: Seconds = Field(default=30 * 86400.0, ge=0)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..sdk.clock import Clock
+from ..sdk.wire.submissions import answer_submissions, new_name, possible
+from ..sdk.wire.v1 import gateway_pb2 as pb
 from .attention import Attention
 from .config import GatewayConfig
 from .control import ControlDesk
@@ -23,6 +27,7 @@ class Desks:
     """A gateway without a listener: each method of `sdk.wire.gateway.Gateway` is one desk's.
 
     They share what the gateway knows: the registered functions, the spool, and what an operator should look at.
+    `direct` is where submissions of this machine are taken without gRPC; empty: nowhere.
     """
 
     def __init__(self, config: GatewayConfig, stores: GatewayStores, beside: Neighbours, clock: Clock) -> None:
@@ -42,7 +47,7 @@ class Desks:
         replays = ReplayDesk(beside.replays)
         schedules = ScheduleDesk(config, stores.schedules, functions, clock)
 
-        self.submit = submitter.submit
+        self.direct = new_name() if config.direct and possible() else ""
         self.status, self.result = status.status, status.result
         self.cancel, self.find = status.cancel, status.find
         self.register_functions, self.list_functions = control.register_functions, control.list_functions
@@ -60,6 +65,17 @@ class Desks:
         self._spooler = spooler
         self._submitter, self._status, self._control = submitter, status, control
         self._dead, self._overview, self._schedules = dead, overview, schedules
+
+    async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply:
+        """Stores all workloads, and tells who asks where to go without gRPC."""
+        reply = await self._submitter.submit(request)
+        if request.asks_direct:
+            reply.direct = self.direct
+        return reply
+
+    async def submissions(self, stream: Any) -> None:
+        """The same over one stream."""
+        await answer_submissions(self._submitter.submit, stream)
 
     @property
     def inside(self) -> int:

@@ -35,7 +35,7 @@ class GatewayServer:
         self._declared = declared
         self._desks = Desks(config, stores, beside, clock)
         self._health = Health(wire.SERVICE)
-        self._server: grpc.aio.Server | None = None
+        self._servers: list[grpc.aio.Server] = []
         self.address = config.listen
 
     async def start(self) -> None:
@@ -43,7 +43,11 @@ class GatewayServer:
         check_listen(self._config.listen)
         await self._desks.start(self._declared)
         parts = [wire.register(self._desks), self._health.register]
-        self._server, self.address = await serve(self._config.listen, parts)
+        server, self.address = await serve(self._config.listen, parts)
+        self._servers.append(server)
+        if self._desks.direct:
+            server, _ = await serve(self._desks.direct, parts[:1])
+            self._servers.append(server)
         await self._health.set(True)
 
     async def set_health(self, name: str, serving: bool) -> None:
@@ -63,7 +67,6 @@ class GatewayServer:
         """Closes the listener. Harmless twice, and after a failed start."""
         await self._health.set(False)
         await self._desks.stop()
-        server, self._server = self._server, None
-        if server is not None:
-            await server.stop(GRACE)
+        servers, self._servers = self._servers, []
+        await asyncio.gather(*(server.stop(GRACE) for server in servers))
         await self._desks.stop_spooling()

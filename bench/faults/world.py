@@ -40,6 +40,7 @@ _PAUSE, _LONG_PAUSE = 0.1, 0.5
 
 _FILES = {
     "leases.yaml": "heartbeat: {heartbeat}s\n",
+    "gateway.yaml": "direct: false\n",  # clients keep to the wire that is broken
     "worker.yaml": "executors: 1\nisolated: 1\nsuspects: 6\nslots: 40\nthreads: 8\ngrace: 5s\n",
     "delay.yaml": "rungs: [200ms, 1s, 5s, 30s, 5m, 6h]\n",
 }

@@ -1,6 +1,7 @@
 """Channels and servers with this platform's bounds: loopback only, message sizes, keep-alive, errors ↔ statuses.
 
-An address is `host:port`, or `direct:host:port` for a scheduler's sessions without gRPC (`direct.py`)."""
+An address is `host:port`, or for streams without gRPC `direct:host:port` or, in one machine, `direct:@name`
+(`direct.py`)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from ..model.errors import (
     Unavailable,
     UnknownFunction,
 )
-from .direct import SCHEME, DirectChannel, DirectServer
+from .direct import NAMED, SCHEME, DirectChannel, DirectServer
 
 #: The largest gRPC message: a batch is cut at 1 MiB beside its largest payload, which is at most 4 MiB by default.
 MAX_MESSAGE = 16 << 20
@@ -151,10 +152,13 @@ async def serve(address: str, register: Sequence[Callable[[grpc.aio.Server], Non
 async def _serve_direct(
     address: str, register: Sequence[Callable[[grpc.aio.Server], None]]
 ) -> tuple[grpc.aio.Server, str]:
-    host, port = _listening(address.removeprefix(SCHEME))
     server = cast(grpc.aio.Server, DirectServer(MAX_MESSAGE))
     for add in register:
         add(server)
+    if address.startswith(NAMED):
+        await cast(DirectServer, server).listen_named(address.removeprefix(NAMED))
+        return server, address
+    host, port = _listening(address.removeprefix(SCHEME))
     try:
         bound = await cast(DirectServer, server).listen(host, port)
     except OSError:
@@ -196,15 +200,21 @@ async def abort(context: Any, error: TailraceError) -> None:
     await context.abort(status, str(error)[:MESSAGE_LENGTH], tuple(metadata))
 
 
+def error_named(name: str, message: str, retry_after: float) -> TailraceError | None:
+    """The error of a class that the other side named; None for one that does not cross."""
+    kind = _CLASSES.get(name)
+    if kind is Overloaded:
+        return Overloaded(message, retry_after)
+    return None if kind is None else kind(message)
+
+
 def error_of(error: Any, address: str) -> TailraceError:
     """The error that the other side raised, or that its absence means, of a gRPC error (blocking or asyncio)."""
     trailing = dict(error.trailing_metadata() or ())
     details = error.details() or str(error.code())
-    kind = _CLASSES.get(str(trailing.get(ERROR_KEY, "")))
-    if kind is Overloaded:
-        return Overloaded(details, float(str(trailing.get(RETRY_AFTER_KEY, 1.0))))
-    if kind is not None:
-        return kind(details)
+    retry_after = float(str(trailing.get(RETRY_AFTER_KEY, 1.0)))
+    if (named := error_named(str(trailing.get(ERROR_KEY, "")), details, retry_after)) is not None:
+        return named
     if error.code() in _AWAY:
         why = details.rpartition(": ")[2] if details.startswith("failed to connect") else details
         return NotConnected(f"{address} does not answer ({why}); is it running?")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,8 +22,10 @@ import grpc.aio
 
 from .direct_frames import CALL, MESSAGE, STATUS, Wire
 
-#: What an address begins with that is dialed this way.
+#: What an address begins with that is dialed this way, and one that is a name in the kernel of this machine (of Linux:
+#: an abstract socket, which is gone with whoever listens).
 SCHEME = "direct:"
+NAMED = SCHEME + "@"
 #: The first frame: this, then the method's path.
 GREETING = b"tailrace-direct/1 "
 #: Seconds that who connects has to say which method it calls.
@@ -130,10 +133,14 @@ class DialedCall:
         return not was
 
     async def _connect(self) -> Wire:
-        host, _, port = self._channel.address.removeprefix(SCHEME).rpartition(":")
-        loop = asyncio.get_running_loop()
+        loop, address = asyncio.get_running_loop(), self._channel.address
         try:
-            _, wire = await loop.create_connection(lambda: Wire(self._channel.largest), host.strip("[]"), int(port))
+            if address.startswith(NAMED):
+                found = named_socket(address.removeprefix(NAMED), socket.socket.connect)
+                _, wire = await loop.create_unix_connection(lambda: Wire(self._channel.largest), sock=found)
+            else:
+                host, _, port = address.removeprefix(SCHEME).rpartition(":")
+                _, wire = await loop.create_connection(lambda: Wire(self._channel.largest), host.strip("[]"), int(port))
         except OSError as error:
             raise failed(grpc.StatusCode.UNAVAILABLE, f"failed to connect: {error.strerror or error}") from None
         self._wire = wire
@@ -162,6 +169,13 @@ class DirectServer:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: Wire(self._largest, self._opened), host.strip("[]"), port)
         return int(self._server.sockets[0].getsockname()[1])
+
+    async def listen_named(self, name: str) -> None:
+        """Begins to listen under a name that nobody has. Raises OSError."""
+        made = named_socket(name, socket.socket.bind)
+        self._server = await asyncio.get_running_loop().create_unix_server(
+            lambda: Wire(self._largest, self._opened), sock=made
+        )
 
     async def stop(self, grace: float | None) -> None:
         """Ends now: what is open is broken off."""
@@ -231,6 +245,18 @@ class ServedCall:
         """Ends the call with a status."""
         _end(self._wire, code, details, trailing)
         raise grpc.aio.AbortError(details)
+
+
+def named_socket(name: str, use: Callable[[socket.socket, str], None]) -> socket.socket:
+    """A socket that `use` binds or connects to a name, which in one machine's kernel takes no time. Raises OSError."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        made.setblocking(False)
+        use(made, "\0" + name)
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 def _end(wire: Wire, code: grpc.StatusCode, details: str = "", trailing: Sequence[tuple[str, str]] = ()) -> None:

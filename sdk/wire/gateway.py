@@ -138,6 +138,8 @@ class Gateway(Protocol):
 
     def watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.ControlSnapshot]: ...
 
+    async def submissions(self, stream: Any) -> None: ...
+
 
 class _Servicer:
     """The generated service's names, answered by a Gateway."""
@@ -146,6 +148,9 @@ class _Servicer:
         self._gateway = gateway
         for method, name in _UNARY.items():
             setattr(self, method, _unary(getattr(gateway, name)))
+
+    async def Submissions(self, request_iterator: Any, context: Any) -> None:
+        await self._gateway.submissions(context)
 
     async def Watch(self, request: pb.WatchRequest, context: Any) -> AsyncIterator[pb.ControlSnapshot]:
         try:

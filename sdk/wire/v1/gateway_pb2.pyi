@@ -36,12 +36,14 @@ class NewWorkload(_message.Message):
     def __init__(self, function: _Optional[str] = ..., payload: _Optional[bytes] = ..., priority: _Optional[int] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., key: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[_common_pb2.Header, _Mapping]]] = ..., delay: _Optional[float] = ..., at: _Optional[float] = ..., dedupe_key: _Optional[str] = ..., expires_after: _Optional[float] = ..., submission_id: _Optional[str] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
-    __slots__ = ("workloads", "alike")
+    __slots__ = ("workloads", "alike", "asks_direct")
     WORKLOADS_FIELD_NUMBER: _ClassVar[int]
     ALIKE_FIELD_NUMBER: _ClassVar[int]
+    ASKS_DIRECT_FIELD_NUMBER: _ClassVar[int]
     workloads: _containers.RepeatedCompositeFieldContainer[NewWorkload]
     alike: Alike
-    def __init__(self, workloads: _Optional[_Iterable[_Union[NewWorkload, _Mapping]]] = ..., alike: _Optional[_Union[Alike, _Mapping]] = ...) -> None: ...
+    asks_direct: bool
+    def __init__(self, workloads: _Optional[_Iterable[_Union[NewWorkload, _Mapping]]] = ..., alike: _Optional[_Union[Alike, _Mapping]] = ..., asks_direct: _Optional[bool] = ...) -> None: ...
 
 class Alike(_message.Message):
     __slots__ = ("forms", "payloads", "form_of", "token")
@@ -56,14 +58,44 @@ class Alike(_message.Message):
     def __init__(self, forms: _Optional[_Iterable[_Union[NewWorkload, _Mapping]]] = ..., payloads: _Optional[_Iterable[bytes]] = ..., form_of: _Optional[_Iterable[int]] = ..., token: _Optional[str] = ...) -> None: ...
 
 class SubmitReply(_message.Message):
-    __slots__ = ("ids", "duplicates", "spooled")
+    __slots__ = ("ids", "duplicates", "spooled", "direct")
     IDS_FIELD_NUMBER: _ClassVar[int]
     DUPLICATES_FIELD_NUMBER: _ClassVar[int]
     SPOOLED_FIELD_NUMBER: _ClassVar[int]
+    DIRECT_FIELD_NUMBER: _ClassVar[int]
     ids: _containers.RepeatedScalarFieldContainer[str]
     duplicates: _containers.RepeatedScalarFieldContainer[int]
     spooled: bool
-    def __init__(self, ids: _Optional[_Iterable[str]] = ..., duplicates: _Optional[_Iterable[int]] = ..., spooled: _Optional[bool] = ...) -> None: ...
+    direct: str
+    def __init__(self, ids: _Optional[_Iterable[str]] = ..., duplicates: _Optional[_Iterable[int]] = ..., spooled: _Optional[bool] = ..., direct: _Optional[str] = ...) -> None: ...
+
+class NumberedSubmit(_message.Message):
+    __slots__ = ("number", "request")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    request: SubmitRequest
+    def __init__(self, number: _Optional[int] = ..., request: _Optional[_Union[SubmitRequest, _Mapping]] = ...) -> None: ...
+
+class NumberedAnswer(_message.Message):
+    __slots__ = ("number", "reply", "refusal")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    REPLY_FIELD_NUMBER: _ClassVar[int]
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    reply: SubmitReply
+    refusal: Refusal
+    def __init__(self, number: _Optional[int] = ..., reply: _Optional[_Union[SubmitReply, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ...) -> None: ...
+
+class Refusal(_message.Message):
+    __slots__ = ("error", "message", "retry_after")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RETRY_AFTER_FIELD_NUMBER: _ClassVar[int]
+    error: str
+    message: str
+    retry_after: float
+    def __init__(self, error: _Optional[str] = ..., message: _Optional[str] = ..., retry_after: _Optional[float] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
     __slots__ = ("ids", "tries")

@@ -39,6 +39,11 @@ class GatewayStub:
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SubmitRequest.SerializeToString,
                 response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SubmitReply.FromString,
                 _registered_method=True)
+        self.Submissions = channel.stream_stream(
+                '/tailrace.v1.Gateway/Submissions',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.NumberedSubmit.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.NumberedAnswer.FromString,
+                _registered_method=True)
         self.Status = channel.unary_unary(
                 '/tailrace.v1.Gateway/Status',
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.StatusRequest.SerializeToString,
@@ -166,6 +171,13 @@ class GatewayServicer:
 
     def Submit(self, request, context):
         """Answers when every item is durable, or refuses all of them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Submissions(self, request_iterator, context):
+        """What Submit does, of one client of the same machine: each is answered under its number, in any order.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -333,6 +345,11 @@ def add_GatewayServicer_to_server(servicer, server):
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SubmitRequest.FromString,
                     response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SubmitReply.SerializeToString,
             ),
+            'Submissions': grpc.stream_stream_rpc_method_handler(
+                    servicer.Submissions,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.NumberedSubmit.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.NumberedAnswer.SerializeToString,
+            ),
             'Status': grpc.unary_unary_rpc_method_handler(
                     servicer.Status,
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.StatusRequest.FromString,
@@ -481,6 +498,33 @@ class Gateway:
             '/tailrace.v1.Gateway/Submit',
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SubmitRequest.SerializeToString,
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SubmitReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Submissions(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/tailrace.v1.Gateway/Submissions',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.NumberedSubmit.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.NumberedAnswer.FromString,
             options,
             channel_credentials,
             insecure,

@@ -17,7 +17,8 @@ from tailrace.gateway.server import GatewayServer
 
 
 def gateway_over(stores: Any, queue: Any) -> GatewayServer:
-    config = GatewayConfig.model_validate({"listen": "127.0.0.1:0"})
+    # Clients keep to the wires that are broken.
+    config = GatewayConfig.model_validate({"listen": "127.0.0.1:0", "direct": False})
     return GatewayServer(config, replace(stores, queue=queue))
 
 
