@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple
+
+import msgspec
 
 from ..sdk.model.audit import Fate
 from ..sdk.model.ledger import Entry
@@ -23,8 +24,13 @@ from .rules.settlement import History
 OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
 
 
-class Departing(NamedTuple):
-    """An item that ended: its place in its flight, when that was pushed (wall clock), its fence, and how it ended."""
+class Departing(msgspec.Struct, frozen=True):
+    """An item that ended: its place in its flight, when that was pushed (wall clock), its fence, and how it ended.
+
+    position  in the source that this tailer reads
+    former    what it was when it was parked; None: it comes from the source itself
+    row       its row in the ledger, as this tailer knew it when it ended
+    """
 
     partition: Partition
     batch: StreamBatch
@@ -33,48 +39,47 @@ class Departing(NamedTuple):
     pushed_at: float
     fence: int
     ended: Ended
+    position: int
+    former: Parked | None
+    row: Entry | None
 
     def tag(self, fate: Fate) -> Tag:
         """What is settled when it is in its store. Of what was detached the ledger knows how it ended."""
-        part, batch, _, place, _, _, _ = self
-        position = batch.positions[place]
-        if fate is not Fate.DELAYED and part.is_detached(position):
+        if fate is not Fate.DELAYED and self.partition.is_detached(self.position):
             fate = Fate.DELAYED
-        return Tag(part, position, len(batch.payloads[place]), fate)
+        return Tag(self.partition, self.position, len(self.batch.payloads[self.place]), fate)
 
-    @property
-    def position(self) -> int:
-        """Its position in the source that this tailer reads."""
-        return self.batch.positions[self.place]
-
-    @property
-    def former(self) -> Parked | None:
-        """What it was when it was parked; None: it comes from the source itself."""
-        return self.mapped.parked.get(self.place)
-
-    @property
-    def row(self) -> Entry | None:
-        """Its row in the ledger, as this tailer knows it."""
-        return self.partition.row(self.batch.positions[self.place])
-
-    def tries(self, reason: str, now: float, row: Entry | None) -> tuple[Try, ...]:
-        """How its attempts went, this one too, given its row. `now`: wall clock seconds."""
-        return added(row.tries if row else (), now, OUTCOMES[self.ended.outcome], reason)
+    def tries(self, reason: str, now: float) -> tuple[Try, ...]:
+        """How its attempts went, this one too. `now`: wall clock seconds."""
+        return added(() if self.row is None else self.row.tries, now, OUTCOMES[self.ended.outcome], reason)
 
     def history(self, now: float) -> History:
         """What happened to it before this end: in this epoch, else when it was parked. `now`: wall clock seconds."""
-        part, batch, mapped, place, pushed_at, _, _ = self
-        position = batch.positions[place]
-        trouble, row, parked = part.troubles.get(position), part.rows.get(position), mapped.parked.get(place)
-        late = max(0.0, now - (pushed_at if parked is None else parked.due))
-        if trouble is not None:
+        part, position, parked = self.partition, self.position, self.former
+        late = now - (self.pushed_at if parked is None else parked.due)
+        late = late if late > 0 else 0.0
+        if part.troubles and (trouble := part.troubles.get(position)) is not None:
             return trouble._replace(late=late)
-        if row is not None:
+        if part.rows and (row := part.rows.get(position)) is not None:
             return ledger.history(row, late)
-        return History(late=late) if parked is None else History(parked.attempt, parked.crashes, parked.throttles, late)
+        return (
+            History(1, 0, 0, late)
+            if parked is None
+            else History(parked.attempt, parked.crashes, parked.throttles, late)
+        )
 
 
-class Tag(NamedTuple):
+def departing(
+    partition: Partition, batch: StreamBatch, mapped: Mapped, place: int, pushed_at: float, fence: int, ended: Ended
+) -> Departing:
+    """An item of a batch, with what is known of it."""
+    position, former = batch.positions[place], mapped.parked.get(place)
+    return Departing(
+        partition, batch, mapped, place, pushed_at, fence, ended, position, former, partition.row(position)
+    )
+
+
+class Tag(msgspec.Struct, frozen=True):
     """An item on its way into a store: settled when it is there."""
 
     partition: Partition
@@ -83,7 +88,7 @@ class Tag(NamedTuple):
     fate: Fate
 
 
-class Leaving(NamedTuple):
+class Leaving(msgspec.Struct, frozen=True):
     """An item on its way into the delay service: its row before and as it shall be (None: it has none, as what was
     parked by an older version). `written`: the row says so already."""
 
@@ -97,12 +102,17 @@ class Leaving(NamedTuple):
 def settle(tags: Iterable[Tag]) -> None:
     """Items that are where they were to go: now, and only now, the frontiers may pass them. Their memory is free. Those
     that were detached have been passed."""
-    together: defaultdict[tuple[Partition, Fate], list[int]] = defaultdict(list)
-    for part, position, size, fate in tags:
-        part.window.give(1, size)
-        if part.detached.pop(position, None) is None:
-            together[part, fate].append(position)
-        else:
-            part.rows.pop(position, None)
-    for (part, fate), positions in together.items():
-        part.settle(sorted(positions), fate)
+    together: defaultdict[tuple[Partition, Fate], list[Tag]] = defaultdict(list)
+    for tag in tags:
+        together[tag.partition, tag.fate].append(tag)
+    for (part, fate), those in together.items():
+        part.window.give(len(those), sum([tag.size for tag in those]))
+        positions = sorted([tag.position for tag in those])
+        if part.detached:
+            passed = part.detached.keys() & positions
+            positions = [position for position in positions if position not in passed]
+            for position in passed:
+                del part.detached[position]
+                part.rows.pop(position, None)
+        if positions:
+            part.settle(positions, fate)

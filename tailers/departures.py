@@ -14,7 +14,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..sdk.clock import Clock
 from ..sdk.model.audit import Fate
 from ..sdk.model.dead_letter import DeadLetter
 from ..sdk.model.drop import Cause, Drop
@@ -24,14 +23,13 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.parked import Parked
 from ..sdk.model.workload import DroppedBy, Ended, Extra
 from ..sdk.source import StreamBatch
-from .departing import OUTCOMES, Departing, Leaving, Tag
+from .departing import OUTCOMES, Departing, Leaving, Tag, departing
 from .durable import DurableWriter
 from .letters import unparkable
 from .mapping import Mapped
-from .parking import Parking, as_row_says
+from .parking import as_row_says
 from .partition import Partition, chosen
-from .pumps.pump import Counts
-from .registry import Environment
+from .pumps.pump import Counts, Setup
 from .rows import Home, RowChange, Rows, home_of
 from .rules.detached import FIRST_LOOK, guard_due
 from .rules.ledger import Find, Next, after_parking, found, is_soon, parking, suspect, throttled
@@ -54,29 +52,26 @@ def fate_of(row: Entry | None) -> Fate:
 
 class Departures:
     """The ways out of one tailer. `departed` gets the tags of what is durable; `counted` each item that stays, when its
-    row says what it has behind it, with the time before which it must not start. `order`: none, key or partition."""
+    row says what it has behind it, with the time before which it must not start."""
 
     def __init__(
         self,
-        tailer: str,
-        environment: Environment,
+        setup: Setup,
         rows: Rows,
-        delay: Parking,
-        clock: Clock,
         counts: Counts,
         departed: Callable[[list[Tag]], None],
         counted: Callable[[Departing, float], None],
-        order: str,
     ) -> None:
-        self._tailer = tailer
-        self._environment = environment
+        self._tailer = setup.config.name
+        self._environment = setup.environment
         self._rows = rows
-        self._delay = delay
-        self._clock = clock
+        self._remembered = setup.remembered
+        self._delay = setup.parking
+        self._clock = setup.clock
         self._counts = counts
         self._departed = departed
         self._tell_counted = counted
-        many = order == "none"  # in order, the next one waits until the one before it is gone
+        many = setup.config.order == "none"  # in order, the next one waits until the one before it is gone
         self._parks: DurableWriter[Leaving, Tag] = DurableWriter(self._write_parks, self._parked, gathering=many)
         self._dead: DurableWriter[tuple[DeadLetter, RowChange | None], Tag] = DurableWriter(
             self._write_dead, self._died, gathering=many
@@ -109,14 +104,15 @@ class Departures:
         """The loops that write."""
         return [writer.run() for writer in self._writers]
 
-    def park(self, item: Departing, settlement: Settlement) -> None:
-        """To the delay service, until it is due again. What was parked before keeps its id, origin and first sight."""
-        former, before, now = item.former, item.row, self._clock.wall()
+    def park(self, item: Departing, settlement: Settlement, now: float) -> None:
+        """To the delay service, until it is due again: `now` is wall clock. What was parked before keeps its id, origin
+        and first sight."""
+        former, before = item.former, item.row
         home = self._home(item, former)
         first_seen, due = item.pushed_at if former is None else former.first_seen, now + settlement.delay
         wanted: Entry | None = None
         if home is not None:
-            tries = item.tries(settlement.reason, now, before)
+            tries = item.tries(settlement.reason, now)
             wanted = parking(before, home.position, settlement, due, item.fence, first_seen, tries)
         parked = self._to_park(item, home, settlement, due, first_seen, wanted)
         leaving = Leaving(parked, home, before, wanted)
@@ -157,8 +153,7 @@ class Departures:
         first_seen: float,
         row: Entry | None,
     ) -> Parked:
-        _, batch, mapped, index, _, fence, ended = item
-        former = mapped.parked.get(index)
+        batch, mapped, index, former = item.batch, item.mapped, item.place, item.former
         extra = mapped.extras.get(index, _NOTHING)
         return Parked(
             tailer=self._tailer if former is None else former.tailer,
@@ -170,21 +165,21 @@ class Departures:
             attempt=settlement.failed + 1,
             crashes=settlement.crashes,
             throttles=settlement.throttles,
-            fence=fence if row is None else max(fence, row.fence),
+            fence=item.fence if row is None or item.fence > row.fence else row.fence,
             reason=settlement.reason,
             key=extra.key,
             headers=mapped.headers[index],
             expires_at=extra.expires_at,
-            progress=ended.progress or extra.progress,
+            progress=item.ended.progress or extra.progress,
             partition="" if home is None else home.partition,
             position=0 if home is None else home.position,
             n=0 if row is None else row.n,
         )
 
-    def bury(self, item: Departing, settlement: Settlement, fate: Fate = Fate.DEAD) -> None:
-        """To the dead letters, with the reason; then it ended as `fate` says."""
-        _, batch, mapped, index, pushed_at, _, ended = item
-        former, row, now = mapped.parked.get(index), item.row, self._clock.wall()
+    def bury(self, item: Departing, settlement: Settlement, now: float, fate: Fate = Fate.DEAD) -> None:
+        """To the dead letters at `now`, wall clock, with the reason; then it ended as `fate` says."""
+        batch, mapped, index, ended = item.batch, item.mapped, item.place, item.ended
+        former = item.former
         home = self._home(item, former)
         extra = mapped.extras.get(index, _NOTHING)
         letter = DeadLetter(
@@ -196,14 +191,14 @@ class Departures:
             reason=settlement.reason,
             attempts=settlement.failed,
             crashes=settlement.crashes,
-            first_seen=pushed_at if former is None else former.first_seen,
+            first_seen=item.pushed_at if former is None else former.first_seen,
             died_at=now,
             key=extra.key,
             headers=mapped.headers[index],
             progress=ended.progress or extra.progress,
             partition="" if home is None else home.partition,
             position=-1 if home is None else home.position,
-            tries=item.tries(settlement.reason, now, row),
+            tries=item.tries(settlement.reason, now),
         )
         self._dead.add((letter, self._ending(item, Place.DEAD)), len(letter.payload), item.tag(fate))
 
@@ -222,8 +217,8 @@ class Departures:
     def bury_refused(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> StreamBatch:
         """The batch without what its source cannot hand out as it is: that becomes dead letters."""
         for index, why in batch.refused.items():
-            item = Departing(part, batch, mapped, index, self._clock.wall(), 0, Ended(Outcome.FATAL, why))
-            self.bury(item, Settlement(Action.DEAD, 0.0, 0, 0, 0, why))
+            item = departing(part, batch, mapped, index, self._clock.wall(), 0, Ended(Outcome.FATAL, why))
+            self.bury(item, Settlement(Action.DEAD, 0.0, 0, 0, 0, why), item.pushed_at)
         return chosen(batch, [index for index in range(len(batch.positions)) if index not in batch.refused])
 
     async def _write_drops(self, batch: list[tuple[Partition, Drop, RowChange | None]]) -> None:
@@ -246,7 +241,7 @@ class Departures:
         now = self._clock.wall()
         for index, position in enumerate(batch.positions):
             row = part.rows.get(position)
-            item = Departing(part, batch, mapped, index, now, 0, _NOT_RUN)
+            item = departing(part, batch, mapped, index, now, 0, _NOT_RUN)
             match found(row):
                 case Find.RUN | Find.ALONE:
                     going.append(index)
@@ -275,12 +270,12 @@ class Departures:
         """An item that stays in the stream that this tailer reads: what it has behind it, and the time (monotonic)
         before which it must not start, outlive this tailer. Then it may run again."""
         one = (item.place,)
-        item = item._replace(batch=chosen(item.batch, one), mapped=item.mapped.chosen(one), place=0)
+        item = replace(item, batch=chosen(item.batch, one), mapped=item.mapped.chosen(one), place=0)
         row, home = item.row, self._home(item, item.former)
         due = self._clock.wall() + not_before - self._clock.monotonic() if not_before else 0.0
         if item.place not in item.mapped.parked:
             throttled_only = item.ended.outcome == Outcome.THROTTLED  # which is no attempt
-            tries = () if throttled_only else item.tries(item.ended.reason, self._clock.wall(), row)
+            tries = () if throttled_only else item.tries(item.ended.reason, self._clock.wall())
             after = suspect(row, item.position, history, due=due, tries=tries)
         elif home is not None and row is not None:
             after = throttled(row, history, due)
@@ -328,14 +323,20 @@ class Departures:
             ]
             await self._environment.dead_letters.add(letters)
         now = self._clock.wall()
-        await self._rows.write(
-            [
-                RowChange(leaving.home, row, row._replace(place=Place.DEAD if index in refused else Place.PARKED))
-                for index, leaving in enumerate(going)
-                if leaving.home is not None and (row := leaving.wanted) is not None
-                if index in refused or not is_soon(row, now)
-            ]
-        )
+        soon: list[tuple[Home, Entry]] = []
+        changes: list[RowChange] = []
+        for index, leaving in enumerate(going):
+            home, row = leaving.home, leaving.wanted
+            if home is None or row is None:
+                continue
+            if index in refused:
+                changes.append(RowChange(home, row, row._replace(place=Place.DEAD)))
+            elif is_soon(row, now):
+                soon.append((home, row))
+            else:
+                changes.append(RowChange(home, row, row._replace(place=Place.PARKED)))
+        await self._rows.write(changes)
+        self._remembered.keep(soon)
 
     async def _to_append(self, items: list[Leaving]) -> list[Leaving]:
         """Writes the rows; those that are to be appended after it, as their rows say."""
@@ -352,11 +353,11 @@ class Departures:
                 if step is Next.APPEND and row == leaving.wanted:
                     going.append(leaving)
                 elif step is Next.APPEND:
-                    going.append(leaving._replace(wanted=row, parked=as_row_says(leaving.parked, row)))
+                    going.append(replace(leaving, wanted=row, parked=as_row_says(leaving.parked, row)))
                 elif step is Next.AGAIN and row is not None:
                     wanted = leaving.wanted._replace(n=row.n + 1)
                     parked = as_row_says(leaving.parked, wanted)
-                    pending.append(leaving._replace(before=row, wanted=wanted, parked=parked))
+                    pending.append(replace(leaving, before=row, wanted=wanted, parked=parked))
         return going
 
     async def _write_guards(self, items: list[Parked]) -> None:

@@ -23,7 +23,7 @@ from ..sdk.model.errors import UserError
 from ..sdk.model.ledger import Entry
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
-from .departing import Departing, Tag, settle
+from .departing import Departing, Tag, departing, settle
 from .departures import Departures
 from .durable import DurableWriter
 from .out import Out
@@ -170,7 +170,7 @@ class Detaching:
 
     def _begin(self, out: Out, index: int) -> None:
         place: Place = out.place
-        item = Departing(place.part(index), place.batch, place.mapped, index, out.pushed_at, out.flight.fence, _OUT)
+        item = departing(place.part(index), place.batch, place.mapped, index, out.pushed_at, out.flight.fence, _OUT)
         before, history = item.row, item.history(self._clock.wall())
         tries = () if before is None else before.tries
         row = detached(before, item.position, history, item.fence, out.pushed_at, tries)
@@ -246,16 +246,19 @@ class Detaching:
         mine = [index for index in indexes if self.knows(part, positions[index])]
         for index in mine:
             if not self.waits(out, index, SUCCESS):
-                item = Departing(part, place.batch, place.mapped, index, out.pushed_at, out.flight.fence, SUCCESS)
+                item = departing(part, place.batch, place.mapped, index, out.pushed_at, out.flight.fence, SUCCESS)
                 self._departures.end(item, Fate.SUCCEEDED)
                 self.over(part, positions[index])
                 out.release((index,))
         return [index for index in indexes if index not in mine] if mine else indexes
 
+    @property
+    def some_wait(self) -> bool:
+        """Whether any outcome may have to wait."""
+        return bool(self._going)
+
     def waits(self, out: Out, index: int, ended: Ended) -> bool:
         """Whether an outcome waits until its item's row and guard are durable; then the owner is told of it again."""
-        if not self._going:
-            return False
         place: Place = out.place
         key = (place.part(index).name, place.batch.positions[index])
         if key in self._going:
@@ -279,7 +282,7 @@ class Detaching:
             due = self._clock.wall() + settlement.delay
             self._departures.release(item, released(row, due, settlement.failed, settlement.crashes))
         else:
-            self._departures.park(item, settlement)
+            self._departures.park(item, settlement, self._clock.wall())
 
     def lost(self, out: Out, index: int, not_before: float) -> None:
         """A detached item was lost with its session. It may run until that time (monotonic), and no copy of it starts

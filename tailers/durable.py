@@ -76,6 +76,7 @@ class DurableWriter(Generic[T, Tag]):
         self._done = done
         self._gathering = gathering
         self._items: deque[tuple[T, int, Tag]] = deque()
+        self._bytes = 0  # of `_items`
         self._soonest = math.inf  # the shortest time until something of it is due
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()  # set when what gathers may wait less than it did
@@ -93,13 +94,15 @@ class DurableWriter(Generic[T, Tag]):
 
     def add(self, item: T, size: int, tag: Tag, due_in: float = math.inf) -> None:
         """Takes an item of so many bytes, which is due again in so many seconds."""
+        if not self._items:
+            self._wake.set()
         self._items.append((item, size, tag))
+        self._bytes += size
         if due_in < self._soonest:
             self._soonest = due_in
             self._hurry.set()
         elif len(self._items) == BATCH_ITEMS:
             self._hurry.set()
-        self._wake.set()
 
     async def run(self) -> None:
         """Writes for ever. Raises what the store raises, other than that it is unavailable."""
@@ -129,17 +132,18 @@ class DurableWriter(Generic[T, Tag]):
                     await self._hurry.wait()
 
     def _next(self) -> tuple[list[T], list[Tag]]:
-        batch: list[T] = []
-        tags: list[Tag] = []
+        batch: list[tuple[T, int, Tag]] = []
+        if len(self._items) <= BATCH_ITEMS and self._bytes <= BATCH_BYTES:
+            batch.extend(self._items)
+            self._items.clear()
         left = BATCH_BYTES
         while self._items and len(batch) < BATCH_ITEMS and left > 0:
-            item, size, tag = self._items.popleft()
-            batch.append(item)
-            tags.append(tag)
-            left -= size
+            batch.append(self._items.popleft())
+            left -= batch[-1][1]
+        self._bytes -= sum([size for _, size, _ in batch])
         if not self._items:
             self._soonest = math.inf
-        return batch, tags
+        return [item for item, _, _ in batch], [tag for *_, tag in batch]
 
     def _failing(self, why: str) -> None:
         self.why = why

@@ -1,14 +1,15 @@
-"""How one item of a stream leaves its hand-out that did not plainly succeed: its settlement, carried out."""
+"""How items of a stream leave their hand-out that did not plainly succeed: each one's settlement, carried out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from ..sdk.clock import Clock
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
 from .accounts import FATES
-from .departing import Departing
+from .departing import Departing, departing
 from .departures import Departures
 from .detaching import Detaching
 from .expiring import Expiring
@@ -55,46 +56,53 @@ class Ending:
         self._expiring = expiring
         self._detaching = detaching
 
-    def ended(self, out: Out, index: int, ended: Ended) -> None:
-        """An item of a hand-out ended."""
-        if self._detaching.waits(out, index, ended):
-            return
+    def ended(self, out: Out, ends: Mapping[int, Ended]) -> None:
+        """Items of a hand-out ended, by their index."""
+        now, some_wait = self._clock.wall(), self._detaching.some_wait
+        for index, ended in ends.items():
+            if not (some_wait and self._detaching.waits(out, index, ended)):
+                self._ended(out, index, ended, now)
+
+    def _ended(self, out: Out, index: int, ended: Ended, now: float) -> None:
         place: Place = out.place
-        part, batch, mapped = place.part(index), place.batch, place.mapped
-        item = Departing(part, batch, mapped, index, out.pushed_at, out.flight.fence, ended)
+        part = place.partition if place.parts is None else place.parts[index]
+        batch, mapped = place.batch, place.mapped
         if ended.outcome == Outcome.SUCCESS and ended.result is not None:
+            item = departing(part, batch, mapped, index, out.pushed_at, out.flight.fence, ended)
             self._departures.store(item, ended.result)
             self._detaching.over(part, item.position)
             return
-        position, kind, wall = batch.positions[index], mapped.kinds[index], self._clock.wall()
+        position, kind = batch.positions[index], mapped.kinds[index]
         detached = self._detaching.knows(part, position)
         if not detached and (ended.outcome == Outcome.HELD or part.hand_backs):
-            credit, out_for = self._owner.session.credit, wall - out.pushed_at
+            credit, out_for = self._owner.session.credit, now - out.pushed_at
             ended = spaced(part.hand_backs, position, kind, ended, credit, out_for, self._clock.monotonic())
-        former, history = mapped.parked.get(index), item.history(wall)
-        family, origin = self._ordering.family(part, position), former.tailer if former else ""
+        item = departing(part, batch, mapped, index, out.pushed_at, out.flight.fence, ended)
+        former, history = item.former, item.history(now)
+        family = Family.STREAM if part.order is None else self._ordering.family(part, position)
+        origin = "" if former is None else former.tailer
         settlement = self._owner.settlement(kind.function, ended, family, history, origin)
         if detached:
-            self._detached(item, settlement, history, place, index)
+            self._detached(item, settlement, history, place, now)
         else:
-            self._leave(item, settlement, history, place, index)
+            self._leave(item, settlement, history, place, now)
         out.flight.payloads[index] = b""
 
-    def _detached(self, item: Departing, settlement: Settlement, history: History, place: Place, index: int) -> None:
+    def _detached(self, item: Departing, settlement: Settlement, history: History, place: Place, now: float) -> None:
         stays = settlement.action in _STAYS
         if stays or (settlement.action is not Action.DONE and self._detaching.is_bare(item)):
             self._detaching.again(item, settlement)
         else:
-            self._leave(item, settlement, history, place, index)
+            self._leave(item, settlement, history, place, now)
         self._detaching.over(item.partition, item.position)
 
-    def _leave(self, item: Departing, settlement: Settlement, history: History, place: Place, index: int) -> None:
-        part, ended = item.partition, item.ended
+    def _leave(self, item: Departing, settlement: Settlement, history: History, place: Place, now: float) -> None:
+        part, ended, index = item.partition, item.ended, item.place
         match settlement.action:
             case Action.PARK:
-                self._departures.park(item, settlement)
+                self._departures.park(item, settlement, now)
             case Action.DEAD:
-                self._departures.bury(item, settlement)
+                self._departures.bury(item, settlement, now)
             case Action.AGAIN | Action.HOLD | Action.RETURN:
                 part.returned(item.position, settlement)
                 not_before = self._clock.monotonic() + settlement.delay if settlement.delay else 0.0

@@ -13,7 +13,7 @@ from ..sdk.model.outcome import EXPIRED_WHY, Outcome
 from ..sdk.model.workload import Ended
 from ..sdk.source import StreamBatch
 from .config import TailerConfig
-from .departing import Departing
+from .departing import Departing, departing
 from .departures import Departures
 from .mapping import Mapped
 from .partition import Partition, chosen
@@ -51,7 +51,7 @@ class Expiring:
         if not late:
             return batch, mapped
         for index in late:
-            item = Departing(part, batch, mapped, index, now, 0, LATE)
+            item = departing(part, batch, mapped, index, now, 0, LATE)
             attempts, crashes, throttles, _ = item.history(now)
             self.end(item, Settlement(Action.DONE, 0.0, attempts - 1, crashes, throttles, LATE.reason))
         left = sorted(set(range(len(batch.positions))).difference(late))
@@ -68,6 +68,6 @@ class Expiring:
         former = item.former
         config: TailerConfig | None = self._config if former is None else self._origin(former.tailer)
         if config is not None and config.on_expiry == "dead_letter":
-            self._departures.bury(item, settlement, Fate.EXPIRED)
+            self._departures.bury(item, settlement, self._clock.wall(), Fate.EXPIRED)
         else:
             self._departures.end(item, Fate.EXPIRED)

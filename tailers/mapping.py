@@ -264,12 +264,15 @@ class ParkedMapping:
     """For the delay service's due streams: each record says itself what it is, where it came from and how often it
     was tried."""
 
+    def __init__(self) -> None:
+        self._cells: dict[tuple[str, int], Cell] = {}
+
     def map(self, batch: StreamBatch) -> Mapped:
         items = list(map(_parked, batch.headers, batch.payloads, repeat(batch.partition), batch.positions))
         kinds = [item.kind for item in items]
         return Mapped(
             kinds,
-            [Cell(kind.function, kind.priority) for kind in kinds],
+            self._cells_of([kind[:2] for kind in kinds]),
             [item.id for item in items],
             [item.attempt for item in items],
             [item.headers for item in items],
@@ -281,6 +284,17 @@ class ParkedMapping:
             {index: item.due for index, item in enumerate(items)},
             dict(enumerate(items)),
         )
+
+    def _cells_of(self, names: Sequence[tuple[str, int]]) -> list[Cell]:
+        """Few and again and again the same."""
+        cells = self._cells
+        try:
+            return [cells[name] for name in names]
+        except KeyError:
+            if len(cells) >= _REMEMBERED:
+                cells.clear()
+            cells.update({name: Cell(*name) for name in names})
+            return [cells[name] for name in names]
 
     def kind(self, kind: Kind) -> Kind:
         return kind

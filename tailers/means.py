@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..sdk.clock import Clock
 from ..sdk.model.lease import LeaseSizes
 from .config import TailerConfig
 from .parking import Parking
 from .registry import Environment
+from .remembered import Remembered
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
     """`scheduler` is its address, `parking` takes what fails, `origin` finds the configuration of the tailer that a
-    parked item first came from."""
+    parked item first came from; `remembered` are rows of what was parked here."""
 
     environment: Environment
     scheduler: str
     parking: Parking
     sizes: LeaseSizes
     origin: Callable[[str], TailerConfig | None] = lambda name: None
+    remembered: Remembered = field(default_factory=Remembered)
 
     @property
     def clock(self) -> Clock:

@@ -16,7 +16,7 @@ from ..sdk.model.workload import Ended
 from ..sdk.source import StreamBatch
 from .aim import Aim
 from .config import TailerConfig
-from .departing import Departing
+from .departing import departing
 from .departures import Departures
 from .holding import Holding
 from .mapping import Mapped
@@ -87,7 +87,7 @@ class Ordering:
         for index, position in enumerate(positions):
             key = self._key(mapped, index)
             if may_skip and key is not None and self._skips(part, batch, index) and order.is_busy(key, position):
-                item = Departing(part, batch, mapped, index, self._clock.wall(), 0, BUSY)
+                item = departing(part, batch, mapped, index, self._clock.wall(), 0, BUSY)
                 self._departures.skip([item], Fate.FILTERED)
             elif key is None or order.enter(key, position, kinds[index], mapped.expires_at(index)):
                 going.append(index)

@@ -29,7 +29,9 @@ class Out:
         self.open = bytearray(b"\x01") * self.left
 
     def close(self, indexes: list[int]) -> list[int]:
-        """Notes that items ended; returns those that had not before."""
+        """Notes that items ended, whose indexes rise; returns those that are here and had not before."""
+        if indexes[-1] >= len(self.open):
+            indexes = [index for index in indexes if index < len(self.open)]
         fresh = indexes if self.left == len(self.open) else [index for index in indexes if self.open[index]]
         for index in fresh:
             self.open[index] = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -27,6 +27,8 @@ from .rules.window import Window
 
 #: Positions that hold nothing are passed one by one up to so many at once; more take no memory.
 LARGE_HOLE = 4096
+#: So many positions settle one by one; of more it pays to look for runs.
+FEW = 32
 
 
 class Kept(NamedTuple):
@@ -135,18 +137,19 @@ class Partition:
 
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
         """These are done or durably elsewhere: how, is `fate`. `positions` rise, as `runs` asks."""
+        if not positions:
+            return
         self._changes += 1
-        if isinstance(self.book, SparseBook):
+        if len(positions) <= FEW or isinstance(self.book, SparseBook):
             self.book.settle(positions, fate)
             self.frontier.settle(positions)
         else:
             for first, last in runs(positions):
                 self.book.settle_range(first, last, fate)
                 self.frontier.settle_range(first, last)
-        if self.is_troubled(positions):
-            for position in positions:
-                self.troubles.pop(position, None)
-                self.rows.pop(position, None)
+        for known in (self.troubles, self.rows):
+            for position in _among(known, positions) if known else ():
+                known.pop(position, None)
         if self.again and not self.again.keys().isdisjoint(positions):
             for position in positions:
                 self.again.pop(position, None)
@@ -158,15 +161,16 @@ class Partition:
 
     def is_troubled(self, positions: Sequence[int]) -> bool:
         """Whether any of these has a history or a row. Few ever have, so most batches are only looked at."""
-        return _any_of(self.troubles, positions) or self.has_rows(positions)
+        return bool(self.troubles and _among(self.troubles, positions)) or self.has_rows(positions)
 
     def has_rows(self, positions: Sequence[int]) -> bool:
         """Whether the ledger has a row of any of these, which rise."""
-        return _any_of(self.rows, positions)
+        return bool(self.rows and _among(self.rows, positions))
 
     def row(self, position: int) -> Entry | None:
         """What the ledger says of an item, as it was last read or written."""
-        return self.rows.get(position) or self.detached.get(position)
+        row = self.rows.get(position)
+        return row if row is not None or not self.detached else self.detached.get(position)
 
     def is_detached(self, position: int) -> bool:
         """Whether the row of an item says that it is detached; it may not be settled yet."""
@@ -214,11 +218,10 @@ class Partition:
 
     def know(self, entries: Iterable[Entry]) -> None:
         """Rows as the ledger has them."""
-        for entry in entries:
-            if entry.position >= self._committed.position:
-                self.rowed.add(entry.position)
-            if entry.position >= self.frontier.position:
-                self.rows[entry.position] = entry
+        committed, passed = self._committed.position, self.frontier.position
+        by_position = {entry.position: entry for entry in entries}
+        self.rowed.update([position for position in by_position if position >= committed])
+        self.rows.update({position: row for position, row in by_position.items() if position >= passed})
 
     def swept(self, position: int) -> None:
         """The ledger knows that the checkpoint has passed everything below."""
@@ -319,16 +322,14 @@ class Partition:
         return batch, missing
 
 
-def _any_of(known: Mapping[int, object], positions: Sequence[int]) -> bool:
-    """Whether any of these positions, which rise, is among what is known. That is few, and mostly elsewhere: what fails
-    lies behind what is read."""
-    if not known or not positions:
-        return False
-    if len(known) < len(positions):
-        first, last = positions[0], positions[-1]
-        if not any(first <= position <= last for position in known):
-            return False
-    return not known.keys().isdisjoint(positions)
+def _among(known: Mapping[int, object], positions: Sequence[int]) -> Collection[int]:
+    """Which of these positions, which rise, are among what is known. That is few, and mostly elsewhere: what fails lies
+    behind what is read."""
+    if not positions or len(positions) <= len(known):
+        return [position for position in positions if position in known]
+    first, last = positions[0], positions[-1]
+    near = [position for position in known if first <= position <= last]
+    return set(near).intersection(positions) if near else near
 
 
 def go_first(part: Partition, items: Iterable[tuple[int, int]], mapped: Mapped) -> None:

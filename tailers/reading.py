@@ -54,11 +54,14 @@ class Reading:
         items = min(room.items, most, FLIGHT_ITEMS)
         return Room(items, room.bytes) if items else FULL
 
+    @property
+    def most(self) -> int:
+        """How many items may be read now, all partitions together, where each has a window of its own."""
+        return min(self._session.credit.total_room, FLIGHT_ITEMS)
+
     def room_of(self, part: Partition) -> Room:
-        """How much may be read now of a partition that has a window of its own."""
-        room = part.window.room(_span(part))
-        items = min(room.items, self._session.credit.total_room, FLIGHT_ITEMS)
-        return Room(items, room.bytes) if items else FULL
+        """How much memory there is for a partition that has a window of its own."""
+        return part.window.room(_span(part))
 
     def span(self) -> int:
         """How many positions lie between the frontiers and what was read."""
@@ -81,6 +84,8 @@ class Reading:
 
 
 def _span(part: Partition) -> int:
-    if part.frontier.span >= FLIGHT_ITEMS:
-        part.frontier.advance()
+    span = part.frontier.span
+    if span < FLIGHT_ITEMS:
+        return span
+    part.frontier.advance()
     return part.frontier.span

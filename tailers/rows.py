@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+
+import msgspec
 
 from ..sdk.model.ledger import Entry
 from ..sdk.model.parked import Parked
@@ -24,7 +25,7 @@ SWEEP_EVERY = 0.25
 PAGE = 1000
 
 
-class Home(NamedTuple):
+class Home(msgspec.Struct, frozen=True):
     """Where an item's row is."""
 
     source: str
@@ -32,7 +33,7 @@ class Home(NamedTuple):
     position: int
 
 
-class RowChange(NamedTuple):
+class RowChange(msgspec.Struct, frozen=True):
     """A row as it was read (None: there was none) and as it shall be."""
 
     home: Home
@@ -43,6 +44,17 @@ class RowChange(NamedTuple):
 def home_of(parked: Parked) -> Home | None:
     """Where the row of a copy is; None when it has none."""
     return Home(parked.tailer, parked.partition, parked.position) if parked.n else None
+
+
+def by_place(homes: Sequence[Home]) -> dict[tuple[str, str], list[int]]:
+    """The indexes of rows by the source and partition that they are of: mostly all are of one."""
+    places = [(home.source, home.partition) for home in homes]
+    if places and places.count(places[0]) == len(places):
+        return {places[0]: list(range(len(places)))}
+    groups: dict[tuple[str, str], list[int]] = {}
+    for index, place in enumerate(places):
+        groups.setdefault(place, []).append(index)
+    return groups
 
 
 class Rows:
@@ -66,13 +78,12 @@ class Rows:
 
     async def read(self, homes: Iterable[Home]) -> dict[Home, Entry]:
         """The rows that there are."""
-        groups: dict[tuple[str, str], list[int]] = {}
-        for home in homes:
-            groups.setdefault(home[:2], []).append(home.position)
+        homes = list(homes)
         found: dict[Home, Entry] = {}
-        for (source, partition), positions in groups.items():
+        for (source, partition), indexes in by_place(homes).items():
+            positions = [homes[index].position for index in indexes]
             rows = await self._epoch.guarded(partial(self._ledger.get, source, partition, positions))
-            found.update((Home(source, partition, position), row) for position, row in rows.items())
+            found.update({Home(source, partition, position): row for position, row in rows.items()})
         return found
 
     async def below(self, partition: str, end: int) -> AsyncIterator[list[Entry]]:
@@ -90,23 +101,21 @@ class Rows:
     async def write(self, changes: Sequence[RowChange]) -> list[Entry | None]:
         """The rows as they stand after it, see `Ledger.write`. Rows of other tailers are written as a copy's. Raises
         StaleFence when another owner took the source."""
-        groups: dict[tuple[str, str], list[int]] = {}
-        for index, change in enumerate(changes):
-            groups.setdefault(change.home[:2], []).append(index)
+        pairs: list[Change] = [(change.before, change.after) for change in changes]
         found: list[Entry | None] = [None] * len(changes)
-        for (source, partition), indexes in groups.items():
-            batch: list[Change] = [(changes[index].before, changes[index].after) for index in indexes]
-            own = source == self._source
-            rows = await self._write(source, partition, batch, own)
+        for place, indexes in by_place([change.home for change in changes]).items():
+            rows = await self._write(*place, [pairs[index] for index in indexes])
             for index, row in zip(indexes, rows, strict=True):
                 found[index] = row
-            if own:
-                self._partitions[partition].know(row for row in rows if row is not None)
         return found
 
-    async def _write(self, source: str, partition: str, batch: list[Change], own: bool) -> list[Entry | None]:
+    async def _write(self, source: str, partition: str, batch: list[Change]) -> list[Entry | None]:
+        own = source == self._source
         epoch = self._epoch.number if own else None
-        return await self._epoch.guarded(lambda: self._ledger.write(source, partition, batch, epoch))
+        rows = await self._epoch.guarded(lambda: self._ledger.write(source, partition, batch, epoch))
+        if own:
+            self._partitions[partition].know([row for row in rows if row is not None])
+        return rows
 
     def moved(self) -> None:
         """A checkpoint is durable: it may have passed rows."""

@@ -51,6 +51,7 @@ class Tailer:
             means.parking,
             means.sizes,
             means.origin,
+            means.remembered,
             config=config,
             kind=self._kind,
         )

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.units import size_text

@@ -75,7 +75,8 @@ def delay_after(policy: Retry, attempts: int, random: Callable[[], float] | None
     if policy.backoff == "quartic":
         return float(attempts**4 + 5)
     if policy.backoff == "list":
-        return float(policy.delays[min(attempts, len(policy.delays)) - 1])
+        delays = policy.delays
+        return float(delays[attempts - 1] if attempts < len(delays) else delays[-1])
     base = min(float(policy.max), float(policy.first) * 2.0 ** min(attempts - 1, 60))
     if random is None or not policy.jitter:
         return base

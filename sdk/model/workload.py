@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from .priority import DEFAULT_PRIORITY
 
 #: An item's place in its flight takes this many bits of a ref; a flight holds at most FLIGHT_ITEMS items.
@@ -104,8 +106,7 @@ class DroppedBy(NamedTuple):
     why: str
 
 
-@dataclass(slots=True)
-class Ended:
+class Ended(msgspec.Struct):
     """How one item ended, for every item that did not plainly succeed or that has something to say.
 
     reason    for people: the exception's text, the gate's name, the signal

@@ -9,29 +9,26 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...sdk.model.audit import Fate
 from ...sdk.model.demand import Cell, Closed
 from ...sdk.model.errors import StaleFence
-from ...sdk.model.ledger import Entry
 from ...sdk.model.ledger import Place as Where
 from ...sdk.model.outcome import Outcome
-from ...sdk.model.workload import FLIGHT_ITEMS, Ended, Extra
+from ...sdk.model.workload import FLIGHT_ITEMS, Ended
 from ...sdk.source import StreamBatch
 from ...stores.checkpoints.checkpoints import Mark
 from ..checkpoint import DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
-from ..departing import Departing, Tag
+from ..departing import Tag, departing
 from ..mapping import Mapped
 from ..out import Out
 from ..partition import Partition, Place, chosen, joined
-from ..rows import Home, RowChange, home_of
-from ..rules.credit import Credit
-from ..rules.ledger import Due, is_suspect, starts
+from ..rows import home_of
 from ..sources.due import DueSource
+from ..starting import Starter, Starting, Step, not_run
 from ..takeover.inherited import Record
 from .pump import Counts, Setup
 from .stream_pump import StreamPump
@@ -41,47 +38,6 @@ START_TOGETHER = 256
 #: What is read of many functions goes as one from so many items on, or so many bytes: a flight holds twice as many.
 TOGETHER_ITEMS = FLIGHT_ITEMS >> 1
 TOGETHER_BYTES = 1 << 20
-
-
-class Starting(NamedTuple):
-    """Copies on their way to a push, and the partition of each. Their credit is taken, with the session of that
-    time."""
-
-    parts: Sequence[Partition]
-    batch: StreamBatch
-    mapped: Mapped
-    counts: Counter[Cell]
-    credit: Credit
-
-    def items(self, now: float) -> list[Departing]:
-        """Each of them as one that was not run."""
-        return _not_run(self.parts, self.batch, self.mapped, now)
-
-
-class Copy(NamedTuple):
-    """A copy that has a row: the number of its batch and its place there, where its row is, and what it asks for."""
-
-    batch: int
-    place: int
-    home: Home
-    due: Due
-
-
-@dataclass(slots=True)
-class Step:
-    """What becomes of the copies of a batch, by index: `start` are the rows to write, of which those in `going` were
-    won (beside copies without a row) and for those in `again` another write came between; `later` may be adopted, and
-    `wait` are to wait until a time, wall clock."""
-
-    fence: int
-    going: list[int] = field(default_factory=list)
-    start: dict[int, RowChange] = field(default_factory=dict)
-    append: dict[int, Entry] = field(default_factory=dict)
-    guard: dict[int, Entry] = field(default_factory=dict)
-    over: list[int] = field(default_factory=list)
-    later: list[int] = field(default_factory=list)
-    wait: dict[int, float] = field(default_factory=dict)
-    again: list[int] = field(default_factory=list)
 
 
 class DuePump(StreamPump):
@@ -99,6 +55,7 @@ class DuePump(StreamPump):
         self._together = self._together_bytes = 0  # of what was found
         self._starting: list[Starting] = []
         self._ends: list[tuple[Record, Ended]] = []
+        self._starter = Starter(self.config.name, self._rows, self._epoch, setup.remembered, setup.clock)
         self._start_wake = asyncio.Event()
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
@@ -135,20 +92,24 @@ class DuePump(StreamPump):
     async def _read(self) -> None:
         while True:
             self._read_wake.clear()
-            some = False
-            for name in self._due.ready() if self.active else ():
+            some, left = False, self._reading.most if self.active else 0
+            for name in self._due.ready() if left else ():
                 part = self._partitions.get(name) or await self._add(name)
                 room = self._reading.room_of(part)
-                if room.items:
-                    most = min(FLIGHT_ITEMS - self._together, room.items), min(TOGETHER_BYTES, room.bytes)
-                    batch = self._due.at_hand(name, *most)
-                    if batch is None:
-                        batch = await self.connecting(partial(self._due.take, name, *most), self._reopen)
-                    if batch is not None and batch.positions:
-                        self._took(part, batch)
-                        some = True
-                    if self._together >= TOGETHER_ITEMS or self._together_bytes >= TOGETHER_BYTES:
-                        self._gather()
+                if not room.items:
+                    continue
+                most = min(left - self._together, room.items), min(TOGETHER_BYTES, room.bytes)
+                batch = self._due.at_hand(name, *most)
+                if batch is None:
+                    batch = await self.connecting(partial(self._due.take, name, *most), self._reopen)
+                if batch is not None and batch.positions:
+                    self._took(part, batch)
+                    some = True
+                if self._together >= min(left, TOGETHER_ITEMS) or self._together_bytes >= TOGETHER_BYTES:
+                    self._gather()
+                    left = self._reading.most
+                if not left:
+                    break
             self._gather()
             if not some:
                 await self._read_wake.wait()
@@ -172,6 +133,11 @@ class DuePump(StreamPump):
         together = joined(batch for _, batch in found)
         mapped = self._aim.mapping.map(together)  # what cannot be read names no function, so it stays
         idle = self.paused or self.draining or not self._succession.may_push
+        credit, counts = self.session.credit, Counter(mapped.cells)
+        all_due = max(mapped.due.values(), default=0.0) <= self.clock.wall()
+        if all_due and not idle and not credit.closed and credit.fits(counts):
+            self._begin(parts, together, mapped, counts)
+            return
         going = self._holding.with_credit(parts, together, mapped, idle)
         if going and len(going) < len(parts):
             parts = [parts[index] for index in going]
@@ -207,69 +173,15 @@ class DuePump(StreamPump):
                 await self._settle_inherited()
             while self._starting:
                 together = self._starting[:START_TOGETHER]
-                steps = await self._ask(together)
+                try:
+                    steps = await self._starter.ask(together, may_be_adopted=self._may_be_adopted)
+                except StaleFence:
+                    self.counts.refused()
+                    raise
                 del self._starting[: len(together)]
                 for starting, step in zip(together, steps, strict=True):
-                    starting.credit.give(starting.counts)
                     self._apply(starting, step)
                 self.wake()
-
-    async def _ask(self, together: list[Starting]) -> list[Step]:
-        """Reads the rows of copies, and writes those that may run under a new fence: one read and one write for each
-        source that they came from, however many functions they are of."""
-        copies, without = self._copies(together)
-        rows = await self._rows.read(copy.home for copy in copies) if copies else {}
-        fences = [item.fence for each in together for item in each.mapped.parked.values()]
-        fence = self._epoch.next_fence(max([*fences, *(row.fence for row in rows.values())], default=0))
-        steps = [Step(fence) for _ in together]
-        for step, going in zip(steps, without, strict=True):
-            step.going = going
-        starting_rows: list[tuple[Step, int, RowChange]] = []
-        for (source, partition), group in _grouped(copies).items():
-            known = {home.position: row for home, row in rows.items() if home[:2] == (source, partition)}
-            plan = starts(known, [copy.due for copy in group], self._epoch.number, fence, self.clock.wall())
-            if plan.stale:
-                self.counts.refused()
-                raise StaleFence(f"{self.config.name}: a newer owner runs items of {source}")
-            for place in plan.over:
-                steps[group[place].batch].over.append(group[place].place)
-            for place, until in plan.wait.items():
-                steps[group[place].batch].wait[group[place].place] = until
-            for place, row in plan.append.items():
-                steps[group[place].batch].append[group[place].place] = row
-            for place, row in plan.guard.items():
-                steps[group[place].batch].guard[group[place].place] = row
-            for place, (before, after) in plan.start.items():
-                copy = group[place]
-                step = steps[copy.batch]
-                if is_suspect(before, self._epoch.number) and self._may_be_adopted:
-                    step.later.append(copy.place)
-                else:
-                    change = step.start[copy.place] = RowChange(copy.home, before, after)
-                    starting_rows.append((step, copy.place, change))
-        answers = await self._rows.write([change for *_, change in starting_rows])
-        for (step, index, change), answer in zip(starting_rows, answers, strict=True):
-            (step.going if answer == change.after else step.again).append(index)
-        for step in steps:
-            step.going.sort()
-        return steps
-
-    def _copies(self, together: list[Starting]) -> tuple[list[Copy], list[list[int]]]:
-        """Those that have a row; and, of each batch, the indexes of those that have none."""
-        copies: list[Copy] = []
-        without: list[list[int]] = []
-        for number, (parts, batch, mapped, *_) in enumerate(together):
-            bare: list[int] = []
-            for index, item in mapped.parked.items():
-                home = home_of(item)
-                if home is None:
-                    bare.append(index)
-                    continue
-                part, position = parts[index], batch.positions[index]
-                due = Due(home.position, item.n, part.rows.get(position), part.troubles.get(position))
-                copies.append(Copy(number, index, home, due))
-            without.append(bare)
-        return copies, without
 
     def _apply(self, starting: Starting, step: Step) -> None:
         if step.over or step.append or step.guard:
@@ -285,17 +197,21 @@ class DuePump(StreamPump):
             self._hold(starting, [index], self.clock.monotonic() + max(1e-6, due - self.clock.wall()))
         for index in step.going:
             if index in step.start:
-                _as_row_says(starting, index, step.start[index])
-        if starting.credit is not self.session.credit or not self._succession.may_push:
+                starting.as_row_says(index, step.start[index])
+        parts, batch, mapped, counts, credit = starting
+        if credit is not self.session.credit or not self._succession.may_push:
+            credit.give(counts)
             self._hold(starting, step.going)  # another session: they start anew, from the rows that they have now
-        elif step.going:
-            parts, batch, mapped, counts, _ = starting
-            if len(step.going) < len(parts):
-                parts = [parts[index] for index in step.going]
-                batch, mapped = chosen(batch, step.going), mapped.chosen(step.going)
-                counts = Counter(mapped.cells)
-            for place in self._flights(parts, batch, mapped):
-                self._hand_out(place, counts if place.mapped is mapped else Counter(place.mapped.cells), step.fence)
+            return
+        if len(step.going) < len(parts):
+            parts = [parts[index] for index in step.going]
+            batch, mapped = chosen(batch, step.going), mapped.chosen(step.going)
+            going = Counter(mapped.cells)
+            credit.give(counts - going)
+            counts = going
+        for place in self._flights(parts, batch, mapped) if parts else ():
+            those = counts if place.mapped is mapped else Counter(place.mapped.cells)
+            self._hand_out(place, those, step.fence, taken=True)
 
     def _flights(self, parts: Sequence[Partition], batch: StreamBatch, mapped: Mapped) -> Iterator[Place]:
         """As few as may be: one, but for a scheduler that knows only flights of one partition."""
@@ -340,7 +256,7 @@ class DuePump(StreamPump):
             super()._inherited_ended(record, ended)
         else:  # its row went on without it
             mapped = self._aim.mapping.map(batch)
-            self._departures.skip(_not_run([part], batch, mapped, self.clock.wall()), Fate.FILTERED)
+            self._departures.skip(not_run([part], batch, mapped, self.clock.wall()), Fate.FILTERED)
         self.wake()
 
     def succeeded(self, out: Out, indexes: list[int]) -> None:
@@ -349,28 +265,5 @@ class DuePump(StreamPump):
         ended = Ended(Outcome.SUCCESS)
         for index in indexes:
             where = (place.part(index), place.batch, place.mapped, index)
-            self._departures.end(Departing(*where, out.pushed_at, out.flight.fence, ended), Fate.SUCCEEDED)
+            self._departures.end(departing(*where, out.pushed_at, out.flight.fence, ended), Fate.SUCCEEDED)
         out.release(indexes)
-
-
-def _not_run(parts: Sequence[Partition], batch: StreamBatch, mapped: Mapped, now: float) -> list[Departing]:
-    ended = Ended(Outcome.HELD)
-    return [Departing(part, batch, mapped, index, now, 0, ended) for index, part in enumerate(parts)]
-
-
-def _grouped(copies: Iterable[Copy]) -> dict[tuple[str, str], list[Copy]]:
-    """By the partition of the source that they came from."""
-    groups: dict[tuple[str, str], list[Copy]] = {}
-    for copy in copies:
-        groups.setdefault(copy.home[:2], []).append(copy)
-    return groups
-
-
-def _as_row_says(starting: Starting, index: int, change: RowChange) -> None:
-    """A copy starts with what its row says, not with what its record said when it was parked."""
-    row = change.after
-    starting.parts[index].rows[starting.batch.positions[index]] = row
-    starting.mapped.attempts[index] = row.attempts + 1
-    if row.crashes or (change.before is not None and is_suspect(change.before, row.epoch)):
-        extra = starting.mapped.extras.setdefault(index, Extra())
-        extra.crashes, extra.alone = row.crashes, True

@@ -11,7 +11,7 @@ import random
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from ...sdk.model.errors import InvalidRequest, NotConnected
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.retry import DEFAULT_RETRY, Retry
 from ...sdk.model.spread import spread
-from ...sdk.model.workload import INDEX_BITS, INDEX_MASK, Ended, Flight, Outcomes
+from ...sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes
 from ...sdk.source import SourceKind
 from ..config import TailerConfig
 from ..means import Means
@@ -213,17 +213,37 @@ class Pump(ABC):
         """These items ended well and have nothing to say."""
 
     @abstractmethod
-    def ended(self, out: Out, index: int, ended: Ended) -> None:
-        """One item ended otherwise."""
+    def ended(self, out: Out, ends: Mapping[int, Ended]) -> None:
+        """These items, by their index, ended otherwise."""
 
     # The shared steps.
 
     def outcomes_came(self, outcomes: Outcomes) -> None:
-        """Returns credit and settles: ranges for whole flights, lists for parts of them, one by one what failed."""
+        """Returns credit and settles, flight by flight: what plainly succeeded, then what ended otherwise."""
         returned: list[Cell] = []
         earlier: list[Cell] = []
+        for out, indexes in self._closed(outcomes.succeeded, returned, earlier):
+            self.counts.completed += len(indexes)
+            self.succeeded(out, indexes)
+        for out, indexes in self._closed(outcomes.ended, returned, earlier):
+            first = out.flight.number << INDEX_BITS
+            ends = {index: outcomes.ended[first | index] for index in indexes}
+            well = [index for index, ended in ends.items() if ended.outcome == Outcome.SUCCESS]
+            self.counts.completed += len(well)
+            if plain := [index for index in well if ends[index].result is None]:
+                self.succeeded(out, plain)
+                ends = {index: ended for index, ended in ends.items() if index not in plain}
+            self.ended(out, ends)
+        self.session.credit.give(Counter(returned), Counter(earlier))
+        self.wake()
+
+    def _closed(
+        self, refs: Iterable[int], returned: list[Cell], earlier: list[Cell]
+    ) -> Iterator[tuple[Out, list[int]]]:
+        """The hand-outs in which items ended that had not before, with their indexes. Their cells are `returned`; also
+        `earlier` where their function is clogged by now and was not when they were pushed."""
         clogs = self.session.credit.clogs
-        for number, indexes in by_flight(outcomes.succeeded):
+        for number, indexes in by_flight(refs):
             out = self.flights.get(number)
             if out is None:
                 continue
@@ -235,33 +255,15 @@ class Pump(ABC):
                 earlier += out.before(clogs, cells)
             if not out.left:
                 del self.flights[number]
-            self.counts.completed += len(fresh)
-            self.succeeded(out, fresh)
-        for ref, ended in outcomes.ended.items():
-            out = self.flights.get(ref >> INDEX_BITS)
-            index = ref & INDEX_MASK
-            if out is None or index >= len(out.open) or not out.open[index]:
-                continue
-            out.open[index] = 0
-            out.left -= 1
-            returned.append(out.cells[index])
-            if clogs:
-                earlier += out.before(clogs, [out.cells[index]])
-            if not out.left:
-                del self.flights[ref >> INDEX_BITS]
-            self.counts.completed += ended.outcome == Outcome.SUCCESS
-            if ended.outcome == Outcome.SUCCESS and ended.result is None:
-                self.succeeded(out, [index])
-            else:
-                self.ended(out, index, ended)
-        self.session.credit.give(Counter(returned), Counter(earlier))
-        self.wake()
+            if fresh:
+                yield out, fresh
 
-    def push(self, flight: Flight, cells: list[Cell], counts: Counter[Cell], place: Any) -> Out:
-        """Hands a flight out; takes its credit."""
+    def push(self, flight: Flight, cells: list[Cell], counts: Counter[Cell], place: Any, *, taken: bool = False) -> Out:
+        """Hands a flight out; takes its credit, unless that was done."""
         out = Out(flight, cells, counts, self.clock.wall(), place, self.session.credit.clogs)
         self.flights[flight.number] = out
-        self.session.credit.take(counts)
+        if not taken:
+            self.session.credit.take(counts)
         self.session.push(flight)
         return out
 
@@ -273,9 +275,8 @@ class Pump(ABC):
     def policy(self, function: str, origin: str = "") -> Retry:
         """The retry policy: the YAML's, else that of the tailer the item first came from, else the function's."""
         retry = self.config.retry
-        if retry is None and origin:
-            first = self.setup.origin(origin)
-            retry = None if first is None else first.retry
+        if retry is None and origin and (first := self.setup.origin(origin)) is not None:
+            retry = first.retry
         if retry is not None:
             return retry.policy()
         spec = self.session.functions.get(function)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -166,8 +166,12 @@ class QueuePump(Pump):
         keyed = any((extra := extras.get(index)) is not None and extra.key for index in indexes) if extras else False
         self._settling.succeed(out.flight.fence, done, len(indexes), out.release(indexes), awaited=keyed)
 
-    def ended(self, out: Out, index: int, ended: Ended) -> None:
-        """One item that did not plainly succeed, or has a result."""
+    def ended(self, out: Out, ends: Mapping[int, Ended]) -> None:
+        """Items that did not plainly succeed, or have results."""
+        for index, ended in ends.items():
+            self._ended(out, index, ended)
+
+    def _ended(self, out: Out, index: int, ended: Ended) -> None:
         flight = out.flight
         id_, size = flight.ids[index], len(flight.payloads[index])
         if not self._ours(out, [index]):
@@ -249,7 +253,7 @@ class QueuePump(Pump):
     def _return_open(self, out: Out) -> None:
         for index in out.still_open():
             out.close([index])
-            self.ended(out, index, Ended(Outcome.LOST, "the scheduler's session was lost"))
+            self._ended(out, index, Ended(Outcome.LOST, "the scheduler's session was lost"))
 
     def _return_all(self, out: Out) -> None:
         """Claimed while draining: cancelled before it could start would still spend a message; it is not pushed."""
@@ -258,7 +262,7 @@ class QueuePump(Pump):
         del self.flights[out.flight.number]
         for index in out.still_open():
             out.close([index])
-            self.ended(out, index, Ended(Outcome.HELD, "draining"))
+            self._ended(out, index, Ended(Outcome.HELD, "draining"))
 
     # What the session asks.
 

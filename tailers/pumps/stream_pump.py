@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, cast
@@ -65,9 +65,7 @@ class StreamPump(Pump):
         name, stores, clock = setup.config.name, setup.environment, setup.clock
         self._epoch = Epoch(stores.ownership, stores.checkpoints, name, setup.sizes, clock, counts.refused, setup.row)
         self._rows = Rows(stores.ledger, self._epoch, name, self._partitions)
-        self._departures = Departures(
-            name, stores, self._rows, setup.parking, clock, counts, self._departed, self._counted, setup.config.order
-        )
+        self._departures = Departures(setup, self._rows, counts, self._departed, self._counted)
         self._losses = Losses(setup.config, stores.drops, clock, counts)
         self._marks: dict[str, Mark] = {}
         self._read_wake = self.new_wake()
@@ -166,8 +164,12 @@ class StreamPump(Pump):
         if batch.positions:
             self.counts.read += len(batch.positions)
             part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
-        self._left_running.read(part, batch)
+        if part.rows:
+            self._left_running.read(part, batch)
         inherited = self._succession.inherited
+        if not inherited.awaits_some:
+            self._first(part, batch)
+            return
         for piece in self._ordering.pieces(batch) if inherited.pending else (batch,):
             self._first(part, inherited.took(part, piece))
         inherited.passed(part)
@@ -213,7 +215,7 @@ class StreamPump(Pump):
             remember(part, batch, mapped)
         self._hand_out(Place(part, batch, mapped), counts, self._epoch.next_fence())
 
-    def _hand_out(self, place: Place, counts: Counter[Cell], fence: int) -> None:
+    def _hand_out(self, place: Place, counts: Counter[Cell], fence: int, *, taken: bool = False) -> None:
         part, batch, mapped, parts = place
         flight = Flight(
             number=self.next_flight(),
@@ -227,7 +229,7 @@ class StreamPump(Pump):
             owned=self._succession.owned(batch, parts),
         )
         place.hand_out()
-        self.push(flight, mapped.cells, counts, place)
+        self.push(flight, mapped.cells, counts, place, taken=taken)
         self._ordering.handed_out(part, batch)
 
     @property
@@ -260,9 +262,9 @@ class StreamPump(Pump):
         part.window.give(len(indexes), out.release(indexes))
         self.counts.settled += len(indexes)
 
-    def ended(self, out: Out, index: int, ended: Ended) -> None:
-        """One item that did not plainly succeed."""
-        self._ending.ended(out, index, ended)
+    def ended(self, out: Out, ends: Mapping[int, Ended]) -> None:
+        """Items that did not plainly succeed."""
+        self._ending.ended(out, ends)
 
     @property
     def in_flight(self) -> int:
@@ -276,7 +278,7 @@ class StreamPump(Pump):
 
     def over(self, end: End) -> None:
         """An item that had ended before it was detached, or was lost then."""
-        self.ended(*end)
+        self.ended(end[0], {end[1]: end[2]})
 
     def _inherited_ended(self, record: Record, ended: Ended) -> None:
         """An adopted item ended; it settles as one that this epoch handed out, but for its fence."""

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...sdk.model.audit import NAMED, Ending, Fate
-from .runs import runs
 
 _FATES = tuple(Fate)
 _NONE = 0
@@ -113,9 +112,16 @@ class Book:
         self._end = stop
 
     def settle(self, positions: Sequence[int], fate: Fate) -> None:
-        """These ended so; positions rise."""
-        for first, last in runs(positions):
-            self.settle_range(first, last, fate)
+        """These ended so; positions rise. What is long is better told as ranges."""
+        if positions:
+            self._cover(positions[-1] + 1)
+        fates, base = self._fates, self.position
+        for position in positions:
+            place = position - base
+            if place < 0 or fates[place]:
+                self._double(position)
+            else:
+                fates[place] = fate
 
     def settle_range(self, first: int, last: int, fate: Fate) -> None:
         """Everything from `first` to `last`, both included, ended so."""
@@ -126,12 +132,7 @@ class Book:
         if start >= 0 and fates.count(_NONE, start, start + count) == count:
             fates[start : start + count] = bytes((fate,)) * count
             return
-        for position in range(first, last + 1):
-            place = position - base
-            if place < 0 or fates[place]:
-                self._double(position)
-            else:
-                fates[place] = fate
+        self.settle(range(first, last + 1), fate)
 
     def passed(self, position: int) -> None:
         """The frontier says that everything below `position` is settled."""
@@ -143,8 +144,12 @@ class Book:
         counted = gone.count(Fate.SUCCEEDED)
         self.tally[Fate.SUCCEEDED] += counted
         if counted != count:
-            for fate in _FATES[1:]:
-                self.tally[fate] += gone.count(fate)
+            if count <= FEW:
+                for fate in gone:
+                    self.tally[fate] += fate > Fate.SUCCEEDED
+            else:
+                for fate in _FATES[1:]:
+                    self.tally[fate] += gone.count(fate)
             self._miss(gone)
             for run in _RUNS.finditer(gone):
                 self._tell(self.position + run.start(), self.position + run.end() - 1, run[0][0])
@@ -205,7 +210,7 @@ class Book:
 
     def _tell(self, first: int, last: int, fate: int) -> None:
         newest = self.endings[-1] if self.endings else None
-        if newest is not None and newest.last == first - 1 and newest.plain == fate:
+        if newest is not None and newest.last == first - 1 and newest.counts == {fate: first - newest.first}:
             self.endings[-1] = Ending(newest.first, last, {fate: last - newest.first + 1})
         else:
             self.endings.append(Ending(first, last, {fate: last - first + 1}))

@@ -11,8 +11,9 @@ some hundred times a second. It costs no attempt, whatever the number: nothing i
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable
-from dataclasses import replace
-from typing import Generic, TypeVar
+from typing import TypeVar
+
+from msgspec.structs import replace
 
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended, Kind
@@ -35,41 +36,38 @@ def pause_after(times: int, out_for: float) -> float:
     return max(0.0, pause - max(0.0, out_for))
 
 
-class HandBacks(Generic[K]):
+class HandBacks(dict[K, tuple[int, float]]):
     """What came back unstarted and has not ended in another way since: how often in a row, and until when it waits.
 
     reason   why the last one that has to wait came back
     """
 
-    __slots__ = ("_known", "reason")
+    __slots__ = ("reason",)
 
     def __init__(self) -> None:
-        self._known: dict[K, tuple[int, float]] = {}
+        super().__init__()
         self.reason = ""
-
-    def __len__(self) -> int:
-        return len(self._known)
 
     def came(self, item: K, reason: str, out_for: float, now: float) -> tuple[int, float]:
         """An item came back at `now`, monotonic. Returns how often in a row, and the pause."""
-        times = self._known.pop(item, (0, 0.0))[0] + 1
+        times = self.pop(item, (0, 0.0))[0] + 1
         pause = pause_after(times, out_for)
-        if len(self._known) >= REMEMBERED:
-            del self._known[next(iter(self._known))]
-        self._known[item] = times, now + pause
+        if len(self) >= REMEMBERED:
+            del self[next(iter(self))]
+        self[item] = times, now + pause
         if pause:
             self.reason = reason
         return times, pause
 
     def over(self, items: Collection[K]) -> None:
         """These ended in another way."""
-        if self._known and not self._known.keys().isdisjoint(items):
+        if self and not self.keys().isdisjoint(items):
             for item in items:
-                self._known.pop(item, None)
+                self.pop(item, None)
 
     def waiting(self, now: float) -> int:
         """How many wait for the end of their pause."""
-        return sum([until > now for _, until in self._known.values()])
+        return sum([until > now for _, until in self.values()])
 
     @property
     def why(self) -> str:

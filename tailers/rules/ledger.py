@@ -93,6 +93,13 @@ def is_newer(row: Entry, epoch: int) -> bool:
     return row.place in _OF_COPIES and row.epoch > epoch
 
 
+def may_start_unread(row: Entry, n: int, epoch: int, now: float) -> bool:
+    """Whether the n-th copy may try to start from a row as this process wrote it last, without reading it: where
+    another write came between, the one that would start it is refused, since it compares the row, whole (L16)."""
+    waits = row.place is Place.PARKING or row.place is Place.PARKED
+    return waits and row.n == n and row.epoch <= epoch and row.due <= now
+
+
 class Due(NamedTuple):
     """A copy that wants to start: its item's position, its n, the row its owner wrote for it before, and what happened
     to it since then (None: nothing)."""
@@ -119,7 +126,9 @@ class Starts(NamedTuple):
 def starts(rows: Mapping[int, Entry], copies: Sequence[Due], epoch: int, fence: int, now: float) -> Starts:
     """Decides a batch of copies of one ⟨source, partition⟩ at `now`, wall clock. `fence` is above those of all rows
     (L19). The second copy of an item in one batch is over, as one that came later would be."""
-    plan = Starts({}, {}, {}, {}, [], any(is_newer(row, epoch) for row in rows.values()))
+    newest = max([row.epoch for row in rows.values()], default=0)
+    stale = newest > epoch and any(is_newer(row, epoch) for row in rows.values())
+    plan = Starts({}, {}, {}, {}, [], stale)
     taken: set[int] = set()
     for index, copy in enumerate(copies):
         row = rows.get(copy.position)
@@ -143,10 +152,11 @@ def running(row: Entry, copy: Due, epoch: int, fence: int) -> Entry:
     """The row of a copy that starts."""
     if fence <= row.fence:
         raise ValueError(f"a copy's fence must rise: {fence} after {row.fence}")
-    row = row._replace(place=Place.RUNNING, n=max(row.n, copy.n), epoch=epoch, fence=fence)
+    _, _, n, due, attempts, crashes, throttles, _, _, first_seen, tries = row
     if copy.history is not None:
-        row = row._replace(crashes=copy.history.crashes, throttles=copy.history.throttles)
-    return row
+        crashes, throttles = copy.history.crashes, copy.history.throttles
+    n = n if n > copy.n else copy.n
+    return Entry(row.position, Place.RUNNING, n, due, attempts, crashes, throttles, fence, epoch, first_seen, tries)
 
 
 def is_suspect(row: Entry, epoch: int) -> bool:

@@ -52,11 +52,10 @@ class Action(Enum):
     HOLD = "hold"  # held by position, not before `delay` has passed
 
 
+#: By their numbers: an outcome comes as the number that it has on the wire.
+_OUTCOMES = {int(outcome): outcome for outcome in Outcome}
 #: An item that was lost goes before others this many times in a row; whoever is lost again may be why.
 FIRST_AGAIN = 5
-
-#: Where an item goes that is tried again later.
-RETRIED = {Family.QUEUE: Action.RETURN, Family.STREAM: Action.PARK, Family.ORDERED: Action.HOLD}
 
 
 class History(NamedTuple):
@@ -86,14 +85,15 @@ def settle(  # noqa: PLR0911 - one return per row of the table above
     """How an item is settled that ended so."""
     queue = family is Family.QUEUE
     failed, crashes, throttles = history.attempt - 1, history.crashes, history.throttles
-    match Outcome(ended.outcome):
+    match _OUTCOMES[ended.outcome]:
         case Outcome.RETRY:
             failed += 1
             if not may_retry(policy, failed):
                 reason = f"{ended.reason or 'failed'} (attempt {failed} of {policy.max_attempts}, the last)"
                 return Settlement(Action.DEAD, 0.0, failed, crashes, 0, reason)
             delay = _retry_delay(ended, policy, failed, history.late, random)
-            return Settlement(RETRIED[family], delay, failed, crashes, 0, ended.reason)
+            later = Action.PARK if family is Family.STREAM else Action.RETURN if queue else Action.HOLD
+            return Settlement(later, delay, failed, crashes, 0, ended.reason)
         case Outcome.FATAL:
             return Settlement(Action.DEAD, 0.0, failed + 1, crashes, throttles, ended.reason or "fatal")
         case Outcome.THROTTLED:

@@ -113,6 +113,11 @@ class Inherited:
         """Whether something that was adopted is not settled yet."""
         return bool(self.running or self._unread or self._records or self._ends or self._lost)
 
+    @property
+    def awaits_some(self) -> bool:
+        """Whether something of it is still to be read, or was and has something else wait for it."""
+        return bool(self._unread or self._lost or self._shut)
+
     def positions(self, part: Partition) -> list[int]:
         """The positions of those, in one partition."""
         return [record.batch.positions[0] for record in self._records.values() if record.part is part]

@@ -17,7 +17,7 @@ from ...sdk.model.ledger import Entry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended
 from ...sdk.source import StreamBatch, StreamSource
-from ..departing import Departing
+from ..departing import departing
 from ..departures import Departures
 from ..detaching import Detaching, Going, Spot
 from ..durable import DurableWriter
@@ -109,7 +109,7 @@ class LeftRunning:
                 continue
             mapped = mapped or self._owner.mapped(batch)
             one = (index,)
-            item = Departing(part, chosen(batch, one), mapped.chosen(one), 0, row.first_seen, row.fence, _NOT_RUN)
+            item = departing(part, chosen(batch, one), mapped.chosen(one), 0, row.first_seen, row.fence, _NOT_RUN)
             runs = self._inherited.runs((part.name, position))
             self._detaching.add(Going(item, row, row, written=True, runs=runs))
 
@@ -183,7 +183,7 @@ class LeftRunning:
             mapped = self._owner.mapped(batch)
             for index, position in enumerate(batch.positions):
                 row = part.detached[position] = by_position[position]
-                self._departures.append_again(Departing(part, batch, mapped, index, row.first_seen, 0, _NOT_RUN), row)
+                self._departures.append_again(departing(part, batch, mapped, index, row.first_seen, 0, _NOT_RUN), row)
 
 
 def _without_payload(part: Partition, positions: list[int]) -> StreamBatch:

@@ -160,7 +160,7 @@ class Succession:
         row = (self._source, self._epoch.row, self._epoch.number)
         if parts is None:
             return Owned(*row, batch.partition, batch.positions)
-        counts = [(part.name, sum(1 for _ in those)) for part, those in groupby(parts)]
+        counts = [(part.name, len(list(those))) for part, those in groupby(parts)]
         return Owned(*row, "", batch.positions, counts)
 
     async def close(self) -> None:

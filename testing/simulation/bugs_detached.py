@@ -6,8 +6,8 @@ import contextlib
 from typing import Any
 
 from ...sdk.model.audit import Fate
+from ...tailers import starting as starting_
 from ...tailers.detaching import Detaching
-from ...tailers.pumps import due_pump as due_pump_
 from ...tailers.rules import ledger as rules
 from ...tailers.rules.ledger import Verdict
 from ...tailers.takeover.inherited import Inherited
@@ -47,7 +47,7 @@ def _a_guard_starts_whatever_its_row_says() -> Bug:
 
     stack = contextlib.ExitStack()
     stack.enter_context(instead(rules, "copy_finds", finds))
-    stack.enter_context(instead(due_pump_, "starts", starts))
+    stack.enter_context(instead(starting_, "starts", starts))
     return stack
 
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from ...sdk.model.ledger import Place
 from ...tailers import departures as departures_
+from ...tailers import starting as starting_
 from ...tailers.departures import Departures
-from ...tailers.pumps import due_pump as due_pump_
 from ...tailers.rows import Rows
 from ...tailers.rules import ledger as rules
 from ...tailers.rules.ledger import Find, Verdict
@@ -30,7 +30,7 @@ def _n_of_a_copy_is_ignored() -> Bug:
 
     stack = contextlib.ExitStack()
     stack.enter_context(instead(rules, "copy_finds", finds))
-    stack.enter_context(instead(due_pump_, "starts", starts))
+    stack.enter_context(instead(starting_, "starts", starts))
     return stack
 
 
@@ -68,7 +68,7 @@ def _a_copy_that_finds_a_later_parking_settles() -> Bug:
 @bug
 def _parked_before_its_row() -> Bug:
     async def at_once(self: Departures, items: Any) -> Any:
-        return [leaving._replace(parked=_numbered(leaving)) for leaving in items]
+        return [replace(leaving, parked=_numbered(leaving)) for leaving in items]
 
     return instead(Departures, "_to_append", at_once)
 

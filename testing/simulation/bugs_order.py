@@ -10,11 +10,11 @@ from ...scheduler.core import Core
 from ...scheduler.outages import Outages
 from ...scheduler.rules.adoption import Row
 from ...sdk.model.audit import Fate
+from ...tailers import starting as starting_
 from ...tailers.departures import Departures
 from ...tailers.expiring import Expiring
 from ...tailers.holding import Holding
 from ...tailers.ordering import Ordering
-from ...tailers.pumps import due_pump as due_pump_
 from ...tailers.pumps import pump as pump_
 from ...tailers.pumps import stream_pump as stream_pump_
 from ...tailers.rules import ledger as rules
@@ -137,7 +137,7 @@ def _a_restart_forgets_when_a_throttled_copy_is_due() -> Bug:
     def starts(rows: Any, copies: Any, epoch: int, fence: int, now: float) -> Any:
         return real(rows, copies, epoch, fence, float("inf"))
 
-    return instead(due_pump_, "starts", starts)
+    return instead(starting_, "starts", starts)
 
 
 @bug

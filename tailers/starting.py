@@ -1,0 +1,170 @@
+"""How copies that came due start: by compare-and-set of their rows, in batches (LEASES L16 to L19).
+
+The rows of what this process parked a moment ago are known (remembered.py), the others are read; those that may start
+are written under one new fence. What became of each is a Step; rules/ledger.py decides it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from ..sdk.clock import Clock
+from ..sdk.model.demand import Cell
+from ..sdk.model.errors import StaleFence
+from ..sdk.model.ledger import Entry
+from ..sdk.model.outcome import Outcome
+from ..sdk.model.workload import Ended, Extra
+from ..sdk.source import StreamBatch
+from .departing import Departing, departing
+from .mapping import Mapped
+from .partition import Partition
+from .remembered import Remembered
+from .rows import Home, RowChange, Rows, by_place, home_of
+from .rules.credit import Credit
+from .rules.ledger import Due, is_suspect, may_start_unread, starts
+from .takeover.epoch import Epoch
+
+
+class Starting(NamedTuple):
+    """Copies on their way to a push, and the partition of each. Their credit is taken, with the session of that
+    time."""
+
+    parts: Sequence[Partition]
+    batch: StreamBatch
+    mapped: Mapped
+    counts: Counter[Cell]
+    credit: Credit
+
+    def items(self, now: float) -> list[Departing]:
+        """Each of them as one that was not run."""
+        return not_run(self.parts, self.batch, self.mapped, now)
+
+    def as_row_says(self, index: int, change: RowChange) -> None:
+        """A copy starts with what its row says, not with what its record said when it was parked."""
+        row = change.after
+        self.parts[index].rows[self.batch.positions[index]] = row
+        self.mapped.attempts[index] = row.attempts + 1
+        if row.crashes or (change.before is not None and is_suspect(change.before, row.epoch)):
+            extra = self.mapped.extras.setdefault(index, Extra())
+            extra.crashes, extra.alone = row.crashes, True
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A copy that has a row: the number of its batch and its place there, where its row is, and what it asks for."""
+
+    batch: int
+    place: int
+    home: Home
+    due: Due
+
+
+@dataclass(slots=True)
+class Step:
+    """What becomes of the copies of a batch, by index: `start` are the rows to write, of which those in `going` were
+    won (beside copies without a row) and for those in `again` another write came between; `later` may be adopted, and
+    `wait` are to wait until a time, wall clock."""
+
+    fence: int
+    going: list[int] = field(default_factory=list)
+    start: dict[int, RowChange] = field(default_factory=dict)
+    append: dict[int, Entry] = field(default_factory=dict)
+    guard: dict[int, Entry] = field(default_factory=dict)
+    over: list[int] = field(default_factory=list)
+    later: list[int] = field(default_factory=list)
+    wait: dict[int, float] = field(default_factory=dict)
+    again: list[int] = field(default_factory=list)
+
+
+class Starter:
+    """Of the tailer of what is due. `source` is its name."""
+
+    def __init__(self, source: str, rows: Rows, epoch: Epoch, remembered: Remembered, clock: Clock) -> None:
+        self._source = source
+        self._rows = rows
+        self._epoch = epoch
+        self._remembered = remembered
+        self._clock = clock
+
+    async def ask(self, together: Sequence[Starting], *, may_be_adopted: bool) -> list[Step]:
+        """Writes the rows of those that may run under a new fence: one read and one write for each source that they
+        came from, however many functions they are of. `may_be_adopted`: what a former owner left running may still
+        run. Raises StaleFence when a newer owner runs some of them."""
+        copies, without = _copies(together)
+        homes = [copy.home for copy in copies]
+        rows = await self._known(copies, homes)
+        fences = [item.fence for each in together for item in each.mapped.parked.values()]
+        fence = self._epoch.next_fence(max([*fences, *[row.fence for row in rows.values()]], default=0))
+        steps = [Step(fence, going) for going in without]
+        writing: list[tuple[Step, int, RowChange]] = []
+        for (source, partition), indexes in by_place(homes).items():
+            group = [copies[index] for index in indexes]
+            known = {home.position: rows[home] for copy in group if (home := copy.home) in rows}
+            plan = starts(known, [copy.due for copy in group], self._epoch.number, fence, self._clock.wall())
+            if plan.stale:
+                raise StaleFence(f"{self._source}: a newer owner runs items of {source}/{partition}")
+            for place in plan.over:
+                steps[group[place].batch].over.append(group[place].place)
+            for place, until in plan.wait.items():
+                steps[group[place].batch].wait[group[place].place] = until
+            for place, row in plan.append.items():
+                steps[group[place].batch].append[group[place].place] = row
+            for place, row in plan.guard.items():
+                steps[group[place].batch].guard[group[place].place] = row
+            for place, (before, after) in plan.start.items():
+                copy = group[place]
+                step = steps[copy.batch]
+                if may_be_adopted and is_suspect(before, self._epoch.number):
+                    step.later.append(copy.place)
+                else:
+                    change = step.start[copy.place] = RowChange(copy.home, before, after)
+                    writing.append((step, copy.place, change))
+        answers = await self._rows.write([change for *_, change in writing])
+        for (step, index, change), answer in zip(writing, answers, strict=True):
+            (step.going if answer == change.after else step.again).append(index)
+        for step in steps:
+            step.going.sort()
+        return steps
+
+    async def _known(self, copies: Sequence[Copy], homes: Sequence[Home]) -> dict[Home, Entry]:
+        """The rows that there are: remembered ones only for copies that start from them, and nothing of an item of
+        which there are two copies, since the second one's end would rest on the first one's row."""
+        epoch, now = self._epoch.number, self._clock.wall()
+        known: dict[Home, Entry] = {}
+        for copy in copies:
+            row = self._remembered.take(copy.home)
+            if row is not None and may_start_unread(row, copy.due.n, epoch, now):
+                known[copy.home] = row
+        if len(set(homes)) < len(homes):
+            known.clear()
+        unknown = [home for home in homes if home not in known]
+        return known | await self._rows.read(unknown) if unknown else known
+
+
+def _copies(together: Sequence[Starting]) -> tuple[list[Copy], list[list[int]]]:
+    """Those that have a row; and, of each batch, the indexes of those that have none."""
+    copies: list[Copy] = []
+    without: list[list[int]] = []
+    for number, (parts, batch, mapped, *_) in enumerate(together):
+        bare: list[int] = []
+        for index, item in mapped.parked.items():
+            home = home_of(item)
+            if home is None:
+                bare.append(index)
+                continue
+            part, position = parts[index], batch.positions[index]
+            known = part.rows.get(position) if part.rows else None
+            trouble = part.troubles.get(position) if part.troubles else None
+            copies.append(Copy(number, index, home, Due(home.position, item.n, known, trouble)))
+        without.append(bare)
+    return copies, without
+
+
+def not_run(parts: Sequence[Partition], batch: StreamBatch, mapped: Mapped, now: float) -> list[Departing]:
+    """Items that were not run, at `now`, wall clock."""
+    ended = Ended(Outcome.HELD)
+    return [departing(part, batch, mapped, index, now, 0, ended) for index, part in enumerate(parts)]
