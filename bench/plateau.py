@@ -1,5 +1,8 @@
 """The scenario `plateau`: so many workloads are submitted, claimed and settled, one batch after the other, with a bound
 of the history small enough to bite; what the store takes must level off.
+
+What a server and we do now and then by the clock (sweeps, a vacuum) is done before each look too, so that a short run
+says the same of a store as a long one.
 """
 
 from __future__ import annotations
@@ -57,6 +60,8 @@ async def plateau(folder: Path, count: int, progress: Progress, engine: str = "s
                     raise TailraceError(f"{len(refused)} items were not settled within their lease of {LEASE:.0f} s")
                 done += len(leased.ids)
                 if done * LOOKS >= count * (len(sizes) + 1):
+                    while await stores.queue.sweep():
+                        progress("sweeping", done / count)
                     parts = await look()
                     sizes.append(sum(parts.values()) / 1e6)
                     progress("settling", done / count)
