@@ -81,20 +81,21 @@ class SubmittingLaws:
         assert again == (first, True)
 
     async def test_a_call_is_known_again_in_whatever_parts_it_comes(self, engine: QueueEngine) -> None:
-        call = [NewItem(MAIL, b"", dedupe_key=f"{SUBMISSION_PREFIX}{'ab' * 13}{number:06x}") for number in range(40)]
-        stored = await engine.queue.submit(call[:30])
+        call = [NewItem(MAIL, b"", dedupe_key=f"{SUBMISSION_PREFIX}{'ab' * 13}{number:06x}") for number in range(250)]
+        stored = await engine.queue.submit(call[:200])
         again = [Submitted(each.id, True) for each in stored]
-        assert await engine.queue.submit(call[:30]) == again
+        assert await engine.queue.submit(call[:200]) == again
         await engine.reopen()
-        assert await engine.queue.submit(call[10:30]) == again[10:]
-        assert await engine.queue.submit([call[29], call[3]]) == [again[29], again[3]]
+        assert await engine.queue.submit(call[100:200]) == again[100:]
+        assert await engine.queue.submit([call[199], call[3]]) == [again[199], again[3]]
+        assert await engine.queue.submit([call[7]]) == [again[7]]
         # And what was not in it is new, also beside what was.
-        others = await engine.queue.submit(call[20:])
-        assert others[:10] == again[20:] and not any(each.duplicate for each in others[10:])
-        assert await engine.queue.submit(call[30:]) == [Submitted(each.id, True) for each in others[10:]]
+        others = await engine.queue.submit(call[120:])
+        assert others[:80] == again[120:] and not any(each.duplicate for each in others[80:])
+        assert await engine.queue.submit(call[200:]) == [Submitted(each.id, True) for each in others[80:]]
         elsewhere = await engine.queue.submit([NewItem(REPORT, b"", dedupe_key=item.dedupe_key) for item in call])
         assert not any(each.duplicate for each in elsewhere)
-        assert (await engine.queue.counts())["new"] == 80
+        assert (await engine.queue.counts())["new"] == 500
 
     async def test_ids_are_unique_and_survive_a_reopening(self, engine: QueueEngine) -> None:
         ids = await put(engine, *(NewItem(MAIL, b"") for _ in range(300)))

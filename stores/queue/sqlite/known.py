@@ -17,7 +17,7 @@ from ..queue import NewItem
 from .rows import IDS, json_text
 
 #: Fewer items are no run: a row each takes no longer than to see it.
-LEAST = 16
+LEAST = 64
 #: Digits of the count at the end of a token.
 DIGITS = 6
 
@@ -32,13 +32,6 @@ SELECT 1 WHERE coalesce((SELECT last >= ?2 AND length(last) = length(?2) FROM ru
 _NEW = """
 WHERE NOT coalesce((SELECT r.last >= v.column2 AND length(r.last) = length(v.column2) FROM runs AS r
     WHERE r.function = v.column1 AND r.first <= v.column2 ORDER BY r.first DESC LIMIT 1), 0)
-ON CONFLICT DO NOTHING
-"""
-#: The same for a lone one, for which a table of values would take as long as all else.
-_NEW_ONE = """
-INSERT INTO dedupe (function, key, id) SELECT ?1, ?2, ?3
-WHERE NOT coalesce((SELECT last >= ?2 AND length(last) = length(?2) FROM runs WHERE function = ?1 AND first <= ?2
-    ORDER BY first DESC LIMIT 1), 0)
 ON CONFLICT DO NOTHING
 """
 _FIND = """
@@ -59,14 +52,20 @@ class _Run(NamedTuple):
     last: str
 
 
+def stems(connection: sqlite3.Connection) -> set[tuple[str, str]]:
+    """Of each run its function and what its tokens begin with."""
+    return {(function, first[:-DIGITS]) for function, first in connection.execute("SELECT function, first FROM runs")}
+
+
 def note(
-    connection: sqlite3.Connection, items: Sequence[NewItem], numbers: Sequence[int]
+    connection: sqlite3.Connection, runs: set[tuple[str, str]], items: Sequence[NewItem], numbers: Sequence[int]
 ) -> dict[tuple[str, str], int]:
     """Notes whose each dedupe key is. Returns what is known of ⟨function, key⟩, if some were somebody's before or come
-    twice; nearly always none was, and one statement or two say so."""
+    twice; nearly always none was, and one statement or two say so. `runs`: their stems, kept up to date."""
     run = _run(items)
     if run is not None and connection.execute(_MEETS, run).fetchone() is None:
         connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?)", (*run, numbers[0], numbers[-1]))
+        runs.add((run.function, run.first[:-DIGITS]))
         return {}
     wanted = [
         (item.kind.function, item.dedupe_key, number)
@@ -76,10 +75,10 @@ def note(
     if not wanted:
         return {}
     before = connection.total_changes
-    if len(wanted) == 1:
-        connection.execute(_NEW_ONE, wanted[0])
-    else:
+    if runs and not runs.isdisjoint([(function, key[:-DIGITS]) for function, key, _ in wanted]):
         insert(connection, "dedupe (function, key, id)", wanted, select=_NEW)
+    else:
+        insert(connection, "dedupe (function, key, id)", wanted, behind="ON CONFLICT DO NOTHING")
     if connection.total_changes - before == len(wanted):
         return {}
     found = {}
@@ -91,10 +90,12 @@ def note(
     return found
 
 
-def forget(connection: sqlite3.Connection, gone: Sequence[int]) -> None:
+def forget(connection: sqlite3.Connection, runs: set[tuple[str, str]], gone: Sequence[int]) -> None:
     """The rows of these items are gone, in the order of their ids; so are runs of which none is left."""
     connection.execute(f"DELETE FROM dedupe WHERE id IN {IDS}", (json_text(gone),))
-    connection.execute(_FORGET, (gone[0], gone[-1] + 16**DIGITS))
+    if runs and connection.execute(_FORGET, (gone[0], gone[-1] + 16**DIGITS)).rowcount:
+        runs.clear()
+        runs.update(stems(connection))
 
 
 def _run(items: Sequence[NewItem]) -> _Run | None:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 
 from ....sdk.model.claim import State
 from ..ids import Ids
+from .known import stems
 from .rows import BLOCKED, SqliteKinds, json_text
 
 #: Rows of `tasks` by state, in the order of State.
@@ -77,6 +78,7 @@ class Memory:
     claims    fence → parts; each row of `claims` is one part, each leased item is out in exactly one
     soonest   at most the earliest end of a part's lease
     counted   rows that an audit is counting now
+    runs      function and beginning of the tokens of each row of `runs` (known.py)
     fresh     None, or what a claim that follows at once need not read
     stored    µs, when somebody submitted last
     ahead     µs that the wall clock was ahead of the monotonic one when leases were last right; None: not known yet
@@ -97,6 +99,7 @@ class Memory:
         self.fence = 0
         self.stored = 0
         self.keyed = 0
+        self.runs: set[tuple[str, str]] = set()
         self.turn = 0
         self.loaded = False
 
@@ -125,6 +128,7 @@ class Memory:
         self.ahead = next((row[0] for row in connection.execute("SELECT ahead FROM clock")), None)
         (self.fence,) = connection.execute("SELECT coalesce(max(fence), 0) FROM tasks").fetchone()
         (self.keyed,) = connection.execute("SELECT count(*) FROM keyed").fetchone()
+        self.runs = stems(connection)
         (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM tasks").fetchone()
         self.ids = Ids(max(last, self.ids.last))
         self.loaded = True

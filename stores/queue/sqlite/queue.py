@@ -275,7 +275,7 @@ class SqliteQueue:
             remember(connection, text, "-")
             for table in ("tasks", "entities", "tries"):
                 connection.execute(f"DELETE FROM {table} WHERE id IN {IDS}", (text,))
-            known.forget(connection, gone)
+            known.forget(connection, memory.runs, gone)
             for state, count in rows:
                 memory.counts[State(state)] -= count
                 memory.forgotten += count

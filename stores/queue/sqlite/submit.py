@@ -29,7 +29,7 @@ def submit(
     memory.stored = now
     fresh, few = memory.just_submitted(connection) or Fresh(), len(items) <= FRESH_ITEMS
     numbers = memory.ids.take(len(items), now // 1000)
-    known = note(connection, items, numbers)
+    known = note(connection, memory.runs, items, numbers)
     if not few and not known and not any(item.due or item.key or item.headers or item.expires_at for item in items):
         return _plain(connection, memory, items, numbers, now)
     answers: list[Submitted] = []

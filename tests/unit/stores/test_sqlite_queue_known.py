@@ -19,7 +19,7 @@ from tailrace.stores.sqlite import SqliteFile
 from tailrace.testing.clock import ManualClock
 
 KIND, OTHER = Kind("f", 2), Kind("f", 2, "c", "t")
-COUNT = 40
+COUNT = 80
 
 
 @pytest.fixture
