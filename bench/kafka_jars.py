@@ -55,6 +55,11 @@ def folder() -> Path:
     return cache / "tailrace" / f"kafka-{VERSION}"
 
 
+def cached() -> bool:
+    """Whether they were fetched once and are all here."""
+    return (folder() / "complete").exists()
+
+
 def jars() -> Path:
     """The folder with the jars, fetched if need be; one process at a time. Raises NoKafka."""
     if not shutil.which("java"):
@@ -65,7 +70,7 @@ def jars() -> Path:
             raise NoKafka(f"{HOME} is {home}, and there is no libs/kafka_2….jar in it")
         return libraries
     found = folder()
-    if (found / "complete").exists():
+    if cached():
         return found
     program = shutil.which("mvn")
     if program is None:
@@ -73,7 +78,7 @@ def jars() -> Path:
     found.mkdir(parents=True, exist_ok=True)
     with (found / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (found / "complete").exists():
+        if not cached():
             _fetch(program, found)
     return found
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from dealing import deal
 from in_memory import rest_in_memory
 from long_tests import LongProgress, bound
-from servers.kafka import guarded_kafka, kafka, own_kafka
+from servers.kafka import expect_kafka, guarded_kafka, kafka, own_kafka
 from servers.moto_s3 import moto, moto_server
 from servers.object_emulators import azurite, fake_gcs
 from servers.postgres import own_postgres, postgres_pooler, postgres_schema, postgres_server
@@ -66,7 +66,11 @@ def pytest_deal_items(items: list[pytest.Item]) -> None:
         deal(items, Path(__file__).parent, processes)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """What every test needs is not looked through again whenever one's garbage is collected: a tenth of their time."""
+    if not session.config.option.collectonly and any(
+        {"kafka", "guarded_kafka"} & {*getattr(item, "fixturenames", ())} for item in session.items
+    ):
+        expect_kafka()
     gc.collect()
     gc.freeze()

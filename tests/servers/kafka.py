@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.bench.docker import docker_answers
-from tailrace.bench.kafka_jars import HOW, VERSION, NoKafka, jars
+from tailrace.bench.kafka_jars import HOW, VERSION, NoKafka, cached, jars
 from tailrace.bench.kafka_nodes import START_WITHIN, KafkaCluster
 from tailrace.bench.kafka_server import IMAGE, kafka_container
 
@@ -81,26 +81,40 @@ def guarded_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedK
         none_to_be_had("a Kafka broker with users", f"{error}: {HOW}")
 
 
-def _shared() -> dict[str, str]:
-    """The addresses of the broker of this test session, started by whichever worker comes first; it ends with it."""
-    jars()
+def expect_kafka() -> None:
+    """Has the shared broker start meanwhile, for a session whose tests will ask for it; not where it is not ours, nor
+    where its jars would have to be fetched first."""
+    if cached() and not os.environ.get(ADDRESS) and not docker_answers():
+        _begin()
+
+
+def _begin() -> Path:
+    """Starts the broker of this test session, unless somebody did; it ends with it. Returns where its addresses will
+    be: beside a file that is there until it has ended."""
     session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
     note = Path(tempfile.gettempdir()) / f"tailrace-kafka-{os.getuid()}-{session}"
     with note.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not note.exists():
-            log = note.with_suffix(".log").open("wb")
+        if not note.with_suffix(".begun").exists():
+            note.with_suffix(".begun").touch()
             guard = [sys.executable, __file__, "--for", str(session), "--note", str(note)]
-            keeper = subprocess.Popen(guard, stdout=log, stderr=log, start_new_session=True)
-            log.close()
-            limit = time.monotonic() + 2 * START_WITHIN
-            while not note.exists():
-                if keeper.poll() is not None or time.monotonic() > limit:
-                    raise OSError(f"the shared broker did not start: {note.with_suffix('.log').read_text()[-2000:]}")
-                time.sleep(0.05)
+            with note.with_suffix(".log").open("wb") as log:
+                keeper = subprocess.Popen(guard, stdout=log, stderr=log, start_new_session=True)
             keeper.returncode = 0  # it outlives this process, and is not ours to wait for
-        addresses: dict[str, str] = json.loads(note.read_text())
-        return addresses
+    return note
+
+
+def _shared() -> dict[str, str]:
+    """The addresses of the broker of this test session, once it answers."""
+    jars()
+    note = _begin()
+    limit = time.monotonic() + 2 * START_WITHIN
+    while not note.exists():
+        if not note.with_suffix(".begun").exists() or time.monotonic() > limit:
+            raise OSError(f"the shared broker did not start: {note.with_suffix('.log').read_text()[-2000:]}")
+        time.sleep(0.05)
+    addresses: dict[str, str] = json.loads(note.read_text())
+    return addresses
 
 
 def _keep(session: int, note: Path | None) -> None:
@@ -122,8 +136,8 @@ def _keep(session: int, note: Path | None) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         if note is not None:
             started = note.exists()
-            for each in (note, note.with_suffix(".lock"), *([note.with_suffix(".log")] if started else [])):
-                each.unlink(missing_ok=True)
+            for ending in ("", ".lock", ".begun", *([".log"] if started else [])):
+                note.with_suffix(ending).unlink(missing_ok=True)
 
 
 def _lives(pid: int) -> bool:
