@@ -24,6 +24,7 @@ from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.sdk.wire.v1 import scheduler_pb2_grpc
 
 FUNCTIONS = str(Path(__file__).with_name("worker_functions.py"))
+POOLS = str(Path(__file__).with_name("worker_pools.py"))
 PLACES = {"pid_alone": "isolated", "stuck_alone": "isolated", "pid_special": "special"}
 
 
@@ -216,10 +217,12 @@ Start = Callable[..., Awaitable[tuple[FakeScheduler, Worker]]]
 
 @pytest.fixture
 async def start() -> AsyncIterator[Start]:
-    """Starts a worker attached to a fake scheduler."""
+    """Starts a worker attached to a fake scheduler; `pools`: also with functions that have processes of their own."""
     async with contextlib.AsyncExitStack() as stack:
 
-        async def begin(heartbeat: float = 1.0, schedulers: int = 1, **settings: Any) -> tuple[FakeScheduler, Worker]:
+        async def begin(
+            heartbeat: float = 1.0, schedulers: int = 1, pools: bool = False, **settings: Any
+        ) -> tuple[FakeScheduler, Worker]:
             sizes = LeaseSizes.of_heartbeat(heartbeat)
             several = [FakeScheduler(sizes) for _ in range(schedulers)]
             for each in several:
@@ -227,7 +230,8 @@ async def start() -> AsyncIterator[Start]:
                 stack.push_async_callback(each.stop)
             scheduler, *scheduler.others = several
             options = {"executors": 1, "isolated": 1, "slots": 50, "threads": 4, "name": "test"} | settings
-            worker = Worker(WorkerConfig(**options), [FUNCTIONS], [each.address for each in several], None, sizes)
+            files = [FUNCTIONS, POOLS] if pools else [FUNCTIONS]
+            worker = Worker(WorkerConfig(**options), files, [each.address for each in several], None, sizes)
             stack.push_async_callback(worker.stop)
             await worker.start()
             await worker.attached()

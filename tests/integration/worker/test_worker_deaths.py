@@ -123,7 +123,7 @@ async def test_a_pool_may_be_bound(start: Any) -> None:
 
 async def test_a_bound_for_a_pool_that_is_not_there_fails_the_start(start: Any) -> None:
     with pytest.raises(UserError, match="no pool 'defualt'; expected one of default, isolated, special"):
-        await start(memory={"defualt": 1})
+        await start(pools=True, memory={"defualt": 1})
 
 
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGSEGV"])
@@ -155,7 +155,7 @@ async def test_a_killed_executor_is_replaced_and_its_items_are_suspects(start: A
 
 
 async def test_pools_have_processes_of_their_own(start: Any) -> None:
-    scheduler, _ = await start(max_runs=2)
+    scheduler, _ = await start(pools=True, max_runs=2)
     refs = (
         scheduler.assign("pid", {})
         + scheduler.assign("pid_special", {})
@@ -313,7 +313,7 @@ async def test_draining_finishes_what_runs_and_hands_back_what_waits(start: Any,
 
 
 async def test_what_runs_on_after_the_grace_is_lost_without_an_attempt(start: Any, journal: Any) -> None:
-    scheduler, worker = await start()
+    scheduler, worker = await start(pools=True)
     arguments = {"journal": journal.name, "name": "n"}
     refs = scheduler.assign("waits", arguments) + scheduler.assign("waits_plain", arguments)
     stuck = scheduler.assign("stuck_alone", {"journal": journal.name})

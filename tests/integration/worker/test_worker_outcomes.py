@@ -180,7 +180,7 @@ async def test_cancelled_by_its_owner(start: Any, journal: Any) -> None:
 
 
 async def test_a_cancelled_isolated_run_is_ended_with_its_process(start: Any, journal: Any) -> None:
-    scheduler, _ = await start()
+    scheduler, _ = await start(pools=True)
     refs = scheduler.assign("stuck_alone", {"journal": journal.name})
     await journal.until("start")
     scheduler.cancel(*refs)

@@ -43,22 +43,6 @@ def add_plain(a: int, b: int = 1) -> int:
 def nothing_plain() -> None: ...
 
 
-@function(isolation="process")
-def pid_alone() -> int:
-    return os.getpid()
-
-
-@function(isolation="process")
-def stuck_alone(journal: str) -> None:
-    write(journal, "start")
-    time.sleep(600)
-
-
-@function(pool="special")
-async def pid_special() -> int:
-    return os.getpid()
-
-
 @function
 async def pid() -> int:
     return os.getpid()
