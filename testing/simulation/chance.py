@@ -81,6 +81,7 @@ def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterat
     random.seed(seed)
     uuid.uuid4 = lambda: uuid.UUID(int=ids.getrandbits(128), version=4)
     gc.disable()
+    frozen = gc.get_freeze_count()  # by a program that has more to do than simulate: it stays so
     gc.freeze()  # the collection at the end of a world looks at that world alone
     getpid, gethostname = os.getpid, socket.gethostname
     os.getpid, socket.gethostname = (lambda: 1), (lambda: "host")
@@ -99,7 +100,8 @@ def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterat
         random.setstate(state)
         uuid.uuid4 = uuid4
         logging.disable(disabled)
-        gc.unfreeze()
+        if not frozen:
+            gc.unfreeze()
         if collecting:
             gc.enable()
 
