@@ -8,6 +8,7 @@ nothing is written, and the row is read.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from ..sdk.model.ledger import Entry
 from .rows import Home
@@ -29,7 +30,7 @@ class Remembered:
         """Rows as they were written just now."""
         known = self._rows
         known.update(rows)
-        for home in [*known][: max(0, len(known) - MOST)]:
+        for home in [*islice(known, max(0, len(known) - MOST))]:
             del known[home]
 
     def take(self, home: Home) -> Entry | None:

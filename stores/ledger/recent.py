@@ -1,12 +1,12 @@
-"""The rows written last, kept in memory: an item that fails is read again within seconds, and compared with itself.
+"""The texts of the rows written last, kept in memory: an item that fails is compared with itself within seconds.
 
-One process writes an embedded ledger, and what is kept here is told of each write once it is durable: so a row that is
-found here is the row in the file. Only rows that no sweep removes are kept, those of what waits.
+What is kept is told of each write once it is durable. Only rows that no sweep removes are kept, those of what waits.
+Reads go to the file: a copy that comes due needs none (`tailers/remembered.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from .ledger import Entry, Place
 
@@ -25,7 +25,7 @@ Where = tuple[str, str]
 _NOTHING: Mapping[int, Written] = {}
 
 
-class RecentRows:
+class RecentTexts:
     """Two halves: when the younger one is full, the older one goes. Invariant: of a row in both the younger counts."""
 
     def __init__(self, bound: int = RECENT_BYTES) -> None:
@@ -55,14 +55,4 @@ class RecentRows:
         for row in rows:
             known = None if row is None else young.get(row.position) or old.get(row.position)
             found.append(known[1] if known is not None and known[0] is row else None)
-        return found
-
-    def rows(self, where: Where, positions: Sequence[int]) -> dict[int, Entry]:
-        """Those of the rows at these positions that are here."""
-        young, old = self._young.get(where, _NOTHING), self._old.get(where, _NOTHING)
-        found = {}
-        for position in positions:
-            known = young.get(position) or old.get(position)
-            if known is not None:
-                found[position] = known[0]
         return found

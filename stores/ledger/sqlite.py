@@ -22,7 +22,7 @@ from ..sqlite import SqliteFile
 from ..sqlite_insert import CHUNKS, chunks, insert, places
 from .ledger import Change, Delayed, Entry, Place, Row
 from .lifecycle import refusal
-from .recent import WAITING, RecentRows, Written
+from .recent import WAITING, RecentTexts, Written
 from .text import rounds
 
 #: What a sweep may remove.
@@ -83,7 +83,7 @@ class SqliteLedger:
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
-        self._recent = RecentRows()
+        self._recent = RecentTexts()
 
     async def open(self, source: str, partition: str, epoch: int) -> builtins.list[Entry]:
         def note(connection: sqlite3.Connection) -> builtins.list[Entry]:
@@ -146,11 +146,7 @@ class SqliteLedger:
         return await self._file.write(note)
 
     async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, Entry]:
-        found = self._recent.rows((source, partition), positions)
-        others = [position for position in positions if position not in found]
-        if others:
-            found |= await self._file.read(lambda connection: _rows(connection, (source, partition), others))
-        return found
+        return await self._file.read(lambda connection: _rows(connection, (source, partition), positions))
 
     async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> builtins.list[Row]:
         def load(connection: sqlite3.Connection) -> builtins.list[Any]:
