@@ -21,17 +21,9 @@ import typer.main
 
 import tailrace
 from tailrace import cli
+from tailrace.assembly.files import MODELS
 from tailrace.assembly.platform import Platform
-from tailrace.assembly.settings import LeasesConfig
-from tailrace.delay_service.config import DelayConfig
-from tailrace.gateway.config import GatewayConfig
-from tailrace.gateway.quotas import QuotasConfig
-from tailrace.gateway.schedules import SchedulesConfig
-from tailrace.runtime.config import WorkerConfig
-from tailrace.scheduler.config import SchedulerConfig
-from tailrace.sdk.client_config import ClientConfig
 from tailrace.sdk.config import loads
-from tailrace.stores.config import StoresConfig
 from tailrace.tailers.config import TailerConfig
 
 ROOT = Path(tailrace.__file__).parent
@@ -45,17 +37,6 @@ LIVE = (
     "from-dramatiq-rq.md",
     "from-procrastinate.md",
 )
-MODELS = {
-    "client.yaml": ClientConfig,
-    "delay.yaml": DelayConfig,
-    "gateway.yaml": GatewayConfig,
-    "leases.yaml": LeasesConfig,
-    "quotas.yaml": QuotasConfig,
-    "scheduler.yaml": SchedulerConfig,
-    "schedules.yaml": SchedulesConfig,
-    "stores.yaml": StoresConfig,
-    "worker.yaml": WorkerConfig,
-}
 #: Commands that run until a signal, or for half a minute.
 LASTING = ("up", "scheduler", "worker", "delay", "gateway", "tailer run", "store serve", "demo", "bench")
 EXAMPLES = ROOT / "examples"
