@@ -3,7 +3,8 @@
 The order of a move is append, commit, trim: an item is durable where it goes before its rung's checkpoint passes it. A
 crash between append and commit repeats the move, so a copy is possible then (never a loss); the commit follows at once,
 for each batch, to keep that window small. The ledger of failed items removes copies. A trim says nothing that the
-checkpoint does not say, so it comes seldom: while much moves, after many batches; else when nothing is left to move.
+checkpoint does not say, so it comes seldom: while much moves, after many batches or a second; else when nothing is left
+to move.
 
 A rung costs nothing while nothing happens: it sleeps until its head's time, or until something is appended to it.
 """
@@ -33,6 +34,8 @@ from .turn import SOURCE, Turn
 #: still counted as held.
 TRIM_ITEMS = 16_384
 TRIM_SHARE = 1 / 16
+#: … or so many seconds after the last one, where the next head moves sooner than that.
+TRIM_EVERY = 1.0
 #: Longest wait for an append to an empty rung, seconds (it is woken by the append itself).
 LONGEST_WAIT = 3600.0
 #: Pauses after a failure of the log, seconds: the first, and the cap it doubles to.
@@ -53,6 +56,7 @@ class Rung:
         self.wait = wait
         self.position = position
         self.trimmed = position
+        self._trimmed_at = float("-inf")
         self._trim_items = max(1, min(TRIM_ITEMS, int(config.max_items * TRIM_SHARE)))
         self.moved_into = 0  # so many streams, the last time
         self._ahead: tuple[int, Records] | None = None  # read while a batch was appended: from where, and what
@@ -122,7 +126,16 @@ class Rung:
     def to_trim(self, sleep: float | None) -> bool:
         """Whether it is time to, when `move` said `sleep`."""
         behind = self.position - self.trimmed
-        return behind > 0 and (sleep != 0.0 or behind >= self._trim_items)
+        if behind <= 0 or behind >= self._trim_items:
+            return behind > 0
+        if sleep is None or sleep > TRIM_EVERY:
+            return True
+        return sleep > 0.0 and self._clock.monotonic() - self._trimmed_at >= TRIM_EVERY
+
+    async def trim(self) -> None:
+        """Forgets what is durable further on."""
+        await self._log.trim(self.stream, 0, self.position)
+        self.trimmed, self._trimmed_at = self.position, self._clock.monotonic()
 
     def _next(self, ticket: Ticket | None, wall: float) -> str:
         if ticket is None:
@@ -241,8 +254,7 @@ class Mover:
             await self._checkpoints.commit(SOURCE, self._turn.epoch, {rung.stream: Mark(position)})
             rung.position = position
         if rung.to_trim(sleep):
-            await self._log.trim(rung.stream, 0, rung.position)
-            rung.trimmed = rung.position
+            await rung.trim()
         return sleep
 
     async def _run(self, rung: Rung) -> None:

@@ -59,6 +59,11 @@ decode = msgspec.msgpack.Decoder(Columns).decode
 
 def rows(stream: str, records: Sequence[Record]) -> list[Row]:
     """An append as rows of bounded size. Raises InvalidPayload for a record that is too large."""
+    if len(records) == 1:  # as most have that go into many streams at once
+        (only,) = records
+        row = _pack([only.payload], [only.key], [only.headers])
+        if row.size <= MAX_RECORD:
+            return [row]
     payloads = [record.payload for record in records]
     keys = [record.key for record in records]
     headers = [record.headers for record in records]
@@ -90,9 +95,12 @@ def _cuts(sizes: list[int]) -> list[tuple[int, int]]:
 
 
 def _pack(payloads: list[bytes], keys: list[str], headers: list[Headers]) -> Row:
-    sets = {each: number for number, each in enumerate(dict.fromkeys(headers))}
-    header_of = [sets[each] for each in headers] if len(sets) > 1 else None
-    columns = Columns(payloads, keys if any(keys) else None, list(sets), header_of)
+    if len(headers) == 1:
+        columns = Columns(payloads, keys if keys[0] else None, headers, None)
+    else:
+        sets = {each: number for number, each in enumerate(dict.fromkeys(headers))}
+        header_of = [sets[each] for each in headers] if len(sets) > 1 else None
+        columns = Columns(payloads, keys if any(keys) else None, list(sets), header_of)
     blob = _encode(columns)
     return Row(len(payloads), len(blob), blob, columns)
 

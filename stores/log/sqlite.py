@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidRequest
 from ..sqlite import SqliteFile
-from ..sqlite_insert import insert
+from ..sqlite_insert import CHUNKS, chunks, insert, places
 from .batch import Batch, Row, decode, rows, take
 from .log import Bounds, Record, Records
 from .recent import Recent
@@ -51,6 +51,15 @@ CREATE TABLE IF NOT EXISTS batches (
 ) STRICT;
 """
 
+_MOVE_START = "ON CONFLICT (stream, partition) DO UPDATE SET start = max(start, excluded.start)"
+#: By their number: what forgets the batches of some partitions that end by a position.
+_FORGET = {
+    chunk: f"WITH j (stream, partition, before) AS (VALUES {places(3, chunk)}) DELETE FROM batches WHERE rowid IN ("
+    "SELECT b.rowid FROM j CROSS JOIN batches AS b ON b.stream = j.stream AND b.partition = j.partition"
+    " AND b.first < j.before WHERE b.first + b.count <= j.before LIMIT ?)"
+    for chunk in CHUNKS
+}
+
 
 class _Partition:
     """What is known of a partition without asking. Invariant: start ≤ end, and `end` moves only after a commit."""
@@ -81,18 +90,12 @@ class _Append(NamedTuple):
         return found
 
 
-def _ends(connection: sqlite3.Connection, appends: Sequence[_Append]) -> list[int]:
-    """Where each partition ends now, 0 for an empty one. Asked in the writer thread, which alone appends."""
-    if len(appends) == 1:
-        row = connection.execute(
-            "SELECT first + count FROM batches WHERE stream = ? AND partition = ? ORDER BY first DESC LIMIT 1",
-            (appends[0].number, appends[0].partition),
-        ).fetchone()
-        return [row[0] if row else 0]
+def _ends(connection: sqlite3.Connection, places: Sequence[tuple[int, int]]) -> list[int]:
+    """Where each of these partitions ends now, by the numbers of stream and partition; 0 for an empty one."""
     (text,) = connection.execute(
         "SELECT json_group_array(coalesce((SELECT first + count FROM batches WHERE stream = j.value ->> 0"
         " AND partition = j.value ->> 1 ORDER BY first DESC LIMIT 1), 0)) FROM json_each(?) AS j",
-        (json.dumps([(each.number, each.partition) for each in appends]),),
+        (json.dumps(places),),
     ).fetchone()
     return list(json.loads(text))
 
@@ -111,6 +114,9 @@ class SqliteLog:
         self._clock = clock
         self._ids: dict[str, int] = {}
         self._partitions: dict[str, dict[int, _Partition]] = {}
+        # Where partitions end in the file, by numbers: the writer thread's own, which alone appends.
+        self._ends: dict[tuple[int, int], int] = {}
+        file.on_rollback(lambda connection: self._ends.clear())
         self._cached: OrderedDict[_Partition, Batch] = OrderedDict()
         self._recent = Recent()
         self._appended: dict[str, asyncio.Event] = {}  # of streams that somebody waits for
@@ -128,6 +134,7 @@ class SqliteLog:
             ).fetchall()
 
         self._partitions = {}
+        self._ends.clear()
         for number, name, partition, start, end in await self._file.read(load):
             self._ids[name] = number
             found = self._partitions.setdefault(name, {})
@@ -178,10 +185,17 @@ class SqliteLog:
         """One write; the first position of each."""
 
         def write(connection: sqlite3.Connection) -> list[int]:
-            firsts = [
-                max(end, each.state.start) for each, end in zip(all_of_it, _ends(connection, all_of_it), strict=True)
-            ]
-            lines = [row for each, first in zip(all_of_it, firsts, strict=True) for row in each.rows(first)]
+            ends = self._ends
+            unknown = [place for each in all_of_it if (place := (each.number, each.partition)) not in ends]
+            if unknown:
+                ends.update(zip(unknown, _ends(connection, unknown), strict=True))
+            firsts, lines = [], []
+            for each in all_of_it:
+                place = each.number, each.partition
+                first = max(ends[place], each.state.start)
+                firsts.append(first)
+                lines += each.rows(first)
+                ends[place] = first + sum([row.records for row in each.batches])
             insert(connection, "batches", lines)
             return firsts
 
@@ -326,32 +340,23 @@ class SqliteLog:
 
     async def _trim(self, wanted: Mapping[tuple[str, int], int]) -> None:
         """As few writes as there are batches to forget, whatever the number of streams."""
-        rows: list[tuple[int, int, int]] = []
+        starts: list[tuple[int, int, int]] = []
+        gone: list[tuple[int, int, int]] = []
         states: list[tuple[_Partition, int]] = []
         for (stream, partition), before in wanted.items():
             state = self._partitions.get(stream, {}).get(partition)
             if state is not None and before > state.start:
-                rows.append((self._ids[stream], partition, min(before, state.end)))
-                states.append((state, min(before, state.end)))
-        if not rows:
+                number, before = self._ids[stream], min(before, state.end)
+                starts.append((number, partition, before))
+                # The last batch stays, so that the end is known after a restart.
+                gone.append((number, partition, min(before, state.end - 1)))
+                states.append((state, before))
+        if not starts:
             return
-        text = json.dumps(rows)
 
         def forget(connection: sqlite3.Connection) -> int:
-            connection.execute(
-                "UPDATE partitions SET start = max(start, j.value ->> 2) FROM json_each(?) AS j"
-                " WHERE stream = j.value ->> 0 AND partition = j.value ->> 1",
-                (text,),
-            )
-            # The last batch stays, so that the end is known after a restart.
-            return connection.execute(
-                "DELETE FROM batches WHERE rowid IN (SELECT b.rowid FROM json_each(?) AS j CROSS JOIN batches AS b"
-                " ON b.stream = j.value ->> 0 AND b.partition = j.value ->> 1 AND b.first < j.value ->> 2"
-                " WHERE b.first + b.count <= j.value ->> 2 AND b.first <"
-                " (SELECT max(first) FROM batches WHERE stream = j.value ->> 0 AND partition = j.value ->> 1)"
-                " LIMIT ?)",
-                (text, SWEEP),
-            ).rowcount
+            insert(connection, "partitions", starts, behind=_MOVE_START)
+            return max(connection.execute(_FORGET[chunk], (*values, SWEEP)).rowcount for chunk, values in chunks(gone))
 
         def committed(_: int) -> None:
             for state, before in states:

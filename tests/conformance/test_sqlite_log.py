@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sqlite3
 import subprocess
 import sys
 from contextlib import AbstractAsyncContextManager
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.stores.log.batch import MAX_RECORD
 from tailrace.stores.log.log import AtHand, Bounds, Counting, Log, Record, Telling, append_to_each, trim_each
 from tailrace.stores.log.sqlite import SCHEMA, SqliteLog
@@ -69,6 +71,35 @@ async def test_what_is_at_hand_is_what_is_read_and_what_is_not_must_be_read(tmp_
         await again.open()
         assert again.at_hand("s", 0, 2, 10, 1000) is None
         assert again.counts() == {"s": 4}
+
+
+async def test_appends_beside_a_write_that_is_undone_leave_no_gap(tmp_path: Path) -> None:
+    """The writer knows where partitions end without asking; what was rolled back it does not know."""
+
+    def fails(connection: sqlite3.Connection) -> None:
+        connection.execute("DELETE FROM batches")
+        raise InvalidRequest("no")
+
+    async with SqliteBench(tmp_path, SCHEMA, SqliteLog, SqliteLog.open) as bench:
+        log = bench.engine
+        # Given a stream that was appended to, and one that is new
+        assert await log.append("s", 0, [Record(b"0"), Record(b"1")]) == 0
+        await log.create("t", 1)
+        # When appends share a group with a write that fails half-way
+        answers = await asyncio.gather(
+            log.append("s", 0, [Record(b"2")]),
+            log._file.write(fails),
+            append_to_each(log, {"s": [Record(b"3")], "t": [Record(b"0"), Record(b"1")]}),
+            log.append("t", 0, [Record(b"2")]),
+            return_exceptions=True,
+        )
+        # Then they are where they would have been without it
+        assert answers[0] == 2 and isinstance(answers[1], InvalidRequest) and answers[2:] == [[None, None], 2]
+        await bench.reopen()
+        for stream, end in (("s", 4), ("t", 3)):
+            found = await bench.engine.read(stream, 0, 0, 10, 1000)
+            assert found.payloads == [b"%d" % number for number in range(end)]
+            assert await bench.engine.append(stream, 0, [Record(b"")]) == end
 
 
 async def test_who_is_told_hears_once_of_what_comes_and_not_when_it_took_that_back(tmp_path: Path) -> None:
