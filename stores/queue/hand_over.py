@@ -19,6 +19,8 @@ from .queue import NewItem
 
 #: Turns of the event loop in which who was brought something pushes it and waits again.
 TURNS = 6
+#: Turns until its frame is written: whoever submitted is told behind that, since telling takes as long as a hop.
+PUSH_TURNS = 4
 #: Seconds for which a submission waits at most for who looks just now.
 LOOK = 0.02
 #: Items of a submission that takes a lease along: more are work for a claim of their own, and their submitters wait.
@@ -88,6 +90,12 @@ class Takers:
         """Ends its reservation."""
         taker.bring(leased)
         self._brought = leased is not None
+
+    @staticmethod
+    async def pushed() -> None:
+        """Lets who was brought something push it, before whoever submitted it is told."""
+        for _ in range(PUSH_TURNS):
+            await asyncio.sleep(0)
 
     async def ready(self, kinds: Kinds, items: Sequence[NewItem]) -> None:
         """Lets those wait again, before a submission of these is made, who were brought something by the last one, or

@@ -137,6 +137,8 @@ class RedisQueue:
             lane_of, number_of = self._kinds.lane_of, self._kinds.numbers
             self._claiming.are_due({lane_of[number_of[item.kind]] for item in items if not item.due})
             self._wake(anything=any(item.due for item in items))
+        else:
+            await self._waiting.takers.pushed()
         return stored
 
     async def _submitted(self, items: Sequence[NewItem]) -> tuple[Any, bool]:
