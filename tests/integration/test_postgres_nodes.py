@@ -129,6 +129,43 @@ async def test_a_submission_takes_a_lease_that_waits_along_and_the_rest_stays(
     assert (await queue.tally()).states["new"] == 1
 
 
+async def test_what_is_stored_as_out_and_what_is_stored_and_claimed_are_handed_out_alike(nodes: PostgresNodes) -> None:
+    # Given a queue that knows its kinds, and another node on the same server
+    queue, other = await nodes.queue(), await nodes.queue()
+    later = nodes.clock.wall() + 1000
+    await queue.submit([NewItem(MAIL, b"", due=later), NewItem(Kind("mail", 2, "", "acme"), b"", due=later)])
+    fences: list[int] = []
+
+    async def brought(items: list[NewItem]) -> list[bytes]:
+        """What a lease that waits is brought by a submission of these."""
+        waits = asyncio.create_task(queue.lease(ANY, LEASE, 20.0))
+        while not queue._poller.waiting:
+            await asyncio.sleep(0.001)
+        await queue.submit(items)
+        leased = await waits
+        assert leased is not None
+        fences.append(leased.fence)
+        assert [status.state for status in await queue.status(leased.ids)] == [State.ENQUEUED] * len(leased.ids)
+        assert await queue.renew(leased.ids, leased.fence, LEASE, State.PROCESSING)
+        assert await queue.settle(leased.fence, leased.ids, []) == []
+        return leased.payloads
+
+    # When plain items are submitted, of one tenant or of two; with more than a payload; and beside an older one that
+    # another node stored a moment ago
+    assert await brought([NewItem(MAIL, b"1", dedupe_key="k")]) == [b"1"]
+    assert await brought([NewItem(MAIL, b"2"), NewItem(Kind("mail", 2, "", "acme"), b"3")]) == [b"2", b"3"]
+    assert await brought([NewItem(MAIL, b"4", headers=(("a", "b"),))]) == [b"4"]
+    await other.submit([NewItem(MAIL, b"5")])
+    assert await brought([NewItem(MAIL, b"6")]) == [b"5", b"6"]
+    # Then each had a higher fence than the one before, and the counts are those of the rows
+    assert fences == sorted(set(fences))
+    tally = await queue.tally()
+    assert {state: count for state, count in (await queue.counts()).items() if count} == {"new": 2, "success": 6}
+    assert {state: count for state, count in tally.states.items() if count} == {"new": 2, "success": 6}
+    assert tally.taken == 8
+    assert await nodes.run("SELECT count(*) FROM S.claims") == [(0,)]
+
+
 # Bounds.
 
 

@@ -18,17 +18,14 @@ CLAIM = (
     " FROM S.queue_claim(%s::bigint, %s::int[], %s::int[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::int,"
     " %s::bigint, %s::bigint, %s::text)"
 )
-#: Both in one transaction: what was submitted is there when the claim looks, since that waits for the count. The rows
-#: of the submission have nothing behind their two columns, those of the claim nothing in them.
+#: Both in one transaction. The rows of the submission have nothing behind their two columns, those of the claim nothing
+#: in them.
 SUBMIT_AND_CLAIM = (
-    f"WITH stored AS MATERIALIZED ({SUBMIT}), claimed AS MATERIALIZED ("
-    + CLAIM.replace(
-        " FROM S.queue_claim(%s::bigint,",
-        " FROM (SELECT count(*) AS n FROM stored) AS s, LATERAL S.queue_claim(CASE WHEN s.n > 0 THEN %s::bigint END,",
-    )
-    + ") SELECT NULL::bigint, NULL::bigint, * FROM claimed UNION ALL SELECT item, first, "
-    + ", ".join(["NULL"] * 13)
-    + " FROM stored"
+    "SELECT item, first, id, kind, attempts, crashes, payload, key, headers, expires_at, progress, due, fence, number,"
+    " moment FROM S.queue_submit_and_claim("
+    + SUBMIT.partition("(")[2].removesuffix(")")
+    + ", "
+    + CLAIM.partition("(%s::bigint, ")[2]
 )
 TIMELINE = "SELECT S.this_timeline()"
 END_LEASES = "SELECT moment, soonest, claims_ended, troubles FROM S.queue_end_leases(%s::bigint, %s::boolean)"

@@ -41,7 +41,7 @@ async def stored(
     arguments of a claim in the same transaction, or none."""
     for attempt in range(NEW_IDS):
         numbers = ids.take(len(items), times[1])
-        arguments = (times[0], *new_rows(kinds, numbers, items), *claim)
+        arguments = (times[0], *new_rows(kinds, numbers, items), *claim[1:])  # one time for both
         try:
             found = await rows(call.SUBMIT_AND_CLAIM if claim else call.SUBMIT, arguments, "a submission")
         except psycopg.errors.UniqueViolation:  # another node made the same ids in this millisecond
