@@ -1,4 +1,4 @@
-"""The texts of the rows written last: of the very rows that were written, gone with them or when the bound is passed."""
+"""The texts of the rows written last: of the very rows that were written, gone with them or beyond the bound."""
 
 from __future__ import annotations
 
