@@ -61,7 +61,7 @@ class Tailer:
         self._task: asyncio.Task[None] | None = None
         self._paused = False
         self._failure = ""
-        self._seeking = self._over = False
+        self._seeking = self._draining = self._over = False
         self._watchdog = Watchdog(config.stalled_after)
         self.verdict = Verdict()
 
@@ -71,10 +71,19 @@ class Tailer:
         self._task = asyncio.create_task(self._run(), name=f"tailer-{self.config.name}")
 
     async def drain(self, timeout: float) -> None:
-        """Reads nothing more; returns when nothing is out any more, or after `timeout` seconds."""
-        pump = self._pump
-        if pump is not None and not await pump.drain(timeout):
-            log.warning("drain timed out", tailer=self.config.name, in_flight=pump.in_flight)
+        """Reads nothing more; returns when nothing is out any more, when what is out is another owner's by now or will
+        not be heard of for another reason, or after `timeout` seconds."""
+        self._draining = True
+        pump, task = self._pump, self._task
+        if pump is None or task is None or task.done():
+            return
+        drained = asyncio.create_task(pump.drain(timeout), name=f"tailer-{self.config.name}: drain")
+        try:
+            await asyncio.wait((drained, task), return_when=asyncio.FIRST_COMPLETED)
+            if drained.done() and not drained.result():
+                log.warning("drain timed out", tailer=self.config.name, in_flight=pump.in_flight)
+        finally:
+            await cancel(drained)
 
     async def stop(self) -> None:
         """Ends now. What is out comes back when its lease is over; nothing is lost."""
@@ -232,6 +241,9 @@ class Tailer:
             else:
                 return
             self._failure = str(error) or type(error).__name__
+            if self._draining:
+                log.info("ended as it drained", tailer=self.config.name, reason=self._failure)
+                return
             if isinstance(error, StaleFence):
                 log.warning("another owner took the source; standing by", tailer=self.config.name, reason=self._failure)
                 await asyncio.sleep(FIRST_PAUSE)

@@ -99,6 +99,45 @@ async def test_a_partition_is_left_though_another_owner_took_it_in_that_moment(
     assert deposed.made == 2
 
 
+class Busy(Deposed):
+    """A pump with items out, which another owner takes when it is told to."""
+
+    in_flight = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.draining_began, self.taken = asyncio.Event(), asyncio.Event()
+
+    async def run(self) -> None:
+        self.runs.set()
+        await self.taken.wait()
+        raise ExceptionGroup("unhandled errors", [StaleFence("another owner has it")])
+
+    async def drain(self, timeout: float) -> bool:
+        self.draining_began.set()
+        await asyncio.Event().wait()
+        return True
+
+
+async def test_a_drain_waits_for_nothing_that_another_owner_took_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a tailer that drains, with items out
+    monkeypatch.setattr(Busy, "made", 0)
+    monkeypatch.setattr(Tailer, "_build", lambda self: Busy())
+    tailer = Tailer(CONFIG, Means(ENVIRONMENT, "nowhere:1", cast(Any, None), SIZES))
+    await tailer.start()
+    pump = cast(Busy, tailer._pump)
+    await pump.runs.wait()
+    draining = asyncio.create_task(tailer.drain(60.0))
+    await pump.draining_began.wait()
+    # When another owner takes its source
+    pump.taken.set()
+    # Then the drain is over, and no other pump is begun
+    async with asyncio.timeout(5):
+        await draining
+        await tailer.stop()
+    assert Busy.made == 1
+
+
 class Share:
     """What a group gives."""
 
