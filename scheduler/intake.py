@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from itertools import repeat
+
+from msgspec.structs import replace
 
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, DroppedBy, Flight, Kind

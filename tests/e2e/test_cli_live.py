@@ -249,7 +249,7 @@ def test_a_tailer_is_paused_and_resumed_and_a_queue_has_nothing_to_seek(up: Up) 
         (("seek", "queue", "5", "--why", "x"), "no checkpoint"),
         (("seek", "nobody", "end", "--dry-run"), "no tailer 'nobody'"),
         (("seek", "queue", "5"), "say why"),
-        (("seek", "queue", "noon"), "expected how long ago"),
+        (("seek", "queue", "noon"), "expected a position"),
     ):
         done = up.run("tailer", *arguments)
         assert done.returncode == 2

@@ -32,7 +32,7 @@ def test_a_tailer_a_wire_and_the_server_break_under_load(tmp_path: Path) -> None
     assert figures["checkpoints_seen"] > 12
 
 
-@pytest.mark.long(minutes=2)
+@pytest.mark.long(minutes=1.8)
 def test_two_rounds_of_everything_that_breaks_around_the_streams(tmp_path: Path) -> None:
     # Given one item in two hundred that is poison, and killers
     figures = streams_broken(SCENARIO, tmp_path, 290, "--items", "1500", "--faults", "12", "--seed", "5")
