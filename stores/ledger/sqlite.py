@@ -72,10 +72,15 @@ _entries = msgspec.json.Decoder(builtins.list[Entry]).decode
 
 
 class _Answers(NamedTuple):
-    """What a write did: the rows as they stand, by the number of their change, and what memory keeps of them."""
+    """What a write did: the rows as they stand, by the number of their change, what memory keeps of them, and the
+    positions whose rows are over and passed, so that they go."""
 
     rows: builtins.list[Entry | None]
     noted: builtins.list[tuple[int, Written | None]]
+    gone: builtins.list[int]
+
+
+_REMOVE = "DELETE FROM ledger WHERE source = ? AND partition = ? AND position IN (SELECT value FROM json_each(?))"
 
 
 class SqliteLedger:
@@ -120,13 +125,16 @@ class SqliteLedger:
             newest, passed = _head(connection, source, partition) or (0, 0)
             if epoch is not None and newest != epoch:
                 raise _stale(source, epoch, newest)
-            done = _Answers([None] * len(changes), [])
-            for numbers in rounds(changes):
+            done = _Answers([None] * len(changes), [], [])
+            turns = [*rounds(changes)]
+            for turn, numbers in enumerate(turns, 1):
                 batch = [
                     _Move(number, before, texts[number] or (before and _text(before)), after)
                     for number, (before, after) in zip(numbers, [changes[number] for number in numbers], strict=True)
                 ]
-                _compare_and_set(connection, where, batch, passed, done)
+                _compare_and_set(connection, where, batch, passed, done, last=turn == len(turns))
+            if done.gone:
+                connection.execute(_REMOVE, (*where, json.dumps(done.gone)))
             return done
 
         return (await self._file.write(apply, lambda done: self._recent.note(where, done.noted))).rows
@@ -206,16 +214,21 @@ class _Move(NamedTuple):
 
 
 def _compare_and_set(
-    connection: sqlite3.Connection, where: tuple[str, str], moves: Sequence[_Move], passed: int, done: _Answers
+    connection: sqlite3.Connection,
+    where: tuple[str, str],
+    moves: Sequence[_Move],
+    passed: int,
+    done: _Answers,
+    *,
+    last: bool,
 ) -> None:
     """Writes those moves whose row is as it was read, and adds each one's row after it to `done`. Each has its own
-    position."""
+    position. What is to go is not even written in the `last` turn; in others a later move of it may look for it."""
     moves, others = _as_read(connection, where, moves, passed)
     for number, position, stands in others:
         done.rows[number] = stands
         done.noted.append((position, None))
     kept: builtins.list[tuple[str, str, int, int, str]] = []
-    gone: builtins.list[int] = []
     ends = Counter[Place]()
     for number, before, _, after in moves:
         position, place = after.position, after.place
@@ -223,9 +236,10 @@ def _compare_and_set(
         if is_over and before is not None and before.n:
             ends[place] += 1
         written = None
-        if is_over and position < passed:
-            gone.append(position)
-        else:
+        goes = is_over and position < passed
+        if goes:
+            done.gone.append(position)
+        if not (goes and last):
             text = _text(after)
             kept.append((*where, position, place + 0, text))
             if place in WAITING:
@@ -233,11 +247,6 @@ def _compare_and_set(
         done.rows[number] = after
         done.noted.append((position, written))
     insert(connection, "ledger", kept, behind=_REWRITE)
-    if gone:
-        connection.execute(
-            "DELETE FROM ledger WHERE source = ? AND partition = ? AND position IN (SELECT value FROM json_each(?))",
-            (*where, json.dumps(gone)),
-        )
     insert(
         connection,
         "ledger_ended",

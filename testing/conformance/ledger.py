@@ -352,6 +352,15 @@ class LedgerLaws(LedgerModel):
         assert await written(store, (run, at(run, place)), epoch=None) == [None]
         assert await rows(store) == [other]
 
+    async def test_a_row_that_is_ended_twice_in_one_write_below_the_checkpoint_is_over_for_both(
+        self, store: StoreBench[Ledger]
+    ) -> None:
+        (run,) = await opened(store, Entry(1, Place.RUNNING, 1, fence=9))
+        await store.engine.passed("s", "", EPOCH, 5)
+        over, again = at(run, Place.DONE), at(run, Place.DEAD)
+        assert await written(store, (run, over), (run, again), epoch=None) == [over, over]
+        assert await rows(store) == []
+
     async def test_a_copy_below_the_checkpoint_goes_its_whole_way(self, store: StoreBench[Ledger]) -> None:
         (row,) = await opened(store, Entry(1, Place.PARKED, 1))
         await store.engine.passed("s", "", EPOCH, 100)
