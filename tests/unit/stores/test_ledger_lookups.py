@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 
 from tailrace.sdk.model.ledger import Entry, Place
 from tailrace.stores.ledger.ledger import Change
-from tailrace.stores.ledger.sqlite import SCHEMA, _Answers, _compare_and_set, _Move, _rows, _sweep, _text
+from tailrace.stores.ledger.sqlite import _REMOVE, SCHEMA, _Answers, _compare_and_set, _Move, _rows, _sweep, _text
 
 POSITIONS = range(100)
 WHERE = ("s", "0")
 
 
 def written(connection: sqlite3.Connection, changes: list[Change], passed: int = 0) -> list[Entry | None]:
-    done = _Answers([None] * len(changes), [])
+    done = _Answers([None] * len(changes), [], [])
     moves = [_Move(number, row, row and _text(row), after) for number, (row, after) in enumerate(changes)]
-    _compare_and_set(connection, WHERE, moves, passed, done)
+    _compare_and_set(connection, WHERE, moves, passed, done, last=True)
+    if done.gone:
+        connection.execute(_REMOVE, (*WHERE, json.dumps(done.gone)))
     return done.rows
 
 
