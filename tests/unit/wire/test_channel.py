@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
+from tailrace.bench.faults.proxy import FaultProxy
 from tailrace.sdk.model.errors import (
     AlreadyInUse,
     ConfigError,
@@ -74,6 +75,25 @@ async def failing() -> AsyncIterator[Callable[[TailraceError], Any]]:
 
     yield crossing
     await server.stop(None)
+
+
+@pytest.fixture
+async def far() -> AsyncIterator[str]:
+    """The address of a service behind a wire on which each packet takes a fifth of a second."""
+    server, address = await serve("127.0.0.1:0", [answering(lambda request: request + b"!")])
+    wire = FaultProxy(address)
+    await wire.start()
+    wire.delay(0.2)
+    yield wire.address
+    await wire.stop()
+    await server.stop(None)
+
+
+async def test_a_part_far_away_is_reached_by_the_first_call(far: str) -> None:
+    # Given a part far away, when it is called once, as an operator's command does, then it is not said to be away
+    assert await asked(far, b"well") == b"well!"
+    with dial_blocking(far) as channel:
+        assert await asyncio.to_thread(channel.unary_unary(METHOD), b"well", timeout=5) == b"well!"
 
 
 @pytest.mark.parametrize(
