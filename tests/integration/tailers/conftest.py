@@ -118,6 +118,7 @@ class FakeScheduler:
         self.leases: list[float] = []
         self.cancelled: list[int] = []
         self.reads_parts = True
+        self.began: Callable[[], None] = lambda: None  # called when a session begins anew, with nothing out
         self.changed = asyncio.Event()
         self.address = ""
         self._server: Any = None
@@ -167,6 +168,8 @@ class FakeScheduler:
     async def attach_tailer(self, connection: Any) -> None:
         frame = await connection.read()
         known = self.sessions.get(frame.hello.session) if frame.hello.resume else None
+        if known is None:
+            self.began()
         session = known or Session(self)
         self.sessions[frame.hello.session] = session
         welcome = pb.Welcome(scheduler="fake", heartbeat=0.5, reads_parts=self.reads_parts)

@@ -35,12 +35,13 @@ class Watcher:
         self.out = {}  # key → the position that is out
         self.read = defaultdict(set)  # key → the positions handed out so far
         self.done = defaultdict(list)  # key → the positions done, in that order
-        self.since = {}  # key → the last position done by this tailer
+        self.since = {}  # key → the last position done in this session
         self.attempts = defaultdict(list)
         self.faults = []
 
     def restarted(self):
-        """Another tailer goes on: what was done and not yet noted may be repeated, in order."""
+        """A session begins: what was done and not yet noted may be repeated, in order. Another tailer goes on, or the
+        same one after it was held up for longer than its lease."""
         self.out.clear()
         self.since.clear()
 
@@ -58,7 +59,8 @@ class Watcher:
         if ended is None:
             self.out[key] = position
         elif ended.outcome in (Outcome.SUCCESS, Outcome.FATAL):
-            self.done[key].append(position)
+            if position not in self.done[key]:
+                self.done[key].append(position)
             self.since[key] = position
         return ended
 
@@ -83,6 +85,7 @@ async def test_every_key_keeps_its_order_whatever_happens_to_its_items(stores, s
     chance = random.Random(4)
     keys = [chance.choice("abcdefgh") for _ in range(400)]
     scheduler.decide = watcher = Watcher(random_ends(chance))
+    scheduler.began = watcher.restarted
     scheduler.allow("f")
     await fill(stores, keys)
     tailer = await start(retry=AT_ONCE, **KEYED)
@@ -100,6 +103,7 @@ async def test_every_key_keeps_its_order_through_restarts(stores, scheduler, sta
     chance = random.Random(seed)
     keys = [chance.choice("abcde") for _ in range(120)]
     watcher = Watcher(random_ends(chance))
+    scheduler.began = watcher.restarted
     scheduler.allow("f")
     await fill(stores, keys)
     # Given tailers that stop anywhere, some of their items still out
@@ -112,7 +116,6 @@ async def test_every_key_keeps_its_order_through_restarts(stores, scheduler, sta
         tailer = await start(retry=AT_ONCE, **KEYED)
         await eventually(lambda: len(count()) >= stop, 30)  # noqa: B023
         await tailer.stop()
-        watcher.restarted()
     # When the last one goes on, then all end, each key's in order
     scheduler.decide = watcher
     await start(retry=AT_ONCE, **KEYED)
