@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-options --no-header --no-annotate --strip-extras
-JOBS ?= 3
+JOBS ?= 4
 SEEDS ?= 300
 FROM ?= 0
 # JOBS processes; what takes long is dealt to all of them (tests/dealing.py).

@@ -129,6 +129,7 @@ class KafkaCluster:
                     node.start()
                 for node in self.nodes:
                     node.wait()
+                self._serve_groups()
             except (OSError, subprocess.CalledProcessError):
                 self.__exit__()
                 if attempt == TRIES - 1:
@@ -136,6 +137,27 @@ class KafkaCluster:
             else:
                 break
         return self
+
+    def _serve_groups(self) -> None:
+        """Returns when a group has a coordinator: the first one who asks has Kafka make the topic of offsets, and is
+        told to come again. Raises OSError after a while."""
+        from kafka.admin import KafkaAdminClient
+        from kafka.errors import KafkaError
+
+        limit = time.monotonic() + START_WITHIN
+        while True:
+            try:
+                admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+                try:
+                    admin.describe_groups(["nobody"])
+                finally:
+                    admin.close()
+            except KafkaError as error:
+                if time.monotonic() > limit:
+                    raise OSError(f"Kafka at {self.bootstrap} serves no groups: {error}") from error
+                time.sleep(0.05)
+            else:
+                return
 
     def __exit__(self, *_: object) -> None:
         for node in self.nodes:

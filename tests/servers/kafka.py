@@ -149,6 +149,7 @@ def _lives(pid: int) -> bool:
 
 
 if __name__ == "__main__":
+    sys.path.remove(str(Path(__file__).parent))  # or `import kafka` finds this file
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     given = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
     _keep(int(given.get("--for", "0")), Path(given["--note"]) if "--note" in given else None)
