@@ -53,12 +53,7 @@ async def plateau(folder: Path, count: int, progress: Progress, engine: str = "s
                     {Cell(f"noop_{number:03}", int(Priority.USER_VISIBLE)): BATCH for number in range(FUNCTIONS)},
                     total=BATCH,
                 )
-                leased = await stores.queue.lease(demand, LEASE, PATIENCE)
-                if leased is None:
-                    raise TailraceError(f"what was just submitted could not be claimed within {PATIENCE:.0f} s")
-                if refused := await stores.queue.settle(leased.fence, leased.ids, []):
-                    raise TailraceError(f"{len(refused)} items were not settled within their lease of {LEASE:.0f} s")
-                done += len(leased.ids)
+                done += await _run(stores, demand, len(batch))
                 if done * LOOKS >= count * (len(sizes) + 1):
                     while await stores.queue.sweep():
                         progress("sweeping", done / count)
@@ -68,6 +63,19 @@ async def plateau(folder: Path, count: int, progress: Progress, engine: str = "s
     figures = {f"{SERIES}{number:02}": round(size, 2) for number, size in enumerate(sizes, 1)}
     ends = {f"{name}_mb": round(size / 1e6, 2) for name, size in parts.items()}
     return {"items": float(done), "kept": float(keep), "growth": growth(sizes), **ends, **figures}
+
+
+async def _run(stores: EmbeddedStores, demand: Demand, count: int) -> int:
+    """Claims and settles until so many items are over, and says how many; a claim takes few while somebody submits."""
+    done = 0
+    while done < count:
+        leased = await stores.queue.lease(demand, LEASE, PATIENCE)
+        if leased is None:
+            raise TailraceError(f"what was just submitted could not be claimed within {PATIENCE:.0f} s")
+        if refused := await stores.queue.settle(leased.fence, leased.ids, []):
+            raise TailraceError(f"{len(refused)} items were not settled within their lease of {LEASE:.0f} s")
+        done += len(leased.ids)
+    return done
 
 
 def growth(sizes: list[float]) -> float:
