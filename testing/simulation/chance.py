@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import logging
 import os
@@ -63,6 +64,13 @@ def _in_order() -> Iterator[None]:
                 each.__hash__ = hashed
 
 
+@functools.cache
+def _frozen_before() -> bool:
+    """Whether what there was before the first world is frozen, by a program that has more to do than simulate: then it
+    stays so. Asked once: every frozen object is counted for the answer, which takes as long as a short world."""
+    return gc.get_freeze_count() > 0
+
+
 @contextlib.contextmanager
 def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterator[None]:
     """Module `random` and uuid4 follow from the seed; the garbage collector does not choose the moment at which
@@ -81,7 +89,7 @@ def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterat
     random.seed(seed)
     uuid.uuid4 = lambda: uuid.UUID(int=ids.getrandbits(128), version=4)
     gc.disable()
-    frozen = gc.get_freeze_count()  # by a program that has more to do than simulate: it stays so
+    frozen = _frozen_before()
     gc.freeze()  # the collection at the end of a world looks at that world alone
     getpid, gethostname = os.getpid, socket.gethostname
     os.getpid, socket.gethostname = (lambda: 1), (lambda: "host")

@@ -11,7 +11,9 @@ _STEP = 1e-9
 
 
 class Moment(Protocol):
-    """Who knows the true time: the world."""
+    """Who knows the true time, and for how many turns who turns is alone: the world."""
+
+    alone: int
 
     @property
     def now(self) -> float: ...
@@ -22,16 +24,16 @@ class MachineClock:
     1 ± rho; `offset`: what its monotonic clock said at the beginning; `ahead`: how far its wall clock is ahead."""
 
     def __init__(self, moment: Moment, rate: float = 1.0, offset: float = 1000.0) -> None:
-        self._moment = moment
+        self.moment = moment
         self.rate = rate
         self.offset = offset
         self.ahead = 0.0
 
     def monotonic(self) -> float:
-        return self.offset + self.rate * self._moment.now
+        return self.offset + self.rate * self.moment.now
 
     def wall(self) -> float:
-        return EPOCH + self._moment.now + self.ahead
+        return EPOCH + self.moment.now + self.ahead
 
     def jump(self, seconds: float) -> None:
         """The wall clock jumps; the monotonic one does not."""

@@ -94,6 +94,7 @@ class Host:
             return
         self.incarnation += 1
         self.frozen = False
+        self.world.turning = None
         loop = self.loop = SimLoop(self.clock, self.latency)
         loop.context = self._context
         self._former.append(loop)
@@ -122,6 +123,7 @@ class Host:
         self.loop.kill()
         self.loop = None
         self.frozen = False
+        self.world.turning = None
         self.ended()
 
     def drain(self) -> None:
@@ -135,12 +137,14 @@ class Host:
         if self.loop is not None and not self.frozen:
             self.frozen = True
             self.frozen_since = self.world.now
+            self.world.turning, self.world.alone = None, 0
             self.world.say(self.name, "freezes")
 
     def thaw(self) -> None:
         """SIGCONT."""
         if self.frozen:
             self.frozen = False
+            self.world.turning, self.world.alone = None, 0
             self.world.say(self.name, "thaws")
 
     def call(self, function: Callable[..., Any], *args: Any) -> None:

@@ -109,7 +109,9 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> SimHandle:
         """What is not called from within has the process's own context."""
         if context is None:
-            context = self.context if _get_running_loop() is not self else None
+            if _get_running_loop() is not self:
+                context = self.context
+                self._clock.moment.alone = 0
             if context is None:
                 context = copy_context()
         self.ahead = 0.0
@@ -172,30 +174,38 @@ class SimLoop(asyncio.BaseEventLoop):
             heappop(scheduled)
         self.ahead = self._clock.true_at(scheduled[0]) if scheduled else inf
 
-    def turn(self) -> None:
-        """One pass: timers that are due, and what was ready before."""
+    def turn(self) -> int:
+        """One pass: timers that are due, and what was ready before. Then more, while it has something to run and is
+        alone (World.alone); so many more are returned."""
         self.ahead = 0.0
-        ready, scheduled = self._ready, self._scheduled
+        ready, scheduled, moment = self._ready, self._scheduled, self._clock.moment
         now = self._clock.monotonic()
-        while scheduled and scheduled[0] <= now:
-            ready.append(heappop(scheduled))
+        more = 0
         _set_running_loop(self)
         try:
-            for _ in range(len(ready)):
-                handle = ready.popleft()
-                if handle.gone:
-                    continue
-                try:
-                    handle.context.run(handle.callback, *handle.args)
-                except (KeyboardInterrupt, SystemExit):
-                    raise
-                except BaseException as error:
-                    self.call_exception_handler({"message": f"exception in {handle.callback!r}", "exception": error})
-                if self.dead:
+            while True:
+                while scheduled and scheduled[0] <= now:
+                    ready.append(heappop(scheduled))
+                for _ in range(len(ready)):
+                    handle = ready.popleft()
+                    if handle.gone:
+                        continue
+                    try:
+                        handle.context.run(handle.callback, *handle.args)
+                    except (KeyboardInterrupt, SystemExit):
+                        raise
+                    except BaseException as error:
+                        message = f"exception in {handle.callback!r}"
+                        self.call_exception_handler({"message": message, "exception": error})
+                    if self.dead:
+                        break
+                if not ready or more >= moment.alone or self.dead:
                     break
+                more += 1
         finally:
             _set_running_loop(None)
         self._look_ahead()
+        return more
 
     def kill(self) -> None:
         """Ends it as SIGKILL would: what its tasks were doing stays undone, and is kept from being cleaned up."""

@@ -102,6 +102,7 @@ OUTAGE = plan_of_faults(
     [ordered(n, 1.0 + n / 20, (Deed("ok", 0.2),)) for n in range(150)],
     [Fault(0.5, "outage", seconds=50.0)],
     slots=16,
+    patience=60.0,  # with its mistake the world goes on until it has none left
 )
 
 #: An operator pauses the function and resumes it.

@@ -20,6 +20,7 @@ REPEATED = _world(
     Fault(10.0, "freeze", "tailer1", seconds=12.0),
     Fault(24.0, "kill", "tailer2", seconds=1.0),
     apart=True,
+    patience=60.0,
 )
 
 #: Nobody fires for a while: what is older than the grace is passed over, all of it or all but the newest.

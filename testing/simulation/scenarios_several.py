@@ -154,6 +154,7 @@ PUT_BACK = plan_of_faults(
     apart=True,
     tailers=1,
     slots=16,
+    patience=60.0,
 )
 
 #: The copy was made while what failed could not reach the delay service, whose copy knows nothing of it. What came due

@@ -21,7 +21,7 @@ class Turning(Protocol):
     @property
     def ahead(self) -> float: ...
 
-    def turn(self) -> None: ...
+    def turn(self) -> int: ...
 
 
 class Running(Protocol):
@@ -55,13 +55,20 @@ class Spinning(Exception):
 
 class World:
     """Everything of one seed. Invariants: true time never goes back; what happens next depends on nothing but the
-    seed and what happened before. `keep_trace`: whether lines of the trace are kept beside their hash."""
+    seed and what happened before. `keep_trace`: whether lines of the trace are kept beside their hash.
+
+    turning   loops that may turn, in the order of their hosts; None: somebody came or went, it is made anew
+    alone     so many turns more the loop that turns may take at once: nobody else has anything to do at this moment.
+              Whoever gives another something to do meanwhile makes it 0
+    """
 
     def __init__(self, seed: int, *, keep_trace: bool = False) -> None:
         self.seed = seed
         self.random = random.Random(seed)
         self.now = 0.0
         self.hosts: list[Running] = []
+        self.turning: list[Turning] | None = None
+        self.alone = 0
         self.trace: list[Event] = []
         self.steps = 0
         self._keep_trace = keep_trace
@@ -76,10 +83,9 @@ class World:
 
     def say(self, host: str, what: str) -> None:
         """A line of the trace."""
-        event = Event(self.now, host, what)
-        self._hash.update(f"{event.time!r} {host} {what}\n".encode())
+        self._hash.update(f"{self.now!r} {host} {what}\n".encode())
         if self._keep_trace:
-            self.trace.append(event)
+            self.trace.append(Event(self.now, host, what))
 
     def note(self, host: str, what: str) -> None:
         """A line for readers only: it is not part of what is compared."""
@@ -94,57 +100,59 @@ class World:
     def at(self, time: float, call: Callable[..., None], *args: Any) -> None:
         """Calls outside of every host at a true time; what is due at the same moment comes in a seeded order."""
         self._numbered += 1
-        heapq.heappush(self._events, (max(self.now, time), self.random.random(), self._numbered, call, args))
+        if time <= self.now:
+            time = self.now
+            self.alone = 0
+        heapq.heappush(self._events, (time, self.random.random(), self._numbered, call, args))
 
     def after(self, delay: float, call: Callable[..., None], *args: Any) -> None:
         """The same after so many true seconds."""
         self.at(self.now + delay, call, *args)
 
-    def step(self, until: float) -> bool:
-        """One event, or one turn of one loop. False: nothing happens up to `until`, which is now."""
-        now = self.now
-        best, chosen = self._events[0][0] if self._events else inf, None
-        ties: list[Turning] | None = None
-        for host in self.hosts:
-            loop = host.loop
-            if loop is None or host.frozen:
-                continue
-            at = loop.ahead
-            if at > best:
-                continue
-            if at < now:  # noqa: PLR1730 - a call of max() at each step is a twentieth of a world
-                at = now
-            if at < best:
-                best, chosen, ties = at, loop, None
-            elif at < inf:
-                if ties is None:
-                    ties = [] if chosen is None else [chosen]
-                ties.append(loop)
-        if best > until:
-            self.now = max(now, until)
-            return False
-        if ties:
-            others = len(ties) + (1 if self._events and self._events[0][0] <= best else 0)
-            pick = self.random.randrange(others)
-            chosen = ties[pick] if pick < len(ties) else None
-        self._here = self._here + 1 if best == now else 0
-        if self._here > SPINNING:
-            raise Spinning(f"more than {SPINNING} turns at {now:.6f} s")
-        self.now = best
-        self.steps += 1
-        if chosen is None:
-            _, _, _, call, args = heapq.heappop(self._events)
-            call(*args)
-        else:
-            chosen.turn()
-        return True
+    def run(self, until: float) -> None:
+        """Lets time pass until `until`, which is now in the end: one event, or turns of one loop, after the other."""
+        events = self._events
+        while True:
+            now = self.now
+            turning = self._gathered() if self.turning is None else self.turning
+            best, chosen = events[0][0] if events else inf, None
+            ties: list[Turning] | None = None
+            for loop in turning:
+                at = loop.ahead
+                if at > best:
+                    continue
+                if at < now:  # noqa: PLR1730 - a call of max() at each step is a twentieth of a world
+                    at = now
+                if at < best:
+                    best, chosen, ties = at, loop, None
+                elif at < inf:
+                    if ties is None:
+                        ties = [] if chosen is None else [chosen]
+                    ties.append(loop)
+            if best > until:
+                self.now = max(now, until)
+                return
+            self._here = self._here + 1 if best == now else 0
+            if ties:
+                others = len(ties) + (1 if events and events[0][0] <= best else 0)
+                pick = self.random.randrange(others)
+                chosen = ties[pick] if pick < len(ties) else None
+            if self._here > SPINNING:
+                raise Spinning(f"more than {SPINNING} turns at {now:.6f} s")
+            self.now = best
+            self.steps += 1
+            if chosen is None:
+                _, _, _, call, args = heapq.heappop(events)
+                call(*args)
+            else:
+                self.alone = 0 if ties else SPINNING - self._here
+                more = chosen.turn()
+                self.steps += more
+                self._here += more
 
-    def run(self, until: float, done: Callable[[], bool] | None = None, every: int = 64) -> bool:
-        """Lets time pass until `until`, or until `done` says so (asked every so many steps). Whether it said so."""
-        while self.step(until):
-            if done is not None and self.steps % every == 0 and done():
-                return True
-        return done() if done is not None else False
+    def _gathered(self) -> list[Turning]:
+        self.turning = [host.loop for host in self.hosts if host.loop is not None and not host.frozen]
+        return self.turning
 
     def dispose(self) -> None:
         """The world is over: frees what its hosts held."""

@@ -106,6 +106,62 @@ def test_what_spins_without_time_passing_is_found(world: World) -> None:
         world.run(1.0)
 
 
+@pytest.mark.parametrize("way", ["a call", "an event", "a process"])
+def test_who_turns_alone_does_so_no_longer_than_nobody_else_has_anything_to_do(world: World, way: str) -> None:
+    # Given a host that turns two hundred times at one moment, and alone until it gives another something to do
+    said: list[object] = []
+
+    async def idle() -> None:
+        said.append("a process")
+        await asyncio.sleep(100.0)
+
+    other = host(world, idle, "other")
+
+    async def busy() -> None:
+        await asyncio.sleep(1.0)
+        for number in range(200):
+            said.append(number)
+            if number == 50:
+                match way:
+                    case "a call":
+                        other.call(said.append, "a call")
+                    case "an event":
+                        world.at(world.now, said.append, "an event")
+                    case "a process":
+                        other.kill()
+                        other.start()
+            await asyncio.sleep(0)
+
+    other.start()
+    host(world, busy, "busy").start()
+    # When they run
+    world.run(50.0)
+    # Then the other had its turn while the first still had many
+    heard = len(said) - 1 - said[::-1].index(way)
+    assert 50 in said[:heard]
+    assert 199 in said[heard:]
+
+
+def test_who_freezes_in_the_middle_of_its_turns_has_no_more_of_them(world: World) -> None:
+    # Given a host that turns again and again at one moment, and is stopped in one of its turns
+    said: list[tuple[int, float]] = []
+
+    async def main() -> None:
+        for number in range(10):
+            said.append((number, world.now))
+            if number == 5:
+                one.freeze()
+            await asyncio.sleep(0)
+
+    one = host(world, main)
+    one.start()
+    world.at(30.0, one.thaw)
+    # When time passes
+    world.run(50.0)
+    # Then it goes on when it thaws
+    assert [at for _, at in said] == [0.0] * 6 + [30.0] * 4
+
+
 def test_the_same_seed_tells_the_same_story_and_another_one_does_not() -> None:
     def story(seed: int) -> str:
         world = World(seed)
