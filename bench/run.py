@@ -13,8 +13,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ..sdk import loop
+from ..sdk.meant import meant
 from ..sdk.model.errors import InvalidRequest
-from .catalogue import FORMS, IN_ALL, KAFKA, NAMES, RIVALS, Scenario, on_engine
+from .catalogue import FAULTS, FORMS, IN_ALL, KAFKA, NAMES, RIVALS, Scenario, on_engine
 from .ending import until_told
 from .figures import Figures
 from .figures import Progress as Telling
@@ -50,7 +51,7 @@ def main(options: Options) -> int:
     names = [*IN_ALL] if options.scenario == "all" else [options.scenario]
     for name in names:
         if name not in NAMES:
-            raise InvalidRequest(f"unknown scenario {name!r}: expected one of {', '.join(NAMES)} or all")
+            raise InvalidRequest(f"unknown scenario {name!r}: {meant(name, (*NAMES, *FAULTS, 'all'))}")
     if options.against and names != [RIVALS]:
         raise InvalidRequest(f"--against is for the scenario {RIVALS}, not for {options.scenario}")
     if options.part and (names != [RIVALS] or _on_kafka(options)):

@@ -3,7 +3,6 @@ client's own and no argument of its methods."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -12,6 +11,7 @@ from typing import Any
 from .call import moment
 from .conversation import Conversation, Steps
 from .identity import whoami
+from .meant import meant
 from .model.claim import State
 from .model.errors import InvalidRequest, WorkloadFailed
 from .model.search import MOST_FOUND, Search
@@ -79,9 +79,7 @@ def find(
     known = {state.label: state for state in State}
     for name in states:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}"
-            raise InvalidRequest(f"there is no state {name!r:.50}: {hint}")
+            raise InvalidRequest(f"there is no state {name!r:.50}: {meant(name, [*known])}")
     if limit < 1:
         raise InvalidRequest(f"limit is {limit}: expected at least 1")
     chosen = tuple(known[name] for name in states)

@@ -1,11 +1,13 @@
 """The scenarios that `tailrace bench` knows by name."""
 
 import inspect
+import re
 from importlib import import_module
 
 import pytest
 
 from tailrace.bench.catalogue import FORMS, on_engine
+from tailrace.bench.run import Options, main
 from tailrace.sdk.model.errors import InvalidRequest
 
 
@@ -33,3 +35,18 @@ def test_an_engine_for_a_scenario_that_has_one_alone_is_refused() -> None:
     # Then the ones that have several are named
     assert "queue" in str(refused.value)
     assert "poison" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("strem", "did you mean 'stream'"),
+        ("redis_stream_fault", "'redis_stream_faults'"),
+        ("?", "restarts, kafka_faults"),
+    ],
+)
+def test_a_scenario_that_there_is_not_is_refused_with_the_one_that_was_meant(name: str, hint: str) -> None:
+    # Given a name that no scenario has, when it is asked for, then what was meant is named, else all there are
+    with pytest.raises(InvalidRequest, match=f"unknown scenario '{re.escape(name)}'") as refused:
+        main(Options(name))
+    assert hint in str(refused.value)
