@@ -17,10 +17,10 @@ from ...stores.remote import RemoteDeadLetters
 from ..percentiles import percentile
 from . import journal
 from .feed import Feed
-from .inject import Injector
+from .inject import Injector, RunItem
 from .journal import CRASH, FATAL, RETRY, START, SUCCESS, Follower, Line
 from .plan import Item, Step
-from .verdict import STREAM, Fault, Verdict, judge
+from .verdict import STREAM, Fault, Finding, Verdict, judge
 from .world import World
 
 Progress = Callable[[str, float], None]
@@ -115,54 +115,85 @@ async def _under_load(
     progress: Progress,
     calm: Mapping[str, Sequence[Item]],
 ) -> None:
+    """A run, step by step: calm, faults while items come in, quiet, the verdict."""
     feed = world.feed()
     watch = _Watch(world.journal)
+    injector = Injector(world, sizes.source, _running(feed, watch, 4 * sizes.source + 20), result.seed)
+    try:
+        await feed.start()
+        await _without_faults(world, feed, watch, result, progress, calm)
+        pacing = asyncio.create_task(_pace(feed, items, len(steps), result))
+        try:
+            await asyncio.sleep(1.0)
+            await _broken(world, injector, steps, watch, result, progress)
+            progress("waiting for the rest", 1.0)
+            await pacing
+        finally:
+            pacing.cancel()
+        unknown, dead = await _at_rest(world, feed, watch, sizes)
+    finally:
+        await feed.close()
+    _judged(world, feed, result, unknown, dead)
+
+
+def _running(feed: Feed, watch: _Watch, seconds: float) -> RunItem:
+    """Puts an item in and waits until its run did what it had to, for so many seconds."""
 
     async def run_item(item: Item) -> tuple[int, float] | None:
         [task] = feed.put([item])
         [id] = await task
-        line = await watch.first(id, 4 * sizes.source + 20)
+        line = await watch.first(id, seconds)
         return None if line is None else (line.pid, line.at)
 
-    injector = Injector(world, sizes.source, run_item, result.seed)
-    pacing: asyncio.Task[None] | None = None
-    try:
-        await feed.start()
-        if calm:
-            await _warmed(feed, watch, world)
-        for name, some in calm.items():
-            progress(f"without faults, {name}", 0.0)
-            await _calm(name, some, feed, watch, result)
-        pacing = asyncio.create_task(_pace(feed, items, len(steps), result))
-        await asyncio.sleep(1.0)
-        for number, step in enumerate(steps):
-            progress(step.kind, number / len(steps))
-            done = await injector.perform(step)
-            result.faults += done
-            with (world.folder / "steps").open("a") as file:
-                file.write(
-                    "".join(
-                        f"{fault.begin:.2f} {fault.end:.2f} {action}\n"
-                        for fault, action in zip(done, step.actions, strict=False)
-                    )
+    return run_item
+
+
+async def _without_faults(
+    world: World, feed: Feed, watch: _Watch, result: Run, progress: Progress, calm: Mapping[str, Sequence[Item]]
+) -> None:
+    """What starts take while nothing is broken, of each kind of items in `calm`."""
+    if calm:
+        await _warmed(feed, watch, world)
+    for name, some in calm.items():
+        progress(f"without faults, {name}", 0.0)
+        await _calm(name, some, feed, watch, result)
+
+
+async def _broken(
+    world: World, injector: Injector, steps: Sequence[Step], watch: _Watch, result: Run, progress: Progress
+) -> None:
+    """Does the plan's steps one after the other, each noted in the world's folder, with the pauses that it says."""
+    for number, step in enumerate(steps):
+        progress(step.kind, number / len(steps))
+        done = await injector.perform(step)
+        result.faults += done
+        with (world.folder / "steps").open("a") as file:
+            file.write(
+                "".join(
+                    f"{fault.begin:.2f} {fault.end:.2f} {action}\n"
+                    for fault, action in zip(done, step.actions, strict=False)
                 )
-            await asyncio.sleep(step.pause)
-            result.steps += 1
-            watch.look()
-            await asyncio.sleep(world.build_up)
-        progress("waiting for the rest", 1.0)
-        await pacing
-        while feed.pending:
-            await asyncio.sleep(0.1)
-        await feed.complete()
-        await _finished(feed, watch)
-        unknown = await world.settled(feed)
-        await asyncio.sleep(wait_for_source(sizes) + 0.5)  # whatever would run a second time has begun by then
-        dead = await _dead_letters(world.ports["store"])
-    finally:
-        if pacing is not None:
-            pacing.cancel()
-        await feed.close()
+            )
+        await asyncio.sleep(step.pause)
+        result.steps += 1
+        watch.look()
+        await asyncio.sleep(world.build_up)
+
+
+async def _at_rest(world: World, feed: Feed, watch: _Watch, sizes: LeaseSizes) -> tuple[list[Finding], set[str]]:
+    """Waits until everything has ended and nothing can begin any more: what is not settled as it should be, and the
+    ids of the dead letters."""
+    while feed.pending:
+        await asyncio.sleep(0.1)
+    await feed.complete()
+    await _finished(feed, watch)
+    unknown = await world.settled(feed)
+    await asyncio.sleep(wait_for_source(sizes) + 0.5)  # whatever would run a second time has begun by then
+    return unknown, await _dead_letters(world.ports["store"])
+
+
+def _judged(world: World, feed: Feed, result: Run, unknown: list[Finding], dead: set[str]) -> None:
+    """Puts the verdict into the result."""
     result.failed = feed.failed
     # What still runs, runs a second time: it is let end, so that the journal is whole.
     reading = journal.read(world.journal)
