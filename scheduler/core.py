@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..sdk.model.demand import Cell, Closed
 from ..sdk.model.function_spec import FunctionSpec
 from ..sdk.model.lease import LeaseSizes, grant_to_worker
 from ..sdk.model.limits import Gate, Quota
@@ -18,6 +17,7 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, Flight, Outcomes
 from .adoption import Adoptions
 from .config import SchedulerConfig
+from .credit import Credit
 from .dispatch import Dispatch, wake
 from .intake import Intake
 from .outages import Outages
@@ -51,8 +51,17 @@ class Core:
         self.outages = Outages(config.clog.limits(), self.roster, self.workers, self.returns, self.intake, self._recall)
         self.adoptions = Adoptions(self.workers, self.tailers, self._recall, self.returns)
         self._dispatch = Dispatch(config.low_share, self._recall.expire)
-        self._cells: dict[Cell, int] = {}
-        self._total = 0
+        self._grace = config.grace_heartbeats * sizes.heartbeat
+        self._credit = Credit(
+            self.roster,
+            self.workers,
+            self.tailers,
+            self.intake,
+            self.outages,
+            self.returns,
+            config.session_items,
+            self._grace,
+        )
         self._groups = 0
 
     # ---- sessions come and go
@@ -64,12 +73,9 @@ class Core:
         that goes through outages is not frozen with its functions."""
         self._groups += 1
         tailer = self.tailers[session] = Tailer(session, name, self._groups, now, patient)
-        tailer.functions = dict(self.roster.specs)
         tailer.through_outages = patient or through_outages
-        tailer.closed = self._closed(tailer)
         self._recredit(now)
-        tailer.cells = dict(self._cells)
-        tailer.total = self._total
+        self._credit.welcome(tailer)
         return tailer
 
     def tailer_connected(self, tailer: Tailer) -> None:
@@ -105,7 +111,7 @@ class Core:
         worker.greeted = worker.connected = True
         worker.specs = {spec.name: spec for spec in specs}
         worker.pools = {pool.name: self._pool(worker, pool, now) for pool in pools}
-        self._announce(specs, now)
+        self._credit.announce(specs, now)
         self._reroster(now)
         self.speaking.add(worker)
 
@@ -207,7 +213,7 @@ class Core:
         the failure that showed it."""
         self.returns.report(worker, outcomes)
         if self.outages.review(now, wall):
-            self._close_cells()
+            self._credit.close_cells()
 
     def lease_requested(self, worker: Worker, number: int, now: float) -> None:
         """A worker wants its leases renewed; its next frame answers."""
@@ -246,7 +252,7 @@ class Core:
         if self.ready and not self.draining:
             if self.outages.closed:
                 if self.outages.review(now, wall):
-                    self._close_cells()
+                    self._credit.close_cells()
                 self.outages.turn(now)
             self.speaking |= self._dispatch.turn(self.roster.ables, now, wall)
 
@@ -272,10 +278,9 @@ class Core:
                     self.forget_tailer(tailer, now)
         self.outages.tick(now)
         self.adoptions.tick(now)
-        grace = self._grace
         stranded = False
         for function in self.roster.functions.values():
-            if function.gone_since is not None and now - function.gone_since >= grace:
+            if function.gone_since is not None and now - function.gone_since >= self._grace:
                 stranded = stranded or function.capacity > 0
                 for lane in function.rooms:
                     left = lane.remove(lambda item: not item[SESSION].patient) if lane.items else []
@@ -297,10 +302,10 @@ class Core:
         """A snapshot of control: replaces all gates and quotas, adds functions, and makes the scheduler ready."""
         self.version = version
         self.ready = True
-        self._announce(functions, now)
+        self._credit.announce(functions, now)
         self._limit({quota.function: quota for quota in quotas}, now)
         self.intake.shut(Gates(gates))
-        self._close_cells()
+        self._credit.close_cells()
         self._recredit(now)
 
     def drain(self, now: float) -> None:
@@ -318,10 +323,6 @@ class Core:
 
     # ---- steps
 
-    @property
-    def _grace(self) -> float:
-        return self.config.grace_heartbeats * self.sizes.heartbeat
-
     def _refusal(self, tailer: Tailer, left: float) -> Reason | None:
         """Why a whole push goes back at once; None: it does not. `left` seconds of its lease are left."""
         if self.draining:
@@ -330,19 +331,9 @@ class Core:
             return Reason.NOT_READY
         if grant_to_worker(self.sizes, left) <= 0:
             return Reason.LEASE_OVER
-        if too_much(tailer.held.items, self.config.calls if tailer.patient else self._total):
+        if too_much(tailer.held.items, self.config.calls if tailer.patient else self._credit.total):
             return Reason.NO_CREDIT
         return None
-
-    def _closed(self, tailer: Tailer) -> frozenset[Closed]:
-        """What a session need not push: what gates close, and what is clogged, unless it goes through outages."""
-        gated, clogged = self.intake.gates.closed, self.outages.closed
-        return gated if tailer.through_outages or not clogged else gated.union(clogged.values())
-
-    def _close_cells(self) -> None:
-        for tailer in self.tailers.values():
-            tailer.closed = self._closed(tailer)
-            self.speaking.add(tailer)
 
     def _pool(self, worker: Worker, limits: PoolLimits, now: float) -> Pool:
         pool = worker.pools.get(limits.name) or Pool(worker, limits.name)
@@ -353,12 +344,6 @@ class Core:
     def _see_freshness(self, worker: Worker, now: float) -> None:
         for pool in worker.pools.values():
             pool.shut = not worker.granted.fresh(self.sizes, now)
-
-    def _announce(self, specs: Sequence[FunctionSpec], now: float) -> None:
-        fresh = self.roster.announce(specs, now)
-        for tailer in self.tailers.values() if fresh else ():
-            tailer.functions.update(fresh)
-            self.speaking.add(tailer)
 
     def _limit(self, quotas: dict[str, Quota], now: float) -> None:
         """Sets the limits of every function; those without a quota have none."""
@@ -380,19 +365,5 @@ class Core:
         self._recredit(now)
 
     def _recredit(self, now: float) -> None:
-        """Works out every limit anew; sessions hear what changed."""
-        cells: dict[Cell, int] = {}
-        total = 0
-        if self.ready and not self.draining:
-            sessions = sum([not tailer.patient for tailer in self.tailers.values()])
-            bound = self.config.session_items
-            cells, total = self.roster.credit(self.workers.values(), sessions, bound, self._grace, now)
-        before = self._cells
-        changed = {cell: limit for cell, limit in cells.items() if before.get(cell) != limit}
-        changed.update({cell: 0 for cell in before if cell not in cells})
-        if changed or total != self._total:
-            self._cells, self._total = cells, total
-            for tailer in self.tailers.values():
-                tailer.cells.update(changed)
-                tailer.total = total
-                self.speaking.add(tailer)
+        """Something that limits depend on changed."""
+        self._credit.work_out(now, admits=self.ready and not self.draining)

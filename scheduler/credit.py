@@ -1,0 +1,89 @@
+"""Credit: what each session is told that it may push: limits by cell, a total, closed cells, and which functions there
+are. The numbers are the roster's, by rules/credit.py.
+
+It is worked out where something changed, never on the way of an item; sessions hear only of what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..sdk.model.demand import Cell, Closed
+from ..sdk.model.function_spec import FunctionSpec
+from .intake import Intake
+from .outages import Outages
+from .returns import Returns
+from .roster import Roster
+from .sessions import Tailer, Worker
+
+
+class Credit:
+    """Invariant: every session in `tailers` was told, or is about to be told, the same cells and the same `total`.
+
+    bound   items that one session may have pushed at most
+    grace   seconds for which a function keeps its cells after its last worker went
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        workers: Mapping[str, Worker],
+        tailers: Mapping[str, Tailer],
+        intake: Intake,
+        outages: Outages,
+        returns: Returns,
+        bound: int,
+        grace: float,
+    ) -> None:
+        self.total = 0  # items that one session may have pushed, of all cells together
+        self._cells: dict[Cell, int] = {}
+        self._roster = roster
+        self._workers = workers
+        self._tailers = tailers
+        self._intake = intake
+        self._outages = outages
+        self._speaking = returns.speaking
+        self._bound = bound
+        self._grace = grace
+
+    def welcome(self, tailer: Tailer) -> None:
+        """A new session hears all of it."""
+        tailer.functions = dict(self._roster.specs)
+        tailer.closed = self._closed(tailer)
+        tailer.cells = dict(self._cells)
+        tailer.total = self.total
+
+    def work_out(self, now: float, *, admits: bool) -> None:
+        """Works out every limit anew; sessions hear what changed. A scheduler that admits nothing gives none."""
+        cells: dict[Cell, int] = {}
+        total = 0
+        if admits:
+            sessions = sum([not tailer.patient for tailer in self._tailers.values()])
+            cells, total = self._roster.credit(self._workers.values(), sessions, self._bound, self._grace, now)
+        before = self._cells
+        changed = {cell: limit for cell, limit in cells.items() if before.get(cell) != limit}
+        changed.update({cell: 0 for cell in before if cell not in cells})
+        if changed or total != self.total:
+            self._cells, self.total = cells, total
+            for tailer in self._tailers.values():
+                tailer.cells.update(changed)
+                tailer.total = total
+                self._speaking.add(tailer)
+
+    def close_cells(self) -> None:
+        """What is closed changed: gates, or what is clogged."""
+        for tailer in self._tailers.values():
+            tailer.closed = self._closed(tailer)
+            self._speaking.add(tailer)
+
+    def announce(self, specs: Iterable[FunctionSpec], now: float) -> None:
+        """Functions that somebody registered or runs; sessions hear of those that are new or changed."""
+        fresh = self._roster.announce(specs, now)
+        for tailer in self._tailers.values() if fresh else ():
+            tailer.functions.update(fresh)
+            self._speaking.add(tailer)
+
+    def _closed(self, tailer: Tailer) -> frozenset[Closed]:
+        """What a session need not push: what gates close, and what is clogged, unless it goes through outages."""
+        gated, clogged = self._intake.gates.closed, self._outages.closed
+        return gated if tailer.through_outages or not clogged else gated.union(clogged.values())
