@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..sdk.model.demand import Cell, Closed
 from ..sdk.model.workload import Flight
 
+_OPEN = re.compile(b"\x01")
+
 
 @dataclass(slots=True)
 class Out:
-    """A flight that was pushed. Invariants: `open[i]` is 1 while item i has no outcome, `left` is their number."""
+    """A flight that was pushed. Invariants: `open[i]` is 1 while item i has no outcome, `left` is their number;
+    `counts` is by cell the credit, taken when it was pushed, that `give_back` has not given back yet."""
 
     flight: Flight
     cells: list[Cell]
@@ -38,14 +42,33 @@ class Out:
         self.left -= len(fresh)
         return fresh
 
+    def give_back(self, fresh: Sequence[int]) -> Mapping[Cell, int]:
+        """How many items of each cell ended with these, which `close` returned. Mostly a flight ends at once, or all of
+        it but a few: then only those few are counted."""
+        counts = self.counts
+        if not self.left:
+            self.counts = Counter()
+        elif len(fresh) > self.left:
+            self.counts = Counter([self.cells[index] for index in self.still_open()])
+            counts.subtract(self.counts)
+        else:
+            ended = Counter([self.cells[index] for index in fresh])
+            counts.subtract(ended)
+            return ended
+        return counts
+
     def still_open(self) -> list[int]:
         """The indexes of items without an outcome."""
-        return [index for index, is_open in enumerate(self.open) if is_open]
+        return [found.start() for found in _OPEN.finditer(self.open)]
 
-    def before(self, clogs: Mapping[str, Closed], cells: Iterable[Cell]) -> list[Cell]:
-        """Those cells whose function is clogged by now and was not when the flight was pushed."""
+    def before(self, clogs: Mapping[str, Closed], counts: Mapping[Cell, int]) -> dict[Cell, int]:
+        """Of those cells the ones whose function is clogged by now and was not when the flight was pushed."""
         then = self.clogs.get
-        return [cell for cell in cells if cell.function in clogs and then(cell.function) != clogs[cell.function]]
+        return {
+            cell: count
+            for cell, count in counts.items()
+            if cell.function in clogs and then(cell.function) != clogs[cell.function]
+        }
 
     def release(self, indexes: Sequence[int]) -> int:
         """Lets go of payloads; returns their size."""

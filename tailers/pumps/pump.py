@@ -220,12 +220,11 @@ class Pump(ABC):
 
     def outcomes_came(self, outcomes: Outcomes) -> None:
         """Returns credit and settles, flight by flight: what plainly succeeded, then what ended otherwise."""
-        returned: list[Cell] = []
-        earlier: list[Cell] = []
-        for out, indexes in self._closed(outcomes.succeeded, returned, earlier):
+        returned: list[tuple[Out, Mapping[Cell, int]]] = []
+        for out, indexes in self._closed(outcomes.succeeded, returned):
             self.counts.completed += len(indexes)
             self.succeeded(out, indexes)
-        for out, indexes in self._closed(outcomes.ended, returned, earlier):
+        for out, indexes in self._closed(outcomes.ended, returned):
             first = out.flight.number << INDEX_BITS
             ends = {index: outcomes.ended[first | index] for index in indexes}
             well = [index for index, ended in ends.items() if ended.outcome == Outcome.SUCCESS]
@@ -234,28 +233,25 @@ class Pump(ABC):
                 self.succeeded(out, plain)
                 ends = {index: ended for index, ended in ends.items() if index not in plain}
             self.ended(out, ends)
-        self.session.credit.give(Counter(returned), Counter(earlier))
+        credit = self.session.credit
+        for out, counts in returned:
+            credit.give(counts, out.before(credit.clogs, counts) if credit.clogs else None)
         self.wake()
 
     def _closed(
-        self, refs: Iterable[int], returned: list[Cell], earlier: list[Cell]
+        self, refs: Iterable[int], returned: list[tuple[Out, Mapping[Cell, int]]]
     ) -> Iterator[tuple[Out, list[int]]]:
-        """The hand-outs in which items ended that had not before, with their indexes. Their cells are `returned`; also
-        `earlier` where their function is clogged by now and was not when they were pushed."""
-        clogs = self.session.credit.clogs
+        """The hand-outs in which items ended that had not before, with their indexes. `returned`: what credit comes
+        back with them."""
         for number, indexes in by_flight(refs):
             out = self.flights.get(number)
             if out is None:
                 continue
-            whole = len(indexes) == out.left == len(out.open)
             fresh = out.close(indexes)
-            cells = out.cells if whole else [out.cells[index] for index in fresh]
-            returned.extend(cells)
-            if clogs:
-                earlier += out.before(clogs, cells)
             if not out.left:
                 del self.flights[number]
             if fresh:
+                returned.append((out, out.give_back(fresh)))
                 yield out, fresh
 
     def push(self, flight: Flight, cells: list[Cell], counts: Counter[Cell], place: Any, *, taken: bool = False) -> Out:
