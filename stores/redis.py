@@ -14,13 +14,12 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from redis import exceptions as errors
-from redis.asyncio import Redis
-from redis.asyncio.connection import BlockingConnectionPool, ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from ..sdk.config import Seconds
 from ..sdk.model.errors import NotConnected, StoreFull, TailraceError
+from .redis_connections import Commands, Connections
 
 #: Connections for commands; callers beyond it wait for one.
 CONNECTIONS = 16
@@ -92,16 +91,15 @@ class RedisOptions(BaseModel):
         """A client whose calls may be held for `waits` seconds; it dials at its first call. How long an answer may take
         is watched by RedisServer: under a socket_timeout redis-py sends in `asyncio.wait_for`, which in Python 3.11
         forgets a cancellation that comes as the write ends, and whoever cancelled waits for ever."""
-        pool: Any = ConnectionPool if waits else BlockingConnectionPool
-        return Redis(
-            connection_pool=pool.from_url(
+        return Commands(
+            connection_pool=Connections.from_url(
                 self.url.get_secret_value(),
+                timeout=0.0 if waits else self.timeout,
                 max_connections=WAITING if waits else CONNECTIONS,
                 protocol=2,
                 retry=Retry(NoBackoff(), 0),
                 socket_connect_timeout=self.connect_timeout,
                 socket_timeout=None,
-                **({} if waits else {"timeout": self.timeout}),
                 **self.given(),
             )
         )

@@ -67,15 +67,19 @@ class Pace:
 class Looks:
     """Where the last look saw nothing, and until when it need not be repeated. Times are monotonic seconds.
 
-    Invariant: a cell stands in `_until` only while nothing that this process knows of can be due in it before then.
+    Invariants: a cell stands in `_until` only while nothing that this process knows of can be due in it before then;
+    `_next` is what `next` answers for `_asked`, where it is not None.
     """
 
     def __init__(self) -> None:
         self._until: dict[Cell, float] = {}
         self._closed: frozenset[Closed] = frozenset()
+        self._asked: list[Cell] = []
+        self._next: float | None = None
 
     def nothing(self, demand: Demand, until: float) -> None:
         """A look for this demand found nothing."""
+        self._next = None
         if demand.closed != self._closed:
             self._until, self._closed = {}, demand.closed
         for cell in demand.cells:
@@ -83,14 +87,22 @@ class Looks:
 
     def changed(self) -> None:
         """Anything may be due: the next look is made at once."""
+        self._next = None
         self._until.clear()
 
     def event(self, at: float) -> None:
         """The next look is made then, if not before."""
+        self._next = None
         self._until = {cell: min(until, at) for cell, until in self._until.items()}
 
     def next(self, demand: Demand) -> float:
         """When to look for a demand; a time that is past: at once."""
         if demand.closed != self._closed:
             return -math.inf
-        return min((self._until.get(cell, -math.inf) for cell in demand.cells), default=-math.inf)
+        # Who waits asks again after each item, mostly for the cells of the last time, and there may be hundreds: lists
+        # of the same objects compare without a look at what they hold.
+        asked = [*demand.cells]
+        if self._next is None or asked != self._asked:
+            self._asked = asked
+            self._next = min((self._until.get(cell, -math.inf) for cell in asked), default=-math.inf)
+        return self._next

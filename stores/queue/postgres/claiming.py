@@ -8,7 +8,6 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
-from ....sdk.clock import Clock
 from ....sdk.model.claim import Leased, Settle, State
 from ....sdk.model.demand import Demand
 from ....sdk.model.outcome import EXPIRED_WHY
@@ -16,7 +15,6 @@ from ...postgres_arrays import numbers
 from ..gates import Gates
 from ..ids import id_text
 from ..poller import Claimed, Found, Poller
-from ..server_clock import ServerClock
 from . import statements as call
 from .bounds import Bounds
 from .claims import Out
@@ -39,8 +37,6 @@ class Claiming:
         self,
         ground: Ground,
         poller: Poller,
-        server_clock: ServerClock,
-        clock: Clock,
         share: float,
         out: Out,
         outbox: Collecting,
@@ -50,9 +46,8 @@ class Claiming:
         self._ground = ground
         self._home = ground.home
         self._kinds = ground.kinds
+        self._clock, self._server_clock = ground.clock, ground.server_clock
         self._poller = poller
-        self._server_clock = server_clock
-        self._clock = clock
         self._share = share
         self._out = out
         self._outbox = outbox

@@ -1,4 +1,5 @@
-"""What the queue on PostgreSQL rests on: its server and schema, which are looked at with each new connection."""
+"""What the queue on PostgreSQL rests on: its server and schema, which are looked at with each new connection, and the
+clocks there and here."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from ....sdk.clock import Clock
 from ...config import StoresConfig
 from ...migrations.postgres import require
 from ...postgres import PostgresServer, refuse_unsafe
+from ..server_clock import ServerClock
 from .home import Home
 from .kinds import PostgresKinds
 from .options import PostgresQueueOptions
@@ -30,6 +32,7 @@ class Ground:
         self.server = PostgresServer(options, self._prepare)
         self.home = Home(options.db_schema, options.server, wait, clock)
         self.kinds = PostgresKinds(self.read)
+        self.clock, self.server_clock = clock, ServerClock(options.server, wait, clock)
         self.time = time
         self._schema = options.db_schema
         self._relaxed = config.durability == "relaxed"

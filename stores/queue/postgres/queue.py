@@ -34,7 +34,6 @@ from ..ids import Ids, id_number, id_text
 from ..lifecycle import TERMINAL
 from ..poller import Claimed, Found, Poller
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
-from ..server_clock import ServerClock
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import Waiting
 from . import statements as call
@@ -83,8 +82,6 @@ class PostgresQueue:
         self._claiming = Claiming(
             ground,
             self._poller,
-            ServerClock(options.server, wait, clock),
-            clock,
             self._config.low_share,
             self._out,
             self._outbox,

@@ -8,13 +8,12 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
-from ....sdk.clock import Clock
 from ....sdk.model.claim import Leased, Settle, State
 from ....sdk.model.demand import Demand
 from ....sdk.model.outcome import EXPIRED_WHY
 from ..gates import Gates
 from ..poller import Claimed, Found, Poller
-from ..server_clock import JUMP, ServerClock
+from ..server_clock import JUMP
 from .claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET
 from .ground import Ground
 from .lease import Plan, claimed, number_of_kinds, planned
@@ -36,17 +35,14 @@ class Claiming:
         self,
         ground: Ground,
         poller: Poller,
-        server_clock: ServerClock,
-        clock: Clock,
         share: float,
         settle: Callable[[int, Sequence[str], Sequence[Settle]], Awaitable[list[str]]],
     ) -> None:
         self._ground = ground
         self._home = ground.home
         self._kinds = ground.kinds
+        self._clock, self._server_clock = ground.clock, ground.server_clock
         self._poller = poller
-        self._server_clock = server_clock
-        self._clock = clock
         self._share = share
         self._settle = settle
         self._turn = 0  # claims so far

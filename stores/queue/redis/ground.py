@@ -1,5 +1,5 @@
 """What the queue on Redis rests on: its server, which is looked at before it is used and again whenever it may be
-another one than it was."""
+another one than it was, and the clocks there and here."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ....sdk.clock import Clock
 from ....sdk.model.errors import NotConnected
 from ...config import StoresConfig
 from ...redis import RedisServer, Script
+from ..server_clock import ServerClock
 from .home import Home
 from .kinds import RedisKinds
 from .options import RedisQueueOptions
@@ -37,6 +38,7 @@ class Ground:
         self.home = Home(server, base, wait, clock, durable=config.durability == "durable")
         self.kinds = RedisKinds(server, base)
         self.profile = ""  # what the server promises; empty until it was asked
+        self.clock, self.server_clock = clock, ServerClock(options.server, wait, clock)
         self.time = time
         self.options = options
         self._durability = config.durability

@@ -28,7 +28,6 @@ from ..gates import Gates
 from ..group import submissions
 from ..poller import Poller
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
-from ..server_clock import ServerClock
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import Waiting
 from . import told
@@ -83,9 +82,7 @@ class RedisQueue:
         self._home, self._kinds = self._ground.home, self._ground.kinds
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._poller = Poller(options.poll_interval, RedisRoll(self._server, self.base))
-        server_clock = ServerClock(options.server, wait, clock)
-        share = self._config.low_share
-        self._claiming = Claiming(self._ground, self._poller, server_clock, clock, share, self.settle)
+        self._claiming = Claiming(self._ground, self._poller, self._config.low_share, self.settle)
         self._waiting = Waiting(self.settle, self._poller)
         self._submissions = submissions(self._store, self._waiting.run)
         self._settlements = settlements(self._settled, self._waiting.run)

@@ -290,3 +290,25 @@ def test_a_look_is_not_repeated_for_what_it_saw_nothing_in_and_is_made_for_anyth
     assert looks.next(ANY) == 5.0
     looks.changed()
     assert looks.next(ANY) < 0
+
+
+def test_a_look_answers_the_same_for_equal_cells_and_another_for_others() -> None:
+    # Given a look that saw nothing, and an answer that is known
+    looks = Looks()
+    looks.nothing(Demand({MAIL: 1, SMS: 1}, frozenset(), 2), 10.0)
+    looks.nothing(Demand({SMS: 1}, frozenset(), 1), 20.0)
+    assert looks.next(Demand({MAIL: 1, SMS: 1}, frozenset(), 2)) == 10.0
+    # When it is asked for as many other cells, for fewer, and for the same with other amounts
+    push = Cell("push", 2)
+    # Then each is told its own
+    assert looks.next(Demand({MAIL: 1, push: 1}, frozenset(), 2)) < 0
+    assert looks.next(Demand({SMS: 1}, frozenset(), 1)) == 20.0
+    assert looks.next(Demand({SMS: 7}, frozenset(), 7)) == 20.0
+    assert looks.next(Demand({SMS: 1, MAIL: 3}, frozenset(), 4)) == 10.0
+    # And what was told is told no more once it was looked at again, or something came
+    looks.nothing(Demand({SMS: 1, MAIL: 3}, frozenset(), 4), 30.0)
+    assert looks.next(Demand({SMS: 1, MAIL: 3}, frozenset(), 4)) == 30.0
+    looks.event(15.0)
+    assert looks.next(Demand({SMS: 1, MAIL: 3}, frozenset(), 4)) == 15.0
+    looks.changed()
+    assert looks.next(Demand({SMS: 1, MAIL: 3}, frozenset(), 4)) < 0

@@ -1,0 +1,83 @@
+"""How a command reaches a Redis: on a connection that is idle, packed by hiredis, its answer as it comes.
+
+Most of what a lone command takes of a processor goes, in redis-py's own client, into what nobody asked for here: each
+argument is encoded in Python, the pool has three locks, observers and retries are told. Its connections do all that is
+hard (dialling, TLS, passwords, reading), so they are used as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from hiredis import pack_command
+from redis.asyncio import Redis
+from redis.asyncio.connection import ConnectionPool
+from redis.exceptions import ConnectionError as NoConnection
+
+
+class Connections(ConnectionPool):
+    """As many as `max_connections`. Who comes when all are in use waits `timeout` seconds at most; with 0 it is
+    refused. Raises redis-py's ConnectionError.
+
+    Invariant: a connection is idle or somebody's; one that failed is idle and not connected, and dials again."""
+
+    def __init__(self, *, timeout: float, **given: Any) -> None:
+        super().__init__(**given)
+        self._timeout = timeout
+        self._room = asyncio.Semaphore(self.max_connections)
+        self._idle: list[Any] = []
+        self._all: list[Any] = []
+
+    async def get_connection(self, command_name: Any = None, *keys: Any, **options: Any) -> Any:
+        """One that is connected, and has nothing unread."""
+        room = self._room
+        if not room.locked():
+            await room.acquire()
+        else:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    await room.acquire()
+            except TimeoutError:
+                raise NoConnection("No connection available.") from None
+        if self._idle:
+            connection = self._idle.pop()
+        else:
+            connection = self.connection_class(**self.connection_kwargs)
+            self._all.append(connection)
+        try:
+            await self.ensure_connection(connection)
+        except BaseException:
+            self._give(connection)
+            raise
+        return connection
+
+    async def release(self, connection: Any) -> None:
+        """It is idle again."""
+        self._give(connection)
+
+    def _give(self, connection: Any) -> None:
+        self._idle.append(connection)
+        self._room.release()
+
+    async def disconnect(self, inuse_connections: bool = True) -> None:
+        """Closes the idle ones, and those in use; each dials again when it is used again."""
+        connections = self._all if inuse_connections else self._idle
+        await asyncio.gather(*(connection.disconnect() for connection in connections))
+
+
+class Commands(Redis):
+    """A client. Once its `response_callbacks` are cleared, a command takes the short way and answers what the server
+    sent. Raises what redis-py raises; nothing is tried again."""
+
+    async def execute_command(self, *command: Any, **options: Any) -> Any:
+        """One command, whose first word is one word."""
+        if self.response_callbacks or options:
+            return await super().execute_command(*command, **options)  # type: ignore[no-untyped-call]
+        pool: Any = self.connection_pool
+        connection = await pool.get_connection()
+        try:
+            await connection.send_packed_command(pack_command(command), check_health=False)
+            return await connection.read_response()
+        finally:
+            await pool.release(connection)
