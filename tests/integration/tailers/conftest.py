@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scenes.ledger_rows import FIRST
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.environments import tailers_environment
@@ -30,6 +31,7 @@ from tailrace.tailers.means import Means
 from tailrace.tailers.pumps.shared_pump import SharedPump
 from tailrace.tailers.pumps.stream_pump import StreamPump
 from tailrace.tailers.registry import Environment
+from tailrace.tailers.supervisor import Tailers
 from tailrace.tailers.tailer import Tailer
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -229,6 +231,7 @@ def environment(stores: EmbeddedStores) -> Environment:
 
 
 Start = Callable[..., Awaitable[Tailer]]
+StartAll = Callable[..., Awaitable[Tailers]]
 
 
 @pytest.fixture
@@ -251,6 +254,26 @@ async def start(environment: Environment, scheduler: FakeScheduler, parking: Fak
             assert [audit.verdict() for audit in tailer.audits() if not audit.good] == []
             assert tailer._pump.unaccounted == 0
         await tailer.stop()
+
+
+@pytest.fixture
+async def start_all(
+    environment: Environment, scheduler: FakeScheduler, parking: FakeParking
+) -> AsyncIterator[StartAll]:
+    """Starts all tailers of a node; each call is another process, the one before it having been stopped."""
+    running: list[Tailers] = []
+
+    async def start(environment: Environment = environment) -> Tailers:
+        while running:
+            await running.pop().stop()
+        tailers = Tailers([FIRST], environment, scheduler.address, parking, LeaseSizes.of_heartbeat(0.1))
+        running.append(tailers)
+        await tailers.start()
+        return tailers
+
+    yield start
+    while running:
+        await running.pop().stop()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from tailrace.sdk.wire.convert import KindReader, function_to_wire, read_items, 
 from tailrace.sdk.wire.scheduler import SchedulerClient
 from tailrace.sdk.wire.session import Dialer
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.means import Means
 from tailrace.tailers.tailer import Tailer
@@ -166,6 +167,10 @@ class Place:
         for tailer in self.tailers:
             await tailer.stop()
         await self.end_scheduler()
+
+
+async def fill(stores: Any, count: int, keys: Sequence[str] = ()) -> None:
+    await stores.log.append("s", 0, [Record(b"%d" % n, key=keys[n] if keys else "") for n in range(count)])
 
 
 Begin = Callable[[LeaseSizes], Awaitable[Place]]

@@ -6,98 +6,19 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from scenes.replays import EVERYTHING, LIVE, REPORTING, dead_of, fill, live_is_done, orders, over, payloads_of
 
-from tailrace.gateway.replay_orders import ReplayOrders
 from tailrace.sdk.model.drop import Cause
-from tailrace.sdk.model.errors import InvalidRequest, Overloaded, Unavailable
+from tailrace.sdk.model.errors import InvalidRequest, Overloaded
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.ledger import Place
 from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.replay import Bound, Only, Replay, ReplayOrder, State, asked_for
-from tailrace.sdk.model.seek import END, START, Seek
+from tailrace.sdk.model.replay import Bound, Only, Replay, State
+from tailrace.sdk.model.seek import Seek
 from tailrace.sdk.model.workload import Ended
-from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.replay import replaying
-from tailrace.tailers.replay.progress import ReplayProgress
 from tailrace.tailers.replay.tailer import replay_config
 from tailrace.tailers.supervisor import Tailers
-
-LIVE = {"name": "t", "source": {"kind": "log", "stream": "s"}, "function": "f", "retry": {"max_attempts": 3}}
-REPORTING = 3
-EVERYTHING = ReplayOrder("t", Bound(edge=START), Bound(edge=END))
-
-
-@pytest.fixture(autouse=True)
-def quick_looks(monkeypatch):
-    """Nobody in these tests says that a row was written: so rows are looked at often."""
-    monkeypatch.setattr(replaying, "ROWS_EVERY", 0.05)
-    monkeypatch.setattr(replaying, "LOOK_EVERY", 0.02)
-
-
-@pytest.fixture
-def make(environment, scheduler, parking, stores):
-    def one(**keys):
-        config = TailerConfig.model_validate(LIVE | keys)
-        sizes = LeaseSizes.of_heartbeat(0.1)
-        return Tailers([config], environment, scheduler.address, parking, sizes, due=False, replays=stores.replays)
-
-    return one
-
-
-@pytest.fixture
-async def tailers(make):
-    one = make()
-    await one.start()
-    yield one
-    await one.stop()
-
-
-async def fill(stores, count, stream="s"):
-    await stores.log.append(stream, 0, [Record(b"%d" % n) for n in range(count)])
-
-
-async def live_is_done(stores, scheduler, count, eventually, decide=None):
-    """The live tailer did everything; its checkpoint."""
-    scheduler.decide = decide or scheduler.decide
-    scheduler.allow("f")
-    scheduler.allow("f", priority=REPORTING)
-    await fill(stores, count)
-    mark = None
-    async with asyncio.timeout(10):
-        while mark is None or mark.position < count:
-            await asyncio.sleep(0.01)
-            mark = (await stores.checkpoints.load("t")).get("0")
-    return mark
-
-
-def orders(stores, at_once=4, answer_within=10.0):
-    """What a gateway does for operators, over the same stores."""
-    progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership)
-    return ReplayOrders(stores.replays, progress, at_once, answer_within=answer_within)
-
-
-async def forgotten(stores, name):
-    """Waits until a replay has no checkpoint any more: that goes after its row says that it is over."""
-    async with asyncio.timeout(5):
-        while await stores.checkpoints.load(name):
-            await asyncio.sleep(0.01)
-
-
-async def over(stores, number, state=State.DONE):
-    async with asyncio.timeout(20):
-        while (found := await orders(stores).get(number)).replay.state is not state:
-            await asyncio.sleep(0.02)
-    return found
-
-
-def payloads_of(scheduler, name):
-    return [
-        int(flight.payloads[index])
-        for flight in scheduler.flights
-        for index, id_ in enumerate(flight.ids)
-        if id_.startswith(f"{name}/")
-    ]
 
 
 async def test_a_range_runs_again_beside_the_live_tailer_whose_checkpoint_is_not_touched(
@@ -210,12 +131,6 @@ async def test_what_fails_again_is_parked_under_the_name_of_the_replay_and_a_can
         await orders(stores).order(EVERYTHING._replace(only=Only.FAILED))
 
 
-def dead_of(name):
-    from tailrace.sdk.model.dead_letter import LetterFilter
-
-    return LetterFilter(tailer=name)
-
-
 async def test_only_failed_dropped_or_unseen_by_what_the_audit_knows(stores, scheduler, tailers, eventually):
     # Given a live tailer with two dead letters, and a seek that passed ten items
     bad = (b"3", b"11")
@@ -239,132 +154,6 @@ async def test_only_failed_dropped_or_unseen_by_what_the_audit_knows(stores, sch
         assert found.counts == {"succeeded": len(wanted)}
     with pytest.raises(InvalidRequest, match="nothing to run"):
         await orders(stores).order(EVERYTHING._replace(only=Only.UNSEEN))
-
-
-async def test_a_replay_that_is_paused_stays_so_and_goes_on_after_a_restart_where_it_was(
-    stores, scheduler, make, eventually
-):
-    # Given a replay at ten a second that was paused on its way
-    tailers = make()
-    await tailers.start()
-    await live_is_done(stores, scheduler, 30, eventually)
-    begun = await orders(stores).order(EVERYTHING._replace(rate=50.0))
-    name, number = begun.replay.name, begun.replay.number
-    await eventually(lambda: len(payloads_of(scheduler, name)) >= 5)
-    assert (await orders(stores).change(number, "pause")).replay.state is State.PAUSED
-    await eventually(lambda: not tailers.replays.tailer(name).busy)
-    ran = len(payloads_of(scheduler, name))
-    assert ran < 30
-    await tailers.drain(5)
-    await tailers.stop()
-    # When its process starts again
-    again = make()
-    await again.start()
-    try:
-        await eventually(lambda: again.replays.tailer(name) is not None)
-        with pytest.raises(InvalidRequest, match="is a replay"):
-            again.set_paused(name, True)
-        assert (await orders(stores).get(number)).replay.state is State.PAUSED
-        await orders(stores).change(number, "resume")
-        found = await over(stores, number)
-        # Then each of its items ran once
-        assert sorted(payloads_of(scheduler, name)) == list(range(30))
-        assert found.counts == {"succeeded": 30}
-        assert [each.replay.number for each in await orders(stores).list(9)] == [number]
-    finally:
-        await again.stop()
-
-
-async def test_a_replay_whose_process_died_as_it_ended_leaves_no_checkpoint(
-    stores, scheduler, make, eventually, monkeypatch
-):
-    # Given a replay that is done, whose process died before it forgot its checkpoint
-    async def die(source):
-        raise Unavailable("the process is gone")
-
-    tailers = make()
-    await tailers.start()
-    await live_is_done(stores, scheduler, 10, eventually)
-    with monkeypatch.context() as patch:
-        patch.setattr(stores.checkpoints, "forget", die)
-        begun = await orders(stores).order(EVERYTHING)
-        await over(stores, begun.replay.number)
-        await tailers.stop()
-    assert await stores.checkpoints.load(begun.replay.name)
-    # When it starts again, it is forgotten
-    again = make()
-    await again.start()
-    try:
-        await forgotten(stores, begun.replay.name)
-        assert (await orders(stores).get(begun.replay.number)).counts == {"succeeded": 10}
-    finally:
-        await again.stop()
-
-
-async def test_of_two_processes_one_reads_a_replay_and_the_other_goes_on_when_it_dies(
-    stores, scheduler, make, eventually
-):
-    # Given two processes that run the tailer
-    one, other = make(), make()
-    await one.start()
-    await live_is_done(stores, scheduler, 60, eventually)
-    await other.start()
-    try:
-        # When somebody wants a replay, one of them reads it and the other stands by
-        begun = await orders(stores).order(EVERYTHING._replace(rate=100.0))
-        name = begun.replay.name
-        await eventually(lambda: all(each.replays.tailer(name) is not None for each in (one, other)))
-        await eventually(lambda: len(payloads_of(scheduler, name)) >= 5)
-        reading, waiting = (one, other) if one.replays.tailer(name).owns else (other, one)
-        assert not waiting.replays.tailer(name).owns
-        assert not waiting.replays.detail(begun.replay)
-        assert "read by the process" in (await orders(stores).get(begun.replay.number)).detail
-        assert name in [each.name for each in reading.overviews()]
-        [told] = await orders(stores).overviews()
-        assert (told.name, told.tailer, told.state, told.items) == (name, "t", "running", 60)
-        # And when the first one dies, the other goes on
-        await reading.stop()
-        found = await over(stores, begun.replay.number)
-        assert set(payloads_of(scheduler, name)) == set(range(60))
-        assert found.counts == {"succeeded": 60}
-        # And nothing of it is left
-        await eventually(lambda: waiting.replays.tailer(name) is None)
-        await forgotten(stores, name)
-    finally:
-        await one.stop()
-        await other.stop()
-
-
-async def test_a_replay_that_nobody_reads_says_so_and_can_be_cancelled_by_any_process(
-    stores, scheduler, make, eventually
-):
-    # Given a replay at ten a second whose process is gone
-    tailers = make()
-    await tailers.start()
-    await live_is_done(stores, scheduler, 30, eventually)
-    begun = await orders(stores).order(EVERYTHING._replace(rate=10.0))
-    name, number = begun.replay.name, begun.replay.number
-    await eventually(lambda: len(payloads_of(scheduler, name)) >= 2)
-    await tailers.drain(5)
-    await tailers.stop()
-    assert "none runs a tailer 't' now" in (await orders(stores).get(number)).detail
-    # When it is cancelled, a process that has no such tailer ends it
-    await orders(stores).change(number, "cancel")
-    stranger = make(name="u")
-    await stranger.start()
-    try:
-        found = await over(stores, number, State.CANCELLED)
-        assert set(found.counts) == {"succeeded"} and found.counts["succeeded"] < 30
-        # And an order that nobody took up in its time is not begun later
-        late = asked_for(EVERYTHING._replace(tailer="u"), 0.0)
-        number = (await stores.replays.add(late)).number
-        found = await over(stores, number, State.REFUSED)
-        assert "ask again" in found.detail
-        number = (await stores.replays.add(asked_for(EVERYTHING, 0.0))).number
-        assert (await orders(stores).get(number)).replay.state is State.ASKED
-        assert (await orders(stores).change(number, "cancel")).replay.state is State.CANCELLED
-    finally:
-        await stranger.stop()
 
 
 async def test_times_are_positions_where_the_source_has_them(stores, scheduler, tailers, eventually):

@@ -1,0 +1,114 @@
+"""Connections that break, workers and tailers that leave, a scheduler that drains: what goes on, what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from scenes.scheduler_place import SEND, Place
+
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.workload import Ended
+from tailrace.sdk.wire.link import Link
+from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+
+
+async def test_a_broken_connection_that_heals_restarts_nothing(place: Place) -> None:
+    worker = await place.worker("send", hold=True)
+    tailer = await place.tailer("send")
+    refs = tailer.push(SEND, SEND)
+    await worker.until(lambda: len(worker.open) == 2)
+    worker.streams.cut()
+    tailer.streams.cut()
+    await worker.until(lambda: worker.resumes == [False, True])
+    for each in list(worker.open):
+        worker.end(each)
+    assert await tailer.ended(refs) == [None, None]
+    assert len(worker.flights) == 1 and tailer.losses == worker.losses == 0
+
+
+async def test_a_worker_that_stays_away_is_answered_lost_after_its_lease(place: Place) -> None:
+    worker = await place.worker("send", hold=True)
+    tailer = await place.tailer("send")
+    refs = tailer.push(SEND)
+    await worker.until(lambda: worker.open)
+    await worker.dialer.close()
+    (ended,) = await tailer.ended(refs)
+    assert ended is not None and ended.outcome == Outcome.LOST and ended.reason.startswith("worker_lost")
+
+
+async def test_waiting_items_come_back_when_the_last_worker_has_gone(place: Place) -> None:
+    worker = await place.worker("send", limit=1, hold=True)
+    tailer = await place.tailer("send")
+    _, waiting = tailer.push(SEND, SEND)
+    await worker.until(lambda: worker.open)
+    await worker.dialer.close()
+    assert await tailer.ended([waiting]) == [Ended(Outcome.HELD, "no_worker")]
+    await tailer.until(lambda: tailer.cells["send", 1] == 0)
+
+
+async def test_a_draining_worker_gets_nothing_more(place: Place) -> None:
+    old = await place.worker("send", hold=True)
+    tailer = await place.tailer("send")
+    first = tailer.push(SEND)
+    await old.until(lambda: old.open)
+    old.draining = True
+    old.dialer.notify()
+    new = await place.worker("send")
+    assert await tailer.ended(tailer.push(SEND, SEND)) == [None, None]
+    assert len(new.flights) == 1 and len(old.flights) == 1
+    old.end(next(iter(old.open)))
+    assert await tailer.ended(first) == [None]
+
+
+async def test_a_draining_tailer_gets_back_what_has_not_started(place: Place) -> None:
+    # Given two tailers, of each an item that waits for the only slot
+    worker = await place.worker("send", limit=1, hold=True)
+    tailer, other = await place.tailer("send", name="orders"), await place.tailer("send", name="others")
+    running, waiting = tailer.push(SEND, SEND)
+    await worker.until(lambda: worker.open)
+    theirs = other.push(SEND)
+    # When one of them drains
+    tailer.draining = True
+    tailer.dialer.notify()
+    # Then it waits for what runs alone, and the other one's turn comes
+    assert await tailer.ended([waiting]) == [Ended(Outcome.HELD, "draining")]
+    assert running not in tailer.ends
+    worker.end(next(iter(worker.open)))
+    assert await tailer.ended([running]) == [None]
+    await worker.until(lambda: worker.open)
+    worker.end(next(iter(worker.open)))
+    assert await other.ended(theirs) == [None]
+
+
+async def test_draining_hands_back_what_waits_and_waits_for_what_runs(place: Place) -> None:
+    worker = await place.worker("send", limit=1, hold=True)
+    tailer = await place.tailer("send")
+    running, waiting = tailer.push(SEND, SEND)
+    await worker.until(lambda: worker.open)
+    draining = asyncio.create_task(place.server.drain(20.0))
+    assert await tailer.ended([waiting]) == [Ended(Outcome.HELD, "draining")]
+    assert not draining.done()
+    worker.end(next(iter(worker.open)))
+    assert await tailer.ended([running]) == [None]
+    async with asyncio.timeout(10):
+        await draining
+
+
+async def test_draining_waits_for_outcomes_only(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given sessions that were told of credit and leases, and never acknowledge what they are told
+    monkeypatch.setattr(Link, "acknowledged", lambda link, number: None)
+    await place.worker("send")
+    await place.tailer("send")
+    # Then draining ends at once, since nothing ran and no outcome is on its way
+    async with asyncio.timeout(10):
+        await place.server.drain(60.0)
+
+
+async def test_a_frame_that_cannot_be_right_ends_the_session(place: Place) -> None:
+    tailer = await place.tailer()
+    bad = pb.Push(flight=1, fence=1)
+    bad.items.id.append("a")
+    tailer.pending.append(bad)
+    tailer.dialer.notify()
+    await tailer.until(lambda: tailer.losses == 1)

@@ -1,0 +1,84 @@
+"""Leases that end: what is not renewed is stopped before its lease is over, if need be by the kernel."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from tailrace.sdk.model.outcome import Outcome
+
+
+async def test_items_whose_lease_is_not_renewed_are_stopped_before_it_ends(start: Any, journal: Any) -> None:
+    scheduler, worker = await start(heartbeat=0.3)
+    before = worker.executor_pids
+    refs = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    scheduler.granting = None
+    (end,) = await scheduler.ended(*refs)
+    assert (end.outcome, end.crashed) == (Outcome.LOST, False)
+    assert "lease" in end.reason
+    assert "cancelled n" in journal.lines()
+    assert worker.executor_pids == before
+
+
+async def test_a_renewed_lease_outlives_its_first_grant(start: Any, journal: Any) -> None:
+    scheduler, worker = await start(heartbeat=0.2)
+    before = worker.executor_pids
+    refs = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    first = scheduler.requests
+    await scheduler.until(lambda: scheduler.requests > first + 8)  # more than two whole leases
+    journal.go()
+    assert (await scheduler.ended(*refs))[0].outcome == Outcome.SUCCESS
+    assert worker.executor_pids == before
+
+
+async def test_a_revoked_item_keeps_its_deadline_while_its_group_lives_on(start: Any, journal: Any) -> None:
+    scheduler, _ = await start(heartbeat=0.3)
+    arguments = [{"journal": journal.name, "name": name} for name in "ab"]
+    revoked, kept = scheduler.assign("waits", *arguments)
+    await journal.until("start b")
+    scheduler.revoked = [revoked]
+    (end,) = await scheduler.ended(revoked)
+    assert end.outcome == Outcome.LOST
+    assert kept not in scheduler.ends
+    journal.go()
+    assert (await scheduler.ended(kept))[0].outcome == Outcome.SUCCESS
+
+
+async def test_the_kernel_ends_what_does_not_stop_by_itself(start: Any, journal: Any) -> None:
+    scheduler, worker = await start(heartbeat=0.3)
+    before = worker.executor_pids
+    refs = scheduler.assign("blocks", {"journal": journal.name})
+    await journal.until("blocking")
+    granting, scheduler.granting = scheduler.granting, None
+    (end,) = await scheduler.ended(*refs)
+    assert (end.outcome, end.crashed) == (Outcome.LOST, False)
+    assert "lease was over" in end.reason
+    scheduler.granting = granting  # the new executor may take longer than one lease to start
+    assert (await scheduler.ended(*scheduler.assign("add", {"a": 1})))[0].result == b"2"
+    assert worker.executor_pids != before
+
+
+async def test_an_executor_frozen_past_its_lease_dies_on_waking_before_it_writes(start: Any, journal: Any) -> None:
+    scheduler, _ = await start(heartbeat=0.3)
+    pid = int((await scheduler.ended(*scheduler.assign("pid", {})))[0].result)
+    refs = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    os.kill(pid, signal.SIGSTOP)
+    scheduler.granting = None
+    requests = scheduler.requests
+    await scheduler.until(lambda: scheduler.requests > requests + 6)
+    journal.go()
+    os.kill(pid, signal.SIGCONT)
+    (end,) = await scheduler.ended(*refs)
+    assert end.outcome == Outcome.LOST
+    assert journal.lines() == ["start n"]
+
+
+async def test_an_assignment_whose_lease_is_over_does_not_start(start: Any) -> None:
+    scheduler, _ = await start()
+    late = scheduler.assign("add", {"a": 1}, lease=0.0)
+    unknown = scheduler.assign("add", {"a": 1}, request=99)
+    assert {end.outcome for end in await scheduler.ended(*late, *unknown)} == {Outcome.HELD}

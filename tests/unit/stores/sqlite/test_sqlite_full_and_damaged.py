@@ -1,0 +1,113 @@
+"""A full disk, a folder or a file that is not what it should be: an error names it, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from scenes.sqlite_groups import SCHEMA, SOON, add, grouped, opened, standing, texts
+
+from tailrace.sdk.model.errors import StoreFull, TailraceError
+from tailrace.stores.sqlite import Again, SqliteFile
+
+
+async def test_a_full_disk_keeps_nothing_of_the_group_and_the_store_works_again_afterwards(file: SqliteFile) -> None:
+    reloaded: list[list[str]] = []
+    file.on_rollback(lambda connection: reloaded.append(texts(connection)))
+    await file.write(add("kept"))
+    # Given a file that may not grow
+    pages = await file.write(lambda c: int(c.execute("PRAGMA page_count").fetchone()[0]))
+    await file.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages + 2}").fetchone())
+
+    def large(connection: sqlite3.Connection) -> None:
+        for number in range(100):
+            add(f"{number}" * 3000)(connection)
+
+    # When one of a group does not fit
+    async with grouped(file):
+        waiting = asyncio.create_task(file.write_when(lambda c: "found" if "later" in texts(c) else Again(60.0), 60.0))
+        writes = [asyncio.create_task(file.write(each)) for each in (add("before"), large, add("after"))]
+        await asyncio.sleep(0)
+    answers = await asyncio.gather(*writes, return_exceptions=True)
+    # Then all of it is refused by name, nothing of it is kept, and memory is read again
+    assert all(isinstance(answer, StoreFull) for answer in answers)
+    assert all("test store" in str(answer) and str(file.path) in str(answer) for answer in answers)
+    assert await file.read(texts) == ["kept"]
+    assert reloaded == [["kept"]]
+    # And small writes go on, and whatever waited still waits
+    assert await file.write(add("small")) == "small"
+    await file.write(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchone())
+    await file.write(large)
+    await file.write(add("later"))
+    assert await asyncio.wait_for(waiting, SOON) == "found"
+
+
+async def test_a_standing_write_that_does_not_fit_does_not_stop_the_others_for_long(file: SqliteFile) -> None:
+    # Given a full disk, and a standing write that needs room once there is something
+    pages = await file.write(lambda c: int(c.execute("PRAGMA page_count").fetchone()[0]))
+    await file.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+
+    def copy(connection: sqlite3.Connection) -> list[str] | Again:
+        if not texts(connection):
+            return Again(60.0)
+        add("x" * 100_000)(connection)
+        return ["copied"]
+
+    waiting = await standing(file, copy)
+    # When there is, then it is told, and later writes go through
+    with pytest.raises(StoreFull):
+        await file.write(add("small"))
+    with pytest.raises(StoreFull):
+        await asyncio.wait_for(waiting, SOON)
+    assert await file.write(add("small")) == "small"
+
+
+async def test_a_full_disk_refuses_a_lone_write_too(file: SqliteFile) -> None:
+    pages = await file.write(lambda c: int(c.execute("PRAGMA page_count").fetchone()[0]))
+    await file.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+    for _ in range(2):
+        with pytest.raises(StoreFull, match="Free some space"):
+            await file.write(add("x" * 100_000))
+    assert await file.write(add("small")) == "small"
+
+
+async def test_a_folder_that_is_missing_or_not_writable_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TailraceError, match="must exist and be writable") as refused:
+        await SqliteFile(tmp_path / "missing" / "t.db", SCHEMA, name="test").open()
+    assert str(tmp_path) in str(refused.value)
+    if os.geteuid() == 0:
+        pytest.skip("root writes everywhere")
+    (tmp_path / "closed").mkdir(mode=0o500)
+    with pytest.raises(TailraceError, match="must exist and be writable"):
+        await SqliteFile(tmp_path / "closed" / "t.db", SCHEMA, name="test").open()
+
+
+async def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    path.write_bytes(b"not a database at all, but something dear to somebody" * 100)
+    before = path.read_bytes()
+    descriptors = len([*Path("/proc/self/fd").iterdir()])
+    with pytest.raises(TailraceError, match=r"damaged or is no tailrace store") as refused:
+        await SqliteFile(path, SCHEMA, name="test").open()
+    assert str(path) in str(refused.value)
+    assert path.read_bytes() == before
+    assert len([*Path("/proc/self/fd").iterdir()]) == descriptors
+
+
+async def test_a_damaged_page_is_an_error_of_the_write_that_meets_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    async with opened(path) as file:
+        for number in range(200):
+            await file.write(add(f"{number}" * 300))
+    content = bytearray(path.read_bytes())
+    for page in range(2, len(content) // 4096):
+        content[page * 4096 : page * 4096 + 64] = b"\xff" * 64
+    path.write_bytes(content)
+    async with opened(path) as file:
+        with pytest.raises(TailraceError, match="damaged"):
+            await file.read(texts)
+        with pytest.raises(TailraceError, match="damaged"):
+            await file.write(lambda connection: [add("new" * 2000 + str(number))(connection) for number in range(50)])
