@@ -25,9 +25,12 @@ class KafkaThread(Generic[T]):
         self._explain = explain
         self._object: T | None = None
         self._executor: ThreadPoolExecutor | None = None
+        self._closing: asyncio.Future[None] | None = None
 
     async def call(self, method: Callable[[T], A]) -> A:
         """The answer of a blocking call. Raises what `explain` makes of the client's error."""
+        while self._closing is not None:  # else two threads would have the one object
+            await asyncio.shield(self._closing)
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix=self._name)
         loop = asyncio.get_running_loop()
@@ -53,8 +56,14 @@ class KafkaThread(Generic[T]):
         """After what is under way. A later call begins anew."""
         executor, self._executor = self._executor, None
         if executor is not None:
-            await asyncio.get_running_loop().run_in_executor(executor, self.drop)
+            self._closing = asyncio.get_running_loop().run_in_executor(executor, self.drop)
+            self._closing.add_done_callback(self._closed)
             executor.shutdown(wait=False)
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
+
+    def _closed(self, closing: asyncio.Future[None]) -> None:
+        self._closing = None
 
 
 def _heard(answer: asyncio.Future[Any]) -> None:

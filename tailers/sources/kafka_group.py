@@ -180,6 +180,8 @@ class KafkaGroup:
         return await self._again.ask(Fetch(place, position, limit, AGAIN_BYTES))
 
     async def bounds(self, place: Place) -> Bounds:
+        if self._session is None:
+            raise NotConnected(self._failure or "the group was left")
         return (await self._looking.call(lambda looker: looker.bounds([place])))[place]
 
     async def _until_assigned(self, place: Place) -> None:

@@ -9,6 +9,7 @@ import uuid
 
 import pytest
 
+from tailrace.sdk.model.errors import NotConnected
 from tailrace.stores.log.kafka import KafkaLog
 from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
@@ -55,7 +56,12 @@ class Whole:
         return []
 
     async def _all_fetched(self):
-        ends = await self.ends()
+        try:
+            ends = await self.ends()
+        except NotConnected:
+            if self._open:
+                raise
+            return False  # closed meanwhile
         return all(part.fetched >= ends[name] for name, part in self._parts.items())
 
     async def reread(self, partition, positions):

@@ -41,6 +41,37 @@ async def test_an_error_for_somebody_who_is_gone_is_no_event() -> None:
     await thread.close()
 
 
+async def test_a_call_made_while_it_closes_waits_and_gets_an_object_of_its_own() -> None:
+    # Given a thread whose object is being closed, which takes a while
+    loop = asyncio.get_running_loop()
+    closing, go_on = asyncio.Event(), threading.Event()
+    under_way = 0
+
+    class Slow:
+        def close(self) -> None:
+            nonlocal under_way
+            under_way += 1
+            loop.call_soon_threadsafe(closing.set)
+            go_on.wait(10)
+            under_way -= 1
+
+    thread: KafkaThread[Slow] = KafkaThread("test", Slow, lambda error: ValueError(str(error)))
+    first = await thread.call(lambda made: made)
+    over = asyncio.create_task(thread.close())
+    await closing.wait()
+    # When somebody calls, and somebody closes it once more
+    asking = asyncio.create_task(thread.call(lambda made: (made, under_way)))
+    again = asyncio.create_task(thread.close())
+    await asyncio.sleep(0)
+    assert not asking.done() and not again.done()
+    go_on.set()
+    # Then the call gets another object, when the first is gone
+    second, beside = await asyncio.wait_for(asking, 10)
+    assert second is not first and not beside
+    await asyncio.gather(over, again)
+    await thread.close()
+
+
 class Closes:
     def close(self) -> None:
         """As a client."""
