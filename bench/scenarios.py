@@ -71,20 +71,20 @@ async def throughput(
     over: Callable[[], Coroutine[object, object, None]] | None = None,
     server: int | None = None,
 ) -> Figures:
-    """Items settled per second, from the first look that shows any to the last item. The platform runs on until `over`
-    returns."""
+    """Items settled per second, from the first look that shows any to the last item; where that look shows all of them,
+    from the look before it. The platform runs on until `over` returns."""
     await platform.start()
     try:
         processes = platform.pids() | ({} if server is None else {"server": server})
         cpu_before = cpu_by_name(processes)
         async with GatewayClient(platform.gateway_address) as gateway:
-            began, first, done = 0.0, 0, 0
+            began, first, done = time.perf_counter(), 0, 0
             while done < count:
                 await asyncio.sleep(0.02)
                 done = await settled(gateway)
                 now = time.perf_counter()
                 progress("running", done / count)
-                if done and not began:
+                if not first and done < count:
                     began, first = now, done
         cpu_after = cpu_by_name(processes)
         cpu = {name: cpu_after[name] - cpu_before[name] for name in cpu_before}
@@ -92,7 +92,7 @@ async def throughput(
             await over()
     finally:
         await platform.stop()
-    seconds = max(now - began, 1e-9)
+    seconds = now - began
     figures = {"items": float(count), "seconds": seconds, "items_per_s": (count - first) / seconds}
     return figures | {f"{name}_cpu_us_per_item": round(1e6 * used / count, 2) for name, used in cpu.items()}
 
