@@ -11,7 +11,7 @@ from ..sdk import loop, telemetry
 from ..sdk.lifecycle import Part
 from ..sdk.model.errors import TailraceError, UserError
 from ..sdk.wire.threads import few_threads
-from .interpreter import settle_in
+from .interpreter import loading, settle_in
 from .running import Signals, run, say_ready, watch_lifeline
 
 
@@ -34,11 +34,13 @@ def main() -> None:
     """The entry point. Exit status: 0 after a drain, 2 for bad input, 1 for anything else."""
     arguments = json.loads(sys.argv[1])
     few_threads()
-    from .parts import build  # imports the part's own world only
-
     try:
         telemetry.set_up(arguments["part"])
-        loop.run(serve(build(arguments), {}, arguments))
+        with loading():  # of the part's own world only
+            from .parts import build
+
+            part = build(arguments)
+        loop.run(serve(part, {}, arguments))
     except TailraceError as error:
         print(f"tailrace {arguments['part']}: {error}", file=sys.stderr, flush=True)
         sys.exit(2 if isinstance(error, UserError) else 1)

@@ -13,6 +13,7 @@ from ..sdk import loop, telemetry
 from ..sdk.lifecycle import Part
 from . import parts
 from .files import addresses, read_all
+from .interpreter import loading, settle_in
 from .platform import Platform
 from .running import Signals, run
 from .settings import ConfigDirectory, unread
@@ -105,9 +106,15 @@ def run_store(listen: str | None, data: Path, config: Path | None) -> int:
 
 def _part(name: str, make: Callable[[dict[str, Any]], Part], *, config: Path | None, **arguments: Any) -> int:
     telemetry.set_up(name)
-    part = make({"config": None if config is None else str(config), **arguments})
+    with loading():
+        part = make({"config": None if config is None else str(config), **arguments})
     say = _sayer(False)
-    return _run(part, lambda: say(name, "ready", getattr(part, "address", "")))
+
+    def started() -> None:
+        settle_in()
+        say(name, "ready", getattr(part, "address", ""))
+
+    return _run(part, started)
 
 
 def _run(part: Part, started: Callable[[], None]) -> int:
