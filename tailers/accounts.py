@@ -8,8 +8,8 @@ from typing import Protocol
 
 from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
 from ..sdk.model.outcome import Outcome
-from .departing import Tag
 from .holding import Holding
+from .leaving.departing import Tag
 from .out import Out
 from .partition import Partition
 from .rules.stock import take_stock

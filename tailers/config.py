@@ -22,7 +22,7 @@ from ..sdk.model.errors import ConfigError, InvalidRequest
 from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
 from ..sdk.model.retry import Retry
 from ..sdk.source import SourceKind
-from .record_values import (
+from .mapping.record_values import (
     ExpiresFrom,
     FromField,
     FromHeader,

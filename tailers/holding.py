@@ -16,8 +16,8 @@ from typing import Protocol
 from ..sdk.model.demand import Cell
 from ..sdk.model.workload import FLIGHT_ITEMS, Kind
 from ..sdk.source import StreamBatch, StreamSource
-from .expiring import Expiring
-from .mapping import Mapped
+from .leaving.expiring import Expiring
+from .mapping.mapping import Mapped
 from .partition import Kept, Partition, Place
 from .pumps.pump import Setup
 from .rules.credit import Credit

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from ..sdk.clock import Clock
 from ..sdk.model.lease import LeaseSizes
 from .config import TailerConfig
-from .parking import Parking
+from .leaving.parking import Parking
+from .ledger.remembered import Remembered
 from .registry import Environment
-from .remembered import Remembered
 
 
 @dataclass(frozen=True, slots=True)

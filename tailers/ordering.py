@@ -14,14 +14,14 @@ from ..sdk.model.demand import Cell
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
 from ..sdk.source import StreamBatch
-from .aim import Aim
 from .config import TailerConfig
-from .departing import departing
-from .departures import Departures
 from .holding import Holding
-from .mapping import Mapped
+from .leaving.departing import departing
+from .leaving.departures import Departures
+from .mapping.aim import Aim
+from .mapping.mapping import Mapped
+from .mapping.record_values import FromHeader
 from .partition import Partition, chosen
-from .record_values import FromHeader
 from .rules.order import PATIENCE, Order, Waiting
 from .rules.settlement import Family
 

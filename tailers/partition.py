@@ -12,7 +12,7 @@ from ..sdk.model.ledger import Entry
 from ..sdk.model.workload import Extra, Headers, Kind
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
-from .mapping import Mapped
+from .mapping.mapping import Mapped
 from .rules.audit import Book
 from .rules.deadlines import Deadlines
 from .rules.frontier import Frontier, decode

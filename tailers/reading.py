@@ -12,7 +12,7 @@ from ..sdk.model.errors import TailraceError
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.workload import FLIGHT_ITEMS
 from ..sdk.source import Counted, StreamSource
-from .aim import Aim
+from .mapping.aim import Aim
 from .partition import Partition
 from .rules.clog import may_read
 from .rules.window import FULL, Room, Window

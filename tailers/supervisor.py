@@ -19,8 +19,8 @@ from ..sdk.model.parked import Parked, due_function
 from ..sdk.model.seek import Move, Seek
 from ..stores.replays.replays import Replays
 from .config import TailerConfig
+from .leaving.parking import Parking
 from .means import Means
-from .parking import Parking
 from .registry import Environment
 from .replay.replaying import Replaying
 from .rules.stock import tell_apart

@@ -20,13 +20,13 @@ from ...sdk.model.errors import TailraceError, Unavailable
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
 from ...sdk.source import QueueSource
-from ..durable import unless_refused
+from ..leaving.durable import unless_refused
+from ..leaving.settling import Settling
 from ..out import Out
 from ..rules.credit import Credit
 from ..rules.hand_back import spaced
 from ..rules.settlement import Family, History
 from ..session import Renewal
-from ..settling import Settling
 from .pump import Counts, Pump, Setup
 
 #: A claim waits this long for the first due item.

@@ -22,24 +22,24 @@ from ...sdk.model.workload import Ended, Flight, Outcomes
 from ...sdk.source import PartitionSource, StreamBatch, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
 from ..accounts import Accounts
-from ..aim import Aim
 from ..checkpoint import Checkpoint
-from ..departing import Departing, Tag, settle
-from ..departures import Departures
-from ..detaching import Detaching, End, detach_after
-from ..ending import Ending
-from ..expiring import Expiring
 from ..holding import Holding
+from ..leaving.departing import Departing, Tag, settle
+from ..leaving.departures import Departures
+from ..leaving.detaching import Detaching, End, detach_after
+from ..leaving.ending import Ending
+from ..leaving.expiring import Expiring
+from ..ledger.rows import Rows
+from ..ledger.suspicion import mark_suspects, remember, wait_out
 from ..losses import Losses
-from ..mapping import Mapped
+from ..mapping.aim import Aim
+from ..mapping.mapping import Mapped
 from ..ordering import Ordering
 from ..out import Out
 from ..partition import Partition, Place, chosen
 from ..reading import Reading
-from ..rows import Rows
 from ..rules.window import FULL, Room
 from ..session import Renewal
-from ..suspicion import mark_suspects, remember, wait_out
 from ..takeover.epoch import Epoch
 from ..takeover.inherited import Inherited, Record, out_of
 from ..takeover.left_running import LeftRunning

@@ -17,13 +17,13 @@ from ...sdk.model.ledger import Entry
 from ...sdk.model.seek import END, START, Move, Seek
 from ...sdk.source import Capabilities, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
-from ..departures import fate_of
-from ..durable import until_available
+from ..leaving.departures import fate_of
+from ..leaving.durable import until_available
+from ..ledger.rows import Rows
+from ..ledger.suspicion import mark_suspects
 from ..partition import Partition
 from ..pumps.pump import Counts, Setup
-from ..rows import Rows
 from ..rules.seek import Passing, passing
-from ..suspicion import mark_suspects
 from ..takeover.epoch import Epoch
 from .places import first_from, first_kept
 

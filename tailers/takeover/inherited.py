@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 from ...sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes, ref
 from ...sdk.source import StreamBatch
-from ..mapping import Mapped
+from ..mapping.mapping import Mapped
 from ..out import Out
 from ..partition import Partition, Place, chosen
 from ..rules.sides import OWN, Spot, side_of

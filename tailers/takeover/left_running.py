@@ -17,13 +17,13 @@ from ...sdk.model.ledger import Entry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended
 from ...sdk.source import StreamBatch, StreamSource
-from ..departing import departing
-from ..departures import Departures
-from ..detaching import Detaching, Going, Spot
-from ..durable import DurableWriter
-from ..mapping import Mapped
+from ..leaving.departing import departing
+from ..leaving.departures import Departures
+from ..leaving.detaching import Detaching, Going, Spot
+from ..leaving.durable import DurableWriter
+from ..ledger.rows import Home, RowChange, Rows
+from ..mapping.mapping import Mapped
 from ..partition import Partition, chosen
-from ..rows import Home, RowChange, Rows
 from ..rules.ledger import released
 from .inherited import Inherited
 

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...sdk.model.ledger import Place
-from ...tailers import departures as departures_
-from ...tailers import starting as starting_
-from ...tailers.departures import Departures
-from ...tailers.rows import Rows
+from ...tailers.leaving import departures as departures_
+from ...tailers.leaving.departures import Departures
+from ...tailers.ledger.rows import Rows
+from ...tailers.pumps import starting as starting_
 from ...tailers.rules import ledger as rules
 from ...tailers.rules.ledger import Find, Verdict
 from .planting import Bug, bug, instead

@@ -10,12 +10,12 @@ from ...scheduler.credit import Credit
 from ...scheduler.outages import Outages
 from ...scheduler.rules.adoption import Row
 from ...sdk.model.audit import Fate
-from ...tailers import starting as starting_
-from ...tailers.departures import Departures
-from ...tailers.expiring import Expiring
 from ...tailers.holding import Holding
+from ...tailers.leaving.departures import Departures
+from ...tailers.leaving.expiring import Expiring
 from ...tailers.ordering import Ordering
 from ...tailers.pumps import pump as pump_
+from ...tailers.pumps import starting as starting_
 from ...tailers.pumps import stream_pump as stream_pump_
 from ...tailers.rules import ledger as rules
 from ...tailers.rules.held import Held

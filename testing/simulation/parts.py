@@ -34,7 +34,7 @@ from ...stores.data_dir import DataDir
 from ...stores.restored import Stamp
 from ...stores.server import StoreServer
 from ...tailers.config import TailerConfig
-from ...tailers.parking import Parking
+from ...tailers.leaving.parking import Parking
 from ...tailers.registry import Environment
 from ...tailers.supervisor import SCHEDULES, Tailers
 from .executor import SimExecutor

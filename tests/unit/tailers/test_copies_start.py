@@ -16,14 +16,14 @@ from tailrace.sdk.model.parked import Parked, due_stream, parked_headers
 from tailrace.sdk.model.workload import Kind
 from tailrace.sdk.source import StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
-from tailrace.tailers import remembered
-from tailrace.tailers.mapping import ParkedMapping
+from tailrace.tailers.ledger import remembered
+from tailrace.tailers.ledger.remembered import Remembered
+from tailrace.tailers.ledger.rows import Home, RowChange
+from tailrace.tailers.mapping.mapping import ParkedMapping
 from tailrace.tailers.partition import Partition
-from tailrace.tailers.remembered import Remembered
-from tailrace.tailers.rows import Home, RowChange
+from tailrace.tailers.pumps.starting import Starter, Starting, Step
 from tailrace.tailers.rules.credit import Credit
 from tailrace.tailers.rules.ledger import Verdict, copy_finds, may_start_unread
-from tailrace.tailers.starting import Starter, Starting, Step
 
 EPOCH = 3
 

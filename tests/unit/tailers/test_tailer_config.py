@@ -7,7 +7,7 @@ from tailrace.sdk.model.errors import ConfigError
 from tailrace.sdk.model.workload import Kind
 from tailrace.sdk.source import StreamBatch
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.mapping import FieldMapping
+from tailrace.tailers.mapping.mapping import FieldMapping
 from tailrace.tailers.registry import kind_of, kinds
 
 

@@ -5,7 +5,7 @@ import pytest
 from tailrace.sdk.config import loads
 from tailrace.sdk.source import StreamBatch
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.mapping import FieldMapping
+from tailrace.tailers.mapping.mapping import FieldMapping
 
 START = "name: t\nsource: {kind: log, stream: s}\nfunction: f\n"
 

@@ -14,26 +14,26 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..sdk.model.audit import Fate
-from ..sdk.model.dead_letter import DeadLetter
-from ..sdk.model.drop import Cause, Drop
-from ..sdk.model.errors import UserError
-from ..sdk.model.ledger import Entry, Place
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.parked import Parked
-from ..sdk.model.workload import DroppedBy, Ended, Extra
-from ..sdk.source import StreamBatch
+from ...sdk.model.audit import Fate
+from ...sdk.model.dead_letter import DeadLetter
+from ...sdk.model.drop import Cause, Drop
+from ...sdk.model.errors import UserError
+from ...sdk.model.ledger import Entry, Place
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.parked import Parked
+from ...sdk.model.workload import DroppedBy, Ended, Extra
+from ...sdk.source import StreamBatch
+from ..ledger.rows import Home, RowChange, Rows, home_of
+from ..mapping.mapping import Mapped
+from ..partition import Partition, chosen
+from ..pumps.pump import Counts, Setup
+from ..rules.detached import FIRST_LOOK, guard_due
+from ..rules.ledger import Find, Next, after_parking, found, is_soon, parking, suspect, throttled
+from ..rules.settlement import Action, History, Settlement
 from .departing import OUTCOMES, Departing, Leaving, Tag, departing
 from .durable import DurableWriter
 from .letters import unparkable
-from .mapping import Mapped
 from .parking import as_row_says
-from .partition import Partition, chosen
-from .pumps.pump import Counts, Setup
-from .rows import Home, RowChange, Rows, home_of
-from .rules.detached import FIRST_LOOK, guard_due
-from .rules.ledger import Find, Next, after_parking, found, is_soon, parking, suspect, throttled
-from .rules.settlement import Action, History, Settlement
 
 #: What most items carry beside the rest.
 _NOTHING = Extra()

@@ -13,11 +13,11 @@ from functools import partial
 
 import msgspec
 
-from ..sdk.model.ledger import Entry
-from ..sdk.model.parked import Parked
-from ..stores.ledger.ledger import Change, Ledger
-from .partition import Partition
-from .takeover.epoch import Epoch
+from ...sdk.model.ledger import Entry
+from ...sdk.model.parked import Parked
+from ...stores.ledger.ledger import Change, Ledger
+from ..partition import Partition
+from ..takeover.epoch import Epoch
 
 #: Rows behind the checkpoint are removed at most this often, seconds.
 SWEEP_EVERY = 0.25

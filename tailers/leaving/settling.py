@@ -13,19 +13,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from ..sdk.clock import Clock
-from ..sdk.model.claim import Settle, State
-from ..sdk.model.dead_letter import DeadLetter
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.tries import added
-from ..sdk.model.workload import Ended, Extra, Flight
-from ..sdk.source import QueueSource
+from ...sdk.clock import Clock
+from ...sdk.model.claim import Settle, State
+from ...sdk.model.dead_letter import DeadLetter
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.tries import added
+from ...sdk.model.workload import Ended, Extra, Flight
+from ...sdk.source import QueueSource
+from ..out import Out
+from ..pumps.pump import Setup
+from ..rules.gathering import Gathering
+from ..rules.hand_back import HandBacks
+from ..rules.settlement import FIRST_AGAIN, Action, Settlement
 from .durable import until_available
-from .out import Out
-from .pumps.pump import Setup
-from .rules.gathering import Gathering
-from .rules.hand_back import HandBacks
-from .rules.settlement import FIRST_AGAIN, Action, Settlement
 
 #: Throttle counts remembered, and what was lost, by id; the oldest go first.
 _REMEMBERED = 100_000

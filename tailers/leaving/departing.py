@@ -7,18 +7,18 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ..sdk.model.audit import Fate
-from ..sdk.model.ledger import Entry
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.parked import Parked
-from ..sdk.model.tries import Try, added
-from ..sdk.model.workload import Ended
-from ..sdk.source import StreamBatch
-from .mapping import Mapped
-from .partition import Partition
-from .rows import Home
-from .rules import ledger
-from .rules.settlement import History
+from ...sdk.model.audit import Fate
+from ...sdk.model.ledger import Entry
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.parked import Parked
+from ...sdk.model.tries import Try, added
+from ...sdk.model.workload import Ended
+from ...sdk.source import StreamBatch
+from ..ledger.rows import Home
+from ..mapping.mapping import Mapped
+from ..partition import Partition
+from ..rules import ledger
+from ..rules.settlement import History
 
 #: What outcomes are called where people read of them.
 OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..sdk.model.dead_letter import DeadLetter
-from ..sdk.model.ledger import Entry
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.parked import Parked
-from .rows import Home
+from ...sdk.model.dead_letter import DeadLetter
+from ...sdk.model.ledger import Entry
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.parked import Parked
+from ..ledger.rows import Home
 
 
 def unparkable(item: Parked, home: Home | None, why: str, now: float, row: Entry | None) -> DeadLetter:

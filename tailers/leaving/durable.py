@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
-from ..sdk.model.errors import Unavailable
-from ..sdk.model.spread import spread
-from .rules.together import gathers
+from ...sdk.model.errors import Unavailable
+from ...sdk.model.spread import spread
+from ..rules.together import gathers
 
 T = TypeVar("T")
 Tag = TypeVar("Tag")

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from ..sdk.model.ledger import Entry
-from ..sdk.model.parked import Parked
+from ...sdk.model.ledger import Entry
+from ...sdk.model.parked import Parked
 
 
 class Parking(Protocol):

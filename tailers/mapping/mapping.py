@@ -13,15 +13,15 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from ..sdk.model.demand import Cell
-from ..sdk.model.parked import Parked, parked_from
-from ..sdk.model.priority import DEFAULT_PRIORITY
-from ..sdk.model.workload import Extra, Headers, Kind
-from ..sdk.source import StreamBatch
-from .config import TailerConfig
+from ...sdk.model.demand import Cell
+from ...sdk.model.parked import Parked, parked_from
+from ...sdk.model.priority import DEFAULT_PRIORITY
+from ...sdk.model.workload import Extra, Headers, Kind
+from ...sdk.source import StreamBatch
+from ..config import TailerConfig
+from ..rules.expiry import Expiry, expires_at, expiry_of
+from ..rules.urgency import level_of, rank_of, value_at
 from .record_values import FromField, FromHeader, FromRecord, PriorityFrom, PriorityRules
-from .rules.expiry import Expiry, expires_at, expiry_of
-from .rules.urgency import level_of, rank_of, value_at
 
 #: Sets of headers remembered; forgotten whole when full, since headers that never repeat gain nothing.
 _REMEMBERED = 65_536

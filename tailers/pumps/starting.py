@@ -13,21 +13,21 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..sdk.clock import Clock
-from ..sdk.model.demand import Cell
-from ..sdk.model.errors import StaleFence
-from ..sdk.model.ledger import Entry
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import Ended, Extra
-from ..sdk.source import StreamBatch
-from .departing import Departing, departing
-from .mapping import Mapped
-from .partition import Partition
-from .remembered import Remembered
-from .rows import Home, RowChange, Rows, by_place, home_of
-from .rules.credit import Credit
-from .rules.ledger import Due, is_suspect, may_start_unread, starts
-from .takeover.epoch import Epoch
+from ...sdk.clock import Clock
+from ...sdk.model.demand import Cell
+from ...sdk.model.errors import StaleFence
+from ...sdk.model.ledger import Entry
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.workload import Ended, Extra
+from ...sdk.source import StreamBatch
+from ..leaving.departing import Departing, departing
+from ..ledger.remembered import Remembered
+from ..ledger.rows import Home, RowChange, Rows, by_place, home_of
+from ..mapping.mapping import Mapped
+from ..partition import Partition
+from ..rules.credit import Credit
+from ..rules.ledger import Due, is_suspect, may_start_unread, starts
+from ..takeover.epoch import Epoch
 
 
 class Starting(NamedTuple):

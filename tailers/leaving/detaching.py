@@ -17,24 +17,24 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
-from ..sdk.clock import Clock
-from ..sdk.model.audit import Fate
-from ..sdk.model.errors import UserError
-from ..sdk.model.ledger import Entry
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import Ended
+from ...sdk.clock import Clock
+from ...sdk.model.audit import Fate
+from ...sdk.model.errors import UserError
+from ...sdk.model.ledger import Entry
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.workload import Ended
+from ..ledger.rows import Home, RowChange, Rows
+from ..out import Out
+from ..partition import Partition, Place
+from ..pumps.pump import Setup
+from ..rules.detached import Ages, holding_up, look_every
+from ..rules.ledger import detached, released
+from ..rules.settlement import Settlement
+from ..takeover.inherited import Inherited, Record
 from .departing import Departing, Tag, departing, settle
 from .departures import Departures
 from .durable import DurableWriter
-from .out import Out
 from .parking import Parking
-from .partition import Partition, Place
-from .pumps.pump import Setup
-from .rows import Home, RowChange, Rows
-from .rules.detached import Ages, holding_up, look_every
-from .rules.ledger import detached, released
-from .rules.settlement import Settlement
-from .takeover.inherited import Inherited, Record
 
 #: What is said of an item that has not ended, and of one that was lost.
 _OUT = Ended(Outcome.HELD)

@@ -7,14 +7,14 @@ from the source, stand in the same rows, so that they outlive the tailer.
 
 from __future__ import annotations
 
-from ..sdk.model.ledger import Place
-from ..sdk.model.workload import Extra
-from ..sdk.source import StreamBatch
-from .mapping import Mapped
-from .partition import Partition
+from ...sdk.model.ledger import Place
+from ...sdk.model.workload import Extra
+from ...sdk.source import StreamBatch
+from ..mapping.mapping import Mapped
+from ..partition import Partition
+from ..rules.ledger import Find, found, history, is_marked, suspect
+from ..rules.settlement import History
 from .rows import Home, RowChange, Rows
-from .rules.ledger import Find, found, history, is_marked, suspect
-from .rules.settlement import History
 
 #: At most so many items of a partition are marked, the oldest: no more can have been out, the others were held.
 MOST = 4096

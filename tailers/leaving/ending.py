@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from ..sdk.clock import Clock
-from ..sdk.model.outcome import Outcome
-from ..sdk.model.workload import Ended
-from .accounts import FATES
+from ...sdk.clock import Clock
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.workload import Ended
+from ..accounts import FATES
+from ..holding import Holding
+from ..ordering import Ordering
+from ..out import Out
+from ..partition import Place
+from ..rules.hand_back import spaced
+from ..rules.settlement import Action, Family, History, Settlement
+from ..session import SchedulerSession
 from .departing import Departing, departing
 from .departures import Departures
 from .detaching import Detaching
 from .expiring import Expiring
-from .holding import Holding
-from .ordering import Ordering
-from .out import Out
-from .partition import Place
-from .rules.hand_back import spaced
-from .rules.settlement import Action, Family, History, Settlement
-from .session import SchedulerSession
 
 #: What becomes of an item that is to be handed out again where it is.
 _STAYS = frozenset((Action.AGAIN, Action.HOLD, Action.RETURN))

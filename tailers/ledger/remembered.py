@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from ..sdk.model.ledger import Entry
+from ...sdk.model.ledger import Entry
 from .rows import Home
 
 #: Rows that are remembered; the oldest go first.

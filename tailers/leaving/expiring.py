@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..sdk.clock import Clock
-from ..sdk.model.audit import Fate
-from ..sdk.model.outcome import EXPIRED_WHY, Outcome
-from ..sdk.model.workload import Ended
-from ..sdk.source import StreamBatch
-from .config import TailerConfig
+from ...sdk.clock import Clock
+from ...sdk.model.audit import Fate
+from ...sdk.model.outcome import EXPIRED_WHY, Outcome
+from ...sdk.model.workload import Ended
+from ...sdk.source import StreamBatch
+from ..config import TailerConfig
+from ..mapping.mapping import Mapped
+from ..partition import Partition, chosen
+from ..pumps.pump import Counts, Setup
+from ..rules.expiry import is_over
+from ..rules.settlement import Action, Settlement
 from .departing import Departing, departing
 from .departures import Departures
-from .mapping import Mapped
-from .partition import Partition, chosen
-from .pumps.pump import Counts, Setup
-from .rules.expiry import is_over
-from .rules.settlement import Action, Settlement
 
 #: What is said of an item that its tailer did not hand out any more.
 LATE = Ended(Outcome.EXPIRED, EXPIRED_WHY)
