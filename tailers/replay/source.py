@@ -17,6 +17,8 @@ from ..rules.replay import Course
 
 #: Bytes that an item is taken to have before any was seen: a first read of a stream of large ones stays small.
 USUAL_BYTES = 16 << 10
+#: Of a wait for the pace, seconds: what an event loop tells apart.
+SHORTEST_WAIT = 0.001
 
 
 class ReplaySource:
@@ -68,8 +70,10 @@ class ReplaySource:
         self._closed.clear()
 
     async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
-        if self.over or not await self._may_read(timeout):
+        if self.over:
             await self._rest(timeout)
+            return []
+        if not await self._may_read(timeout):
             return []
         going = [name for name, course in self._courses.items() if not course.over]
         self._turn = (self._turn + 1) % len(going)
@@ -100,11 +104,17 @@ class ReplaySource:
         return [batch]
 
     async def _may_read(self, timeout: float) -> bool:
-        """Waits for the pace; whether there is room now."""
-        if self._pace.ready(self._clock.monotonic(), 1):
-            return not self._closed.is_set()
-        await self._rest(min(timeout, self._pace.wait))
-        return not self._closed.is_set() and self._pace.ready(self._clock.monotonic(), 1) > 0
+        """Waits for the pace; whether there is room now. A wait may end a little before the clock says so, as uvloop's
+        do: then it goes on for the rest of it, no longer."""
+        end = self._clock.monotonic() + timeout
+        while not self._closed.is_set():
+            now = self._clock.monotonic()
+            if self._pace.ready(now, 1):
+                return True
+            if now >= end:
+                return False
+            await self._rest(min(end - now, max(SHORTEST_WAIT, self._pace.wait)))
+        return False
 
     async def _rest(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -72,7 +72,10 @@ async def test_a_kill_in_the_middle_of_a_replay_loses_nothing_and_leaves_the_liv
                 await asyncio.sleep(0.05)
         # When a part of one of them is run again, and the node is killed in the middle
         order = ReplayOrder("orders", Bound(FROM), Bound(edge=END), partition="1", rate=200.0, why="a kill")
-        async with GatewayClient(platform.gateway_address) as gateway:
+        async with GatewayClient(platform.gateway_address) as gateway, asyncio.timeout(30):
+            # … once each row says that its item is over: what still waits to run again is left out of a replay
+            while (await gateway.start_replay(order._replace(dry_run=True))).items < ITEMS - FROM:
+                await asyncio.sleep(0.05)
             begun = await gateway.start_replay(order)
         assert begun.items == ITEMS - FROM
         await until(begun.name, begun.items // 3)
