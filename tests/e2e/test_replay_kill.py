@@ -27,7 +27,6 @@ ITEMS, FROM, PARTITIONS = 300, 100, 2
 LIVE = "name: orders\nsource: {kind: log, stream: orders}\nfunction: work\nwindow: {items: 40}\n"
 
 
-@pytest.mark.long(minutes=1)
 async def test_a_kill_in_the_middle_of_a_replay_loses_nothing_and_leaves_the_live_checkpoint_alone(
     tmp_path: Path,
 ) -> None:
