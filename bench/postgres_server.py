@@ -77,7 +77,8 @@ def postgres_server(folder: Path) -> Iterator[str]:
 
 
 def _ordinary_user(folder: Path) -> str | None:
-    """PostgreSQL does not run as root; the run's folder must let it pass."""
+    """PostgreSQL does not run as root; the run's folder is made to let it pass. Raises ConfigError where one above that
+    does not: it is not ours."""
     if os.geteuid() != 0:
         return None
     known = {each.pw_name for each in pwd.getpwall()}
@@ -85,4 +86,10 @@ def _ordinary_user(folder: Path) -> str | None:
     for path in (folder, folder / "password"):
         shutil.chown(path, user)
     folder.parent.chmod(folder.parent.stat().st_mode | 0o011)
+    for above in folder.resolve().parent.parents:
+        if not above.stat().st_mode & 0o001:
+            raise ConfigError(
+                f"PostgreSQL does not run as root, and the user it runs as here, {user}, may not pass {above}: "
+                f"chmod o+x {above}, or give another folder with --data"
+            )
     return user

@@ -42,8 +42,9 @@ def test_eight_faults_under_load_lose_nothing_and_run_nothing_twice_at_once(tmp_
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("engine", ["postgres", "redis"])
 def test_a_queue_on_a_server_that_is_killed_loses_nothing(engine: str) -> None:
-    # PostgreSQL runs as another user, whom pytest's own folders do not let pass
+    # PostgreSQL runs as another user, whom neither pytest's own folders let pass nor this one by itself
     with tempfile.TemporaryDirectory(prefix="tailrace-faults-") as folder:
+        Path(folder).chmod(0o711)
         options = ("--scenario", "faults", "--engine", engine, "--items", "1000", "--faults", "8", "--seed", "3")
         figures = bench(Path(folder), 260, *options)
     assert figures["by_kind"]["kill server"]["faults"] == 2
