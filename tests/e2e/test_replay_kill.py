@@ -9,8 +9,6 @@ import signal
 import sys
 from pathlib import Path
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).parent))
 from journal import judge
 
