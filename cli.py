@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer._click import types  # what it calls "int range" people call a number; it has no other place for that
 
 from .bench.commands import bench
 from .demo.commands import demo
@@ -48,6 +49,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 store = typer.Typer(help="The embedded stores.", no_args_is_help=True, rich_markup_mode=None)
+
+for _type, _word in (
+    (types.IntParamType, "whole number"),
+    (types.IntRange, "whole number"),
+    (types.FloatParamType, "number"),
+    (types.FloatRange, "number"),
+):
+    _type.name = _word
 
 PARTS = "The platform and its parts"
 WORK = "Workloads"

@@ -119,7 +119,7 @@ def test_help_is_quick_because_nothing_heavy_is_loaded() -> None:
         (["find", "--state", "enqueud"], "did you mean 'enqueued'?"),
         (["gateway", "--listen", "nowhere"], "'nowhere' is not an address to listen on"),
         (["replay", "start", "list", "--from", "", "--to", "end"], "--from is empty"),
-        (["replay", "show", "x"], "'x' is not a valid int"),
+        (["replay", "show", "x"], "'x' is not a valid whole number"),
         (["up", "--config", "absent"], "no such configuration directory"),
         (["tailer", "validate", "absent.yaml"], "absent.yaml: no such file"),
         (["scheduler", "--listen", "0.0.0.0:9000", "--no-gateway"], "loopback"),
