@@ -13,7 +13,7 @@ from dealing import deal
 from in_memory import rest_in_memory
 from long_tests import LongProgress, bound
 from servers.kafka import expect_kafka, guarded_kafka, kafka, own_kafka
-from servers.kafka_sockets import close_what_is_given_up
+from servers.kafka_sockets import close_what_is_left_behind
 from servers.moto_s3 import moto, moto_server
 from servers.object_emulators import azurite, fake_gcs
 from servers.postgres import own_postgres, postgres_pooler, postgres_schema, postgres_server
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 rest_in_memory()
-close_what_is_given_up()
+close_what_is_left_behind()
 
 #: How long an example takes says how busy the machine is, not whether the code is right. A property is tried on fewer
 #: examples each time than is usual: it is tried often, and the long tests try more.

@@ -1,22 +1,24 @@
-"""kafka-python's sockets whose connection is given up before it stands."""
+"""kafka-python's sockets that it leaves behind."""
 
 from __future__ import annotations
 
-from typing import Any
+import socket
 
 from kafka.net.inet import KafkaNetSocket
 
 
-def close_what_is_given_up() -> None:
-    """kafka-python 3 leaves such a socket to the garbage collector, of which Python warns at whatever test runs then: a
-    client that is closed while it connects to one more broker. Here it is closed, so that a warning is about ours."""
-    connects = KafkaNetSocket.sock_connect
+class LeftBehind(socket.socket):
+    """Closed without a word by whoever collects it."""
 
-    async def sock_connect(self: KafkaNetSocket, net: Any, sock: Any, *more: Any, **options: Any) -> Any:
-        try:
-            return await connects(self, net, sock, *more, **options)
-        except BaseException:
-            sock.close()
-            raise
+    def __del__(self) -> None:
+        self.close()
 
-    KafkaNetSocket.sock_connect = sock_connect
+
+def close_what_is_left_behind() -> None:
+    """kafka-python 3 leaves the connection of a client that is closed while it connects to one more broker, or has just
+    done so, to the garbage collector; Python would warn of it at whatever test runs then. So a warning is of ours."""
+
+    def made(_: KafkaNetSocket, family: int, kind: int, protocol: int) -> socket.socket:
+        return LeftBehind(family, kind, protocol)
+
+    KafkaNetSocket.socket = made
