@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from ..sdk.config import Seconds
 from ..sdk.model.errors import ConfigError, NotConnected, StoreFull, TailraceError
+from .postgres_line import Line, worded
 from .postgres_pool import Connections
 
 #: Times that a statement is sent again because the server chose it to give way to another one.
@@ -103,8 +104,7 @@ class PostgresServer:
         self.name = options.server
         self._prepare = prepare
         self._names = True  # prepared ones are known to whom they are sent, as far as we were told
-        self._connections: Connections[AsyncConnection[tuple[Any, ...]]]
-        self._connections = Connections(self._connect, options.connections)
+        self._connections: Connections[Line] = Connections(self._connect, options.connections)
         self._closed = True
 
     @property
@@ -126,17 +126,19 @@ class PostgresServer:
         """What is idle is closed, so that the next calls have new connections."""
         await self._connections.dial_anew()
 
-    async def rows(self, statement: str, arguments: Sequence[Any] = (), about: str = "") -> list[tuple[Any, ...]]:
-        """One statement; its rows. Raises Unavailable in words that say what to do, and psycopg's IntegrityError."""
+    async def rows(
+        self, statement: str, arguments: Sequence[Any] = (), about: str = "", schema: str = ""
+    ) -> list[tuple[Any, ...]]:
+        """One statement, with the schema for its S., where one is given; its rows. Raises Unavailable in words that say
+        what to do, and psycopg's IntegrityError."""
         if self._closed:
             raise NotConnected(f"{self.name}: the store is closed")
-        pool = self._connections
+        pool, text = self._connections, worded(statement, schema)
         for attempt in range(AGAIN + 1):
-            connection = await pool.take(statement)
+            connection = await pool.take(text)
             try:
                 async with asyncio.timeout(self.options.timeout):
-                    cursor = await connection.execute(statement.encode(), arguments or None, binary=True)
-                    found = await cursor.fetchall() if cursor.description else []
+                    found = await connection.rows(text, arguments)
             except (errors.DeadlockDetected, errors.SerializationFailure) as error:
                 pool.give_back(connection)
                 if attempt == AGAIN:
@@ -164,7 +166,7 @@ class PostgresServer:
                 return found
         raise AssertionError
 
-    async def _connect(self) -> AsyncConnection[tuple[Any, ...]]:
+    async def _connect(self) -> Line:
         connection = await self.options.connect()
         try:
             async with asyncio.timeout(self.options.timeout):
@@ -177,7 +179,7 @@ class PostgresServer:
         except BaseException:
             await connection.close()
             raise
-        return connection
+        return Line(connection)
 
     async def __aenter__(self) -> Self:
         self.open()

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import math
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
@@ -49,7 +49,7 @@ class Connections(Generic[C]):
         self._most = most
         self._clock = clock
         self._idle: dict[C, None] = {}  # longest first
-        self._homes: OrderedDict[str, C] = OrderedDict()
+        self._homes: OrderedDict[Hashable, C] = OrderedDict()
         self._waiting: deque[asyncio.Future[C]] = deque()
         self._open = 0
         self._dialling = 0
@@ -67,7 +67,7 @@ class Connections(Generic[C]):
         """What is given back is kept from now on."""
         self._closed = False
 
-    async def take(self, statement: str) -> C:
+    async def take(self, statement: Hashable) -> C:
         """One to run this on; it is to be given back or dropped. Raises what `dial` raises, where none is open."""
         found = self._pick(statement)
         if found is None:
@@ -126,7 +126,7 @@ class Connections(Generic[C]):
         while left := self._dials | self._closing:
             await asyncio.wait(left)
 
-    def _pick(self, statement: str) -> C | None:
+    def _pick(self, statement: Hashable) -> C | None:
         home = self._homes.get(statement)
         if home is not None and home in self._idle:
             del self._idle[home]

@@ -29,7 +29,7 @@ class PostgresSchema:
     async def read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
         """One statement; its rows."""
         try:
-            return await self._server.rows(statement.replace("S.", f"{self._name}."), arguments, about)
+            return await self._server.rows(statement, arguments, about, self._name)
         except psycopg.IntegrityError as error:
             said = str(error).strip().splitlines()[0]
             raise InvalidRequest(f"{self._server.name}, {about}: the schema refuses it: {said}") from None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tailrace.sdk.model.errors import NotConnected
 from tailrace.stores.postgres import PostgresOptions, PostgresServer
 
 NAMES = "SELECT count(*) FROM pg_prepared_statements"
@@ -72,3 +73,30 @@ async def test_a_statement_whose_answer_changed_with_the_schema_goes_on(
 
     # When it runs again, then it answers as the table is now
     assert await one.rows(f"SELECT * FROM {postgres_schema}.grown") == [(1, None)]
+
+
+async def test_a_statement_takes_arguments_of_any_type_each_time(
+    postgres_server: str, servers: list[PostgresServer]
+) -> None:
+    # Given a statement that runs again and again on one connection, prepared in the end
+    one = server(servers, postgres_server)
+    given = [(1, "a", b"\0"), (None, None, None), (1 << 40, "", b""), (-1, "ü", b"\xff"), (7, None, b"x")]
+
+    # When its arguments are of other types, or none, each time
+    found = [await one.rows("SELECT %s::bigint, %s::text, %s::bytea", each) for each in given * 2]
+
+    # Then each answer has them as they were
+    assert [row for [row] in found] == given * 2
+
+
+async def test_what_was_refused_runs_with_the_next_arguments(
+    postgres_server: str, servers: list[PostgresServer]
+) -> None:
+    # Given a statement that the server refused with these arguments
+    one = server(servers, postgres_server)
+    await one.rows("SELECT 1 / %s::int", (1,))
+    with pytest.raises(NotConnected, match="division by zero"):
+        await one.rows("SELECT 1 / %s::int", (0,))
+
+    # When it runs with others, then it answers
+    assert await one.rows("SELECT 1 / %s::int", (1,)) == [(1,)]

@@ -46,7 +46,7 @@ class Ground:
 
     async def read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
         """The same for one that writes nothing."""
-        return await self.server.rows(statement.replace("S.", f"{self._schema}."), arguments, about)
+        return await self.server.rows(statement, arguments, about, self._schema)
 
     async def _prepare(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
         await refuse_unsafe(connection, self.server.name, durable=not self._relaxed)
