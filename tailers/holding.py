@@ -18,8 +18,8 @@ from ..sdk.model.workload import FLIGHT_ITEMS, Kind
 from ..sdk.source import StreamBatch, StreamSource
 from .leaving.expiring import Expiring
 from .mapping.mapping import Mapped
+from .means import Setup
 from .partition import Kept, Partition, Place
-from .pumps.pump import Setup
 from .rules.credit import Credit
 from .rules.look_ahead import LookAhead
 from .rules.window import Room

@@ -17,9 +17,9 @@ from ..sdk.model.errors import UserError
 from ..sdk.source import StreamBatch
 from ..stores.drops.drops import Drops
 from .config import TailerConfig
+from .counts import Counts
 from .leaving.durable import until_available
 from .partition import Partition
-from .pumps.pump import Counts
 
 
 class Losses:

@@ -1,4 +1,4 @@
-"""What all tailers of a process work with."""
+"""What all tailers of a process work with, and what each pump of them is made of."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..sdk.clock import Clock
 from ..sdk.model.lease import LeaseSizes
+from ..sdk.source import SourceKind
 from .config import TailerConfig
 from .leaving.parking import Parking
 from .ledger.remembered import Remembered
@@ -29,3 +30,12 @@ class Means:
     def clock(self) -> Clock:
         """The clock of everything in a tailer."""
         return self.environment.clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup(Means):
+    """What a pump is made of. `row` is the part of the source that it owns; empty: all of it."""
+
+    config: TailerConfig
+    kind: SourceKind
+    row: str = ""

@@ -16,9 +16,10 @@ from ..sdk.model.overview import TailerOverview
 from ..sdk.model.seek import Move, Seek
 from ..sdk.model.spread import spread
 from .config import TailerConfig
-from .means import Means
+from .counts import Counts
+from .means import Means, Setup
 from .pumps.due_pump import DuePump
-from .pumps.pump import Counts, Pump, Setup, first_of
+from .pumps.pump import Pump, first_of
 from .pumps.queue_pump import QueuePump
 from .pumps.relay_pump import RelayPump
 from .pumps.shared_pump import SharedPump

@@ -23,10 +23,11 @@ from ...sdk.model.outcome import Outcome
 from ...sdk.model.parked import Parked
 from ...sdk.model.workload import DroppedBy, Ended, Extra
 from ...sdk.source import StreamBatch
+from ..counts import Counts
 from ..ledger.rows import Home, RowChange, Rows, home_of
 from ..mapping.mapping import Mapped
+from ..means import Setup
 from ..partition import Partition, chosen
-from ..pumps.pump import Counts, Setup
 from ..rules.detached import FIRST_LOOK, guard_due
 from ..rules.ledger import Find, Next, after_parking, found, is_soon, parking, suspect, throttled
 from ..rules.settlement import Action, History, Settlement

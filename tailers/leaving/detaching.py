@@ -24,9 +24,9 @@ from ...sdk.model.ledger import Entry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended
 from ..ledger.rows import Home, RowChange, Rows
+from ..means import Setup
 from ..out import Out
 from ..partition import Partition, Place
-from ..pumps.pump import Setup
 from ..rules.detached import Ages, holding_up, look_every
 from ..rules.ledger import detached, released
 from ..rules.settlement import Settlement

@@ -13,9 +13,10 @@ from ...sdk.model.outcome import EXPIRED_WHY, Outcome
 from ...sdk.model.workload import Ended
 from ...sdk.source import StreamBatch
 from ..config import TailerConfig
+from ..counts import Counts
 from ..mapping.mapping import Mapped
+from ..means import Setup
 from ..partition import Partition, chosen
-from ..pumps.pump import Counts, Setup
 from ..rules.expiry import is_over
 from ..rules.settlement import Action, Settlement
 from .departing import Departing, departing

@@ -20,8 +20,8 @@ from ...sdk.model.outcome import Outcome
 from ...sdk.model.tries import added
 from ...sdk.model.workload import Ended, Extra, Flight
 from ...sdk.source import QueueSource
+from ..means import Setup
 from ..out import Out
-from ..pumps.pump import Setup
 from ..rules.gathering import Gathering
 from ..rules.hand_back import HandBacks
 from ..rules.settlement import FIRST_AGAIN, Action, Settlement

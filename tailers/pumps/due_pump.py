@@ -22,14 +22,15 @@ from ...sdk.model.workload import FLIGHT_ITEMS, Ended
 from ...sdk.source import StreamBatch
 from ...stores.checkpoints.checkpoints import Mark
 from ..checkpoint import DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
+from ..counts import Counts
 from ..leaving.departing import Tag, departing
 from ..ledger.rows import home_of
 from ..mapping.mapping import Mapped
+from ..means import Setup
 from ..out import Out
 from ..partition import Partition, Place, chosen, joined
 from ..sources.due import DueSource
 from ..takeover.inherited import Record
-from .pump import Counts, Setup
 from .starting import Starter, Starting, Step, not_run
 from .stream_pump import StreamPump
 

@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import structlog
@@ -24,9 +23,8 @@ from ...sdk.model.outcome import Outcome
 from ...sdk.model.retry import DEFAULT_RETRY, Retry
 from ...sdk.model.spread import spread
 from ...sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes
-from ...sdk.source import SourceKind
-from ..config import TailerConfig
-from ..means import Means
+from ..counts import Counts
+from ..means import Setup
 from ..out import Out
 from ..rules.clog import OnOutage, settle_in_outage
 from ..rules.reconnect import Reconnect
@@ -36,34 +34,6 @@ from ..session import Renewal, SchedulerSession
 log = structlog.get_logger("tailrace.tailer")
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup(Means):
-    """What a pump is made of. `row` is the part of the source that it owns; empty: all of it."""
-
-    config: TailerConfig
-    kind: SourceKind
-    row: str = ""
-
-
-@dataclass(slots=True)
-class Counts:
-    """Since the tailer started."""
-
-    read: int = 0
-    settled: int = 0
-    parked: int = 0
-    dead: int = 0
-    dropped: int = 0  # of the settled ones, by a gate
-    lost: int = 0
-    unreadable: int = 0  # of those read, with a priority or a deadline that cannot be read
-    completed: int = 0  # items that got on: done, parked, dead, or an attempt that counted
-    stale_writes: int = 0  # refused by a store because another owner had taken the source
-
-    def refused(self) -> None:
-        """A stale write was refused."""
-        self.stale_writes += 1
 
 
 class Pump(ABC):
@@ -231,7 +201,8 @@ class Pump(ABC):
             self.counts.completed += len(well)
             if plain := [index for index in well if ends[index].result is None]:
                 self.succeeded(out, plain)
-                ends = {index: ended for index, ended in ends.items() if index not in plain}
+                for index in plain:
+                    del ends[index]
             self.ended(out, ends)
         credit = self.session.credit
         for out, counts in returned:

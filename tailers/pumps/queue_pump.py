@@ -20,14 +20,16 @@ from ...sdk.model.errors import TailraceError, Unavailable
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
 from ...sdk.source import QueueSource
+from ..counts import Counts
 from ..leaving.durable import unless_refused
 from ..leaving.settling import Settling
+from ..means import Setup
 from ..out import Out
 from ..rules.credit import Credit
 from ..rules.hand_back import spaced
 from ..rules.settlement import Family, History
 from ..session import Renewal
-from .pump import Counts, Pump, Setup
+from .pump import Pump
 
 #: A claim waits this long for the first due item.
 LEASE_WAIT = 1.0

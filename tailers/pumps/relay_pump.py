@@ -20,10 +20,11 @@ from ...sdk.model.spread import spread
 from ...stores.outbox.item import Row, item_of
 from ...stores.outbox.outbox import Outbox
 from ...stores.queue.queue import NewItem
+from ..counts import Counts
+from ..means import Setup
 from ..rules.reconnect import FIRST_PAUSE
 from ..rules.relay import step, still_waiting
 from ..rules.watchdog import Facts
-from .pump import Counts, Setup
 
 #: Functions whose rows wait until somebody registers them, and are not looked at before; rows of any further one are
 #: set aside.

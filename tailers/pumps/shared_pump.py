@@ -20,8 +20,10 @@ from ...sdk.model.demand import Closed
 from ...sdk.model.errors import NotConnected, StaleFence, UserError
 from ...sdk.model.spread import spread
 from ...sdk.source import SharedSource
+from ..counts import Counts
+from ..means import Setup
 from ..rules.reconnect import FIRST_PAUSE, LAST_PAUSE, Reconnect
-from .pump import Counts, Setup, first_of
+from .pump import first_of
 from .stream_pump import StreamPump
 
 log = structlog.get_logger("tailrace.tailer")

@@ -23,6 +23,7 @@ from ...sdk.source import PartitionSource, StreamBatch, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
 from ..accounts import Accounts
 from ..checkpoint import Checkpoint
+from ..counts import Counts
 from ..holding import Holding
 from ..leaving.departing import Departing, Tag, settle
 from ..leaving.departures import Departures
@@ -34,6 +35,7 @@ from ..ledger.suspicion import mark_suspects, remember, wait_out
 from ..losses import Losses
 from ..mapping.aim import Aim
 from ..mapping.mapping import Mapped
+from ..means import Setup
 from ..ordering import Ordering
 from ..out import Out
 from ..partition import Partition, Place, chosen
@@ -44,7 +46,7 @@ from ..takeover.epoch import Epoch
 from ..takeover.inherited import Inherited, Record, out_of
 from ..takeover.left_running import LeftRunning
 from ..takeover.succession import Succession
-from .pump import Counts, Pump, Setup
+from .pump import Pump
 
 #: A read waits this long for the first item; it ends at once when one comes.
 READ_WAIT = 5.0
@@ -142,9 +144,8 @@ class StreamPump(Pump):
                     async with asyncio.timeout(self._ordering.patience):
                         await self._read_wake.wait()
                 continue
-            for batch in await self.connecting(
-                partial(self.source.read, room.items, room.bytes, READ_WAIT), self._reopen
-            ):
+            read = partial(self.source.read, room.items, room.bytes, READ_WAIT)
+            for batch in await self.connecting(read, self._reopen):
                 part = self._partitions.get(batch.partition) or await self._add(batch.partition)
                 if batch.absent or batch.lost:
                     await self._losses.read(part, batch)
@@ -195,8 +196,7 @@ class StreamPump(Pump):
         if not batch.positions:
             return
         wait_out(part, batch, mapped)
-        credit = self.session.credit
-        counts = Counter(mapped.cells)
+        credit, counts = self.session.credit, Counter(mapped.cells)
         idle = self.paused or self.draining or not self._succession.may_push  # read before that was so
         rooms = self._holding.rooms(counts) if new and self.config.ranked and not idle else None
         if not credit.closed and not mapped.due and not idle and rooms is None and credit.fits(counts):

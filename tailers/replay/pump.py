@@ -9,8 +9,9 @@ from ...sdk.model.audit import Fate
 from ...sdk.model.replay import Replay
 from ...sdk.source import StreamBatch
 from ...stores.checkpoints.checkpoints import Mark
+from ..counts import Counts
+from ..means import Setup
 from ..partition import Partition
-from ..pumps.pump import Counts, Setup
 from ..pumps.stream_pump import StreamPump
 from ..rules.window import FULL, Room
 from .source import ReplaySource

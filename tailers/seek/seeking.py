@@ -17,12 +17,13 @@ from ...sdk.model.ledger import Entry
 from ...sdk.model.seek import END, START, Move, Seek
 from ...sdk.source import Capabilities, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
+from ..counts import Counts
 from ..leaving.departures import fate_of
 from ..leaving.durable import until_available
 from ..ledger.rows import Rows
 from ..ledger.suspicion import mark_suspects
+from ..means import Setup
 from ..partition import Partition
-from ..pumps.pump import Counts, Setup
 from ..rules.seek import Passing, passing
 from ..takeover.epoch import Epoch
 from .places import first_from, first_kept

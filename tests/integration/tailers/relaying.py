@@ -18,7 +18,8 @@ from tailrace.stores.control import sqlite as control
 from tailrace.stores.queue.sqlite import queue
 from tailrace.stores.sqlite import SqliteFile
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.pumps.pump import Counts, Setup
+from tailrace.tailers.counts import Counts
+from tailrace.tailers.means import Setup
 from tailrace.tailers.pumps.relay_pump import RelayPump
 from tailrace.tailers.registry import Environment, kind_of
 

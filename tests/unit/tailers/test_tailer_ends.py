@@ -11,9 +11,9 @@ import pytest
 from tailrace.sdk.model.errors import StaleFence
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.means import Means
+from tailrace.tailers.counts import Counts
+from tailrace.tailers.means import Means, Setup
 from tailrace.tailers.pumps import shared_pump
-from tailrace.tailers.pumps.pump import Counts, Setup
 from tailrace.tailers.pumps.shared_pump import SharedPump
 from tailrace.tailers.registry import Environment, kind_of
 from tailrace.tailers.tailer import Tailer

@@ -1,0 +1,24 @@
+"""What happened to the items of a tailer, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Counts:
+    """Since the tailer started."""
+
+    read: int = 0
+    settled: int = 0
+    parked: int = 0
+    dead: int = 0
+    dropped: int = 0  # of the settled ones, by a gate
+    lost: int = 0
+    unreadable: int = 0  # of those read, with a priority or a deadline that cannot be read
+    completed: int = 0  # items that got on: done, parked, dead, or an attempt that counted
+    stale_writes: int = 0  # refused by a store because another owner had taken the source
+
+    def refused(self) -> None:
+        """A stale write was refused."""
+        self.stale_writes += 1
