@@ -28,7 +28,6 @@ ITEMS = 200
 LIVE = "name: orders\nsource: {kind: log, stream: orders}\nfunction: work\nwindow: {items: 20}\n"
 
 
-@pytest.mark.long(minutes=0.5)
 async def test_a_replay_runs_where_its_tailer_runs_and_outlives_the_process_that_reads_it(tmp_path: Path) -> None:
     (tmp_path / "orders.yaml").write_text(LIVE)
     (tmp_path / "config").mkdir()
