@@ -76,8 +76,9 @@ _WORK = (
     (0.03, "poison"),
     (0.03, "delayed"),
 )
-#: One item in so many ends its process whenever it runs.
-KILLERS = 1500
+#: One item in so many is of a function of which one in so many ends its process whenever it runs. Odd, both: half of
+#: them are for each source.
+KILLERS, KILLS = 299, 5
 
 
 def items(count: int, seed: int) -> list[Item]:
@@ -87,7 +88,9 @@ def items(count: int, seed: int) -> list[Item]:
     made: list[Item] = []
     for number in range(count):
         source = QUEUE if number % 2 else STREAM
-        name = "killer" if number % KILLERS == KILLERS // 3 else chance.choices(names, shares)[0]
+        name = chance.choices(names, shares)[0]
+        if number % KILLERS == 0:
+            name = "killer" if number // KILLERS % KILLS == KILLS // 2 else "spared"
         made.append(_item(source, name, chance))
     return made
 
@@ -100,6 +103,8 @@ def _item(source: str, name: str, chance: random.Random) -> Item:
         return Item(source, "work", {"seconds": seconds(0.0, 0.2)}, delay=seconds(0.5, 4.0))
     if name == "killer":
         return Item(source, name, {}, dies=True)
+    if name == "spared":
+        return Item(source, "killer", {"spares": True})
     return Item(
         source,
         name if name in ("threaded", "isolated") else "work",

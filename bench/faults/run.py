@@ -186,7 +186,7 @@ async def _at_rest(world: World, feed: Feed, watch: _Watch, sizes: LeaseSizes) -
     while feed.pending:
         await asyncio.sleep(0.1)
     await feed.complete()
-    await _finished(feed, watch)
+    await _finished(feed, watch, world.ports["store"])
     unknown = await world.settled(feed)
     await asyncio.sleep(wait_for_source(sizes) + 0.5)  # whatever would run a second time has begun by then
     return unknown, await _dead_letters(world.ports["store"])
@@ -252,17 +252,19 @@ async def _pace(feed: Feed, items: Sequence[Item], steps: int, result: Run) -> N
         await asyncio.sleep(PACE)
 
 
-async def _finished(feed: Feed, watch: _Watch) -> None:
-    """Returns when everything has ended, or when nothing has happened for a long time."""
+async def _finished(feed: Feed, watch: _Watch, store: str) -> None:
+    """Returns when everything has ended, or when nothing has happened for a long time. Killers write no end: those are
+    over when they are dead letters."""
     watch.news = time.monotonic()
+    dead: set[str] = set()
     while time.monotonic() < watch.news + STUCK:
         watch.look()
-        waiting = [id for id in feed.expected if id not in watch.ended]
-        # Killers write no end: those alone are given the time of a few crashes.
-        quiet = not waiting or time.monotonic() > watch.news + 10
-        if quiet and not feed.pending and all(feed.expected[id].dies for id in waiting):
+        waiting = [id for id in feed.expected if id not in watch.ended and id not in dead]
+        if not feed.pending and not waiting:
             return
-        await asyncio.sleep(0.2)
+        if not feed.pending and all(feed.expected[id].dies for id in waiting):
+            dead = await _dead_letters(store)
+        await asyncio.sleep(1.0 if dead else 0.2)
 
 
 async def _dead_letters(store: str) -> set[str]:
