@@ -44,6 +44,26 @@ async def test_options_come_through(on_postgres: Place) -> None:
     assert [item["payload"] for item in await on_postgres.arrived()] == [b'{"to":"second"}']
 
 
+async def test_what_one_transaction_leaves_keeps_its_order(on_postgres: Place) -> None:
+    # Given rows of one key, and of one dedupe key, whose ids fall, as those of one millisecond may
+    schema = on_postgres.schema
+    with psycopg.connect(on_postgres.address) as connection:
+        for number in range(8):
+            tailrace.enqueue(connection, MAIL, schema=schema, key="ann", arguments={"to": f"{number}"})
+            tailrace.enqueue(connection, MAIL, schema=schema, dedupe_key="x", arguments={"to": f"twin {number}"})
+        connection.execute(
+            f"UPDATE {schema}.outbox SET id = (SELECT max(id) FROM {schema}.outbox) + 1000 - place".encode()
+        )
+    # When they have arrived, and each of the key is done before the next one comes
+    came: list[bytes] = []
+    while items := await on_postgres.arrived():
+        came += [item["payload"] for item in items]
+        await on_postgres.done(items)
+    # Then those of the key came in their order, and of the dedupe key the first alone
+    came.sort(key=lambda payload: b"twin" in payload)
+    assert came == [*(b'{"to":"%d"}' % number for number in range(8)), b'{"to":"twin 0"}']
+
+
 async def test_a_transaction_that_stays_open_holds_up_nobody(on_postgres: Place) -> None:
     schema = on_postgres.schema
     async with await psycopg.AsyncConnection.connect(on_postgres.address) as slow:
