@@ -53,7 +53,8 @@ async def test_a_draining_worker_gets_nothing_more(place: Place) -> None:
     first = tailer.push(SEND)
     await old.until(lambda: old.open)
     old.draining = True
-    old.dialer.notify()
+    old.ask()
+    await old.until(lambda: len(old.grants) == 2)  # so what it said in the same frame is known
     new = await place.worker("send")
     assert await tailer.ended(tailer.push(SEND, SEND)) == [None, None]
     assert len(new.flights) == 1 and len(old.flights) == 1
