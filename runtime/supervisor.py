@@ -12,6 +12,7 @@ from functools import partial
 from ..sdk.model.errors import UserError
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, Ended, Flight
+from ..sdk.together import together
 from .batch import Batch
 from .config import WorkerConfig
 from .executors import ExecutorProcess
@@ -86,9 +87,7 @@ class Supervisor:
                 self._pools[name] = pool(name, setup, config.executors)
             alone = self._setup(functions, 1, 1, config.quarantine_memory, "quarantine_memory")
             self._quarantine[name] = pool(name + ALONE, alone, config.suspects, fresh=True)
-        async with asyncio.TaskGroup() as group:
-            for each in self._pools.values():
-                group.create_task(each.start())
+        await together(*(each.start() for each in self._pools.values()))
 
     async def stop(self, why: str = "its worker was shut down") -> None:
         """Ends every executor and waits until all are reaped; what was in them is reported first."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.model.errors import ConfigError, UserError
+from ..sdk.model.errors import ConfigError
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.metrics import Sample
 from ..sdk.model.outcome import Outcome
@@ -104,11 +104,7 @@ class Worker:
 
     async def start(self) -> None:
         """Ready when every executor is; schedulers and gateway may come up later."""
-        try:
-            await self._supervisor.start()
-        except BaseExceptionGroup as group:
-            wrong = group.subgroup(UserError)
-            raise (wrong.exceptions[0] if wrong else group) from None
+        await self._supervisor.start()
         for address in self._addresses:
             self._attach(address)
         self._tasks.append(asyncio.create_task(self._beat(), name="worker-heartbeat"))

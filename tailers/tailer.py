@@ -19,7 +19,7 @@ from .config import TailerConfig
 from .counts import Counts
 from .means import Means, Setup
 from .pumps.due_pump import DuePump
-from .pumps.pump import Pump, first_of
+from .pumps.pump import Pump
 from .pumps.queue_pump import QueuePump
 from .pumps.relay_pump import RelayPump
 from .pumps.shared_pump import SharedPump
@@ -231,13 +231,9 @@ class Tailer:
             began = clock.monotonic()
             try:
                 await self._pump.run()
-            except BaseExceptionGroup as group:
-                if self._task is not asyncio.current_task():  # it was to end, and the group says only what failed then
-                    raise asyncio.CancelledError from group
-                if all(isinstance(one, asyncio.CancelledError) for one in group.exceptions):
-                    raise asyncio.CancelledError from group
-                error: BaseException = first_of(group)
             except Exception as raised:
+                if self._task is not asyncio.current_task():  # it was to end, and this is what failed as it did
+                    raise asyncio.CancelledError from raised
                 error = raised
             else:
                 return

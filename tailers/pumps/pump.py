@@ -23,6 +23,7 @@ from ...sdk.model.outcome import Outcome
 from ...sdk.model.retry import DEFAULT_RETRY, Retry
 from ...sdk.model.spread import spread
 from ...sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes
+from ...sdk.together import together
 from ..counts import Counts
 from ..means import Setup
 from ..out import Out
@@ -69,10 +70,7 @@ class Pump(ABC):
         try:
             self.session.start()
             await self.open()
-            async with asyncio.TaskGroup() as group:
-                for step in self.steps():
-                    group.create_task(step)
-                group.create_task(self.session.wait())
+            await together(*self.steps(), self.session.wait())
         finally:
             await self.session.close()
             await self.close()
@@ -319,10 +317,3 @@ def by_flight(refs: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
         base = number << INDEX_BITS
         yield number, [ref - base for ref in ordered[start:stop]]
         start = stop
-
-
-def first_of(error: BaseException) -> BaseException:
-    """What failed first of what `Pump.run` raised: a group, or an error as such."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

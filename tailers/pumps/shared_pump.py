@@ -23,7 +23,6 @@ from ...sdk.source import SharedSource
 from ..counts import Counts
 from ..means import Setup
 from ..rules.reconnect import FIRST_PAUSE, LAST_PAUSE, Reconnect
-from .pump import first_of
 from .stream_pump import StreamPump
 
 log = structlog.get_logger("tailrace.tailer")
@@ -134,16 +133,15 @@ class SharedPump:
                 await pump.run()
             except Exception as error:
                 if self._tasks.get(name) is not asyncio.current_task():
-                    return  # it was to end, and the pump's group says only what failed then
-                raised = first_of(error)
-                if isinstance(raised, UserError):
-                    self._fail(raised)
+                    return  # it was to end, and this is what failed as it did
+                if isinstance(error, UserError):
+                    self._fail(error)
                     return
-                if isinstance(raised, StaleFence):
+                if isinstance(error, StaleFence):
                     pause = FIRST_PAUSE
-                    log.warning("another owner took it; standing by", partition=name, reason=str(raised))
+                    log.warning("another owner took it; standing by", partition=name, reason=str(error))
                 else:
-                    log.error("a partition's pump failed", partition=name, reason=str(raised), exc_info=raised)
+                    log.error("a partition's pump failed", partition=name, reason=str(error), exc_info=error)
                 await asyncio.sleep(spread(pause, random.random))
                 pause = min(LAST_PAUSE, pause * 2)
             finally:

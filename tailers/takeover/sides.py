@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ...sdk.clock import Clock
 from ...sdk.model.lease import LeaseSizes
 from ...sdk.model.workload import Outcomes
+from ...sdk.together import together
 from ...stores.ownership.ownership import Owner
 from ..rules.sides import Spot, flight_here, flights_of, ref_here, refs_of
 from ..session import Inheritance, Renewal, SchedulerSession
@@ -195,9 +196,7 @@ class Sides:
 
     async def run(self) -> None:
         """Until all of them have ended."""
-        async with asyncio.TaskGroup() as group:
-            for side in self._sides:
-                group.create_task(side.run())
+        await together(*(side.run() for side in self._sides))
 
     async def close(self) -> None:
         """Ends all of them."""

@@ -13,6 +13,7 @@ from ...sdk.conversation import Conversation
 from ...sdk.model.errors import Overloaded, Unavailable, UnknownFunction
 from ...sdk.model.schedule import CatchUp, Overlap, Schedule
 from ...sdk.model.workload import Kind
+from ...sdk.together import together
 from ...stores.log.log import Record
 from ...stores.queue.queue import NewItem
 from ...stores.remote import RemoteLog, RemoteQueue, RemoteSchedules
@@ -48,11 +49,8 @@ class Client:
         streams = {item.source for item in self._plan.items} - {QUEUE}
         for stream in sorted(streams):
             await self._until_heard(partial(log.create, stream, 1))
-        async with asyncio.TaskGroup() as group:
-            for item in self._plan.items:
-                group.create_task(self._bring(item, queue, log))
-            for timed in self._plan.schedules:
-                group.create_task(self._schedule(timed))
+        brought = [self._bring(item, queue, log) for item in self._plan.items]
+        await together(*brought, *map(self._schedule, self._plan.schedules))
 
     async def _schedule(self, timed: Timed) -> None:
         """Makes a schedule, unless it is there: an answer may have been lost."""

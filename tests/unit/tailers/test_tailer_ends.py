@@ -28,7 +28,7 @@ class Window:
 
 
 class Deposed:
-    """A pump that hears of another owner as it is cancelled: its group says so, and nothing of the cancellation.
+    """A pump that hears of another owner as it is cancelled: it says so, and nothing of the cancellation.
 
     Of those made only the first `deaf` do; a later one, which nobody should make, ends as it is told.
     """
@@ -49,7 +49,7 @@ class Deposed:
         except asyncio.CancelledError:
             if not self.deaf:
                 raise
-            raise ExceptionGroup("unhandled errors", [StaleFence("another owner has it")]) from None
+            raise StaleFence("another owner has it") from None
 
     async def drain(self, timeout: float) -> bool:
         return True
@@ -111,7 +111,7 @@ class Busy(Deposed):
     async def run(self) -> None:
         self.runs.set()
         await self.taken.wait()
-        raise ExceptionGroup("unhandled errors", [StaleFence("another owner has it")])
+        raise StaleFence("another owner has it")
 
     async def drain(self, timeout: float) -> bool:
         self.draining_began.set()
