@@ -24,6 +24,13 @@ def world() -> Iterator[World]:
     world.dispose()
 
 
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    disk = Disk()
+    yield disk
+    disk.close()
+
+
 def host(
     world: World, main: Callable[[], Coroutine[Any, Any, None]], name: str = "one", rate: float = 1.0, disk: Any = None
 ) -> Host:
@@ -184,8 +191,8 @@ def test_the_same_seed_tells_the_same_story_and_another_one_does_not() -> None:
 class Rows:
     """A host that writes 1, 2, 3, … one after the other, and what it was told."""
 
-    def __init__(self, world: World) -> None:
-        self.disk = Disk()
+    def __init__(self, world: World, disk: Disk) -> None:
+        self.disk = disk
         self.told: list[int] = []
         self.host = host(world, self.main, disk=self.disk)
 
@@ -202,10 +209,10 @@ class Rows:
 
 @pytest.mark.parametrize(("point", "kept"), [("rows: before commit", [1, 2]), ("rows: after commit", [1, 2, 3])])
 def test_a_host_may_die_before_a_commit_or_after_it_and_what_was_answered_is_kept(
-    world: World, point: str, kept: list[int]
+    world: World, disk: Disk, point: str, kept: list[int]
 ) -> None:
     # Given a host that will die around its third commit
-    rows = Rows(world)
+    rows = Rows(world, disk)
     rows.host.kill_at = (point, 3)
     # When it runs
     rows.host.start()
@@ -216,9 +223,9 @@ def test_a_host_may_die_before_a_commit_or_after_it_and_what_was_answered_is_kep
     assert rows.rows() == kept
 
 
-def test_an_inline_file_undoes_one_write_alone_and_wakes_standing_ones(world: World) -> None:
+def test_an_inline_file_undoes_one_write_alone_and_wakes_standing_ones(world: World, disk: Disk) -> None:
     # Given a file with a standing write that waits for a row
-    disk, seen = Disk(), []
+    seen: list[Any] = []
 
     async def main() -> None:
         file = InlineFile(Path("rows.db"), SCHEMA, name="rows")
@@ -251,8 +258,8 @@ def test_an_inline_file_undoes_one_write_alone_and_wakes_standing_ones(world: Wo
     assert writer.failure is None
 
 
-def test_a_store_can_be_put_back_to_an_older_copy(world: World) -> None:
-    rows = Rows(world)
+def test_a_store_can_be_put_back_to_an_older_copy(world: World, disk: Disk) -> None:
+    rows = Rows(world, disk)
     rows.host.start()
     world.run(10.0)
     copy = rows.disk.copy("rows")

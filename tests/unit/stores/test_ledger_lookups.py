@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 
@@ -23,7 +24,11 @@ def written(connection: sqlite3.Connection, changes: list[Change], passed: int =
 
 
 def test_no_statement_scans_the_rows_of_a_partition() -> None:
-    connection = sqlite3.connect(":memory:")
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        _look(connection)
+
+
+def _look(connection: sqlite3.Connection) -> None:
     connection.executescript(SCHEMA)
     parked = [Entry(position, Place.PARKED, n=1) for position in POSITIONS]
     written(connection, [(None, row) for row in parked])
