@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 from typer._click import types  # what it calls "int range" people call a number; it has no other place for that
 
+from . import __version__
 from .bench.commands import bench
 from .demo.commands import demo
 from .gateway.commands.alerts import alerts, queue
@@ -87,10 +88,21 @@ DEFAULT_DELAY = "127.0.0.1:8789"
 DEFAULT_SCHEDULER = "127.0.0.1:8788"
 
 
+def _told(version: bool) -> None:
+    """Says which tailrace and which Python, which is what a report of a defect begins with."""
+    if version:
+        terminal.say(f"tailrace {__version__} on Python {sys.version.split()[0]}")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_told, is_eager=True, help="Show what this is and its Python, and end."),
+    ] = False,
 ) -> None:
     """Runs your functions on work that already rests somewhere: a queue, a stream, a folder."""
     if debug:

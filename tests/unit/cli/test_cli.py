@@ -12,6 +12,7 @@ import typer.main
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tailrace
 from tailrace import cli
 from tailrace.gateway.commands.workloads import arguments_of
 from tailrace.sdk import terminal
@@ -73,6 +74,13 @@ def test_what_it_suggests_exists() -> None:
         if line.startswith("  tailrace "):
             words = tuple(line.split()[1:3])
             assert words in TREE or words[:1] in TREE
+
+
+def test_version_says_what_a_report_of_a_defect_begins_with(run: Run) -> None:
+    # Given the option alone, when it is run, then it names the program and its Python, and no command is asked for
+    code, out, err = run("--version")
+    assert (code, err) == (0, "")
+    assert out == f"tailrace {tailrace.__version__} on Python {sys.version.split()[0]}\n"
 
 
 @pytest.mark.parametrize("path", sorted(TREE), ids=" ".join)
