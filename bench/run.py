@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from rich.table import Table
 from ..sdk import loop
 from ..sdk.meant import meant
 from ..sdk.model.errors import InvalidRequest
+from .built import ADVICE, this_one
 from .catalogue import FAULTS, FORMS, IN_ALL, KAFKA, NAMES, RIVALS, Scenario, on_engine
 from .ending import until_told
 from .figures import Figures
@@ -22,6 +24,7 @@ from .figures import Progress as Telling
 from .percentiles import median
 from .plan import ASKED
 from .plot import Bar, bars, compared, curve, stacked, waited
+from .yardstick import yardstick_us
 
 #: The usual size of `kafka` and `rivals`, and that of `rivals` with another engine.
 KAFKA_ITEMS, QUEUE_ITEMS = 400_000, 100_000
@@ -70,7 +73,9 @@ def main(options: Options) -> int:
         note = f"median of {options.runs} on this machine; the dashed line is what was asked"
         options.plot.write_text(bars("tailrace bench", note, rows))
     if options.as_json:
-        print(json.dumps(figures if options.scenario == "all" else {"scenario": names[0], **figures[names[0]]}))
+        python = {"python": sys.version.split()[0], "python_optimised": this_one()}
+        found = figures if options.scenario == "all" else {"scenario": names[0], **figures[names[0]]}
+        print(json.dumps(python | found))
     else:
         _print(figures, rows)
     return 0 if all(row.good for row in rows) else 1
@@ -101,8 +106,10 @@ def _median_of(name: str, options: Options) -> Figures:
             def show(what: str, share: float, task: Any = task, number: int = number) -> None:
                 progress.update(task, description=f"{name} {number + 1}/{options.runs}: {what}", completed=share)
 
+            before = yardstick_us()
             with tempfile.TemporaryDirectory(prefix="tailrace-bench-") as folder:
-                runs.append(until_told(loop.run, scenario(Path(folder), size, show)))
+                found = until_told(loop.run, scenario(Path(folder), size, show))
+            runs.append({**found, "yardstick_us": (before + yardstick_us()) / 2})
             progress.remove_task(task)
     return {figure: median([run[figure] for run in runs]) for figure in runs[0]}
 
@@ -180,6 +187,8 @@ def _sizes(figures: Figures, options: Options) -> str:
 
 def _print(figures: dict[str, Figures], rows: list[Bar]) -> None:
     console = Console()
+    if this_one() is False:
+        console.print(f"[yellow]{ADVICE}[/]")
     table = Table("figure", "measured", "asked", "")
     for row in rows:
         sign = "≥" if row.at_least else "≤"
