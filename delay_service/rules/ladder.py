@@ -85,15 +85,9 @@ class Ladder:
 
     def _search(self, remaining: float, room: float, longest: int) -> int:
         """The longest rung of a shortest chain whose waits add up to between `remaining` and `room`."""
-        bound = self._greedy_hops(remaining, room)
-        search = _Search(self.rungs[: longest + 1][::-1], SEARCH_STEPS)
-        for hops in range(max(1, math.ceil(remaining / self.rungs[longest])), bound):
-            first = search.first_of_chain(0, remaining, room, hops)
-            if first is not None:
-                return longest - first
-            if search.steps <= 0:
-                break
-        return longest
+        search = _Search(self.rungs[: longest + 1][::-1], self._greedy_hops(remaining, room))
+        search.look(0, remaining, room, 0, None)
+        return longest if search.first is None else longest - search.first
 
     def _greedy_hops(self, remaining: float, room: float) -> int:
         hops = 0
@@ -114,27 +108,34 @@ class Ladder:
 
 
 class _Search:
-    """Chains of an exact number of hops, longest waits first."""
+    """The fewest waits that add up to between what remains and what there is room for: how many of the longest, how
+    many of the next one, and so on, by branch and bound (Land and Doig, 1960).
 
-    def __init__(self, waits: Sequence[float], steps: int) -> None:
+    Invariant: `first` is the place of the longest wait of a chain of `best` hops, None while no chain is shorter than
+    the one that is known.
+    """
+
+    def __init__(self, waits: Sequence[float], known: int) -> None:
         self._waits = waits  # falling
-        self.steps = steps
+        self._steps = SEARCH_STEPS
+        self.best = known
+        self.first: int | None = None
 
-    def first_of_chain(self, begin: int, remaining: float, room: float, hops: int) -> int | None:
-        """The index of the longest wait of a chain of `hops` waits, none longer than waits[begin], adding up to
-        between `remaining` and `room`; None when there is none (or the steps are used up)."""
-        for index in range(begin, len(self._waits)):
-            self.steps -= 1
-            wait = self._waits[index]
-            if self.steps <= 0 or wait * hops < remaining:
-                return None  # even `hops` times the longest one left is too short
-            if wait > room:
-                continue
-            if hops == 1:
-                return index
-            if self.first_of_chain(index, remaining - wait, room - wait, hops - 1) is not None:
-                return index
-        return None
+    def look(self, place: int, remaining: float, room: float, hops: int, first: int | None) -> None:
+        """Goes on with a chain of so many hops, whose longest wait is `first`, by waits from `place` on."""
+        wait, last = self._waits[place], place + 1 == len(self._waits)
+        for count in range(min(math.floor(room / wait), math.ceil(remaining / wait)), -1, -1):
+            self._steps -= 1
+            rest = remaining - count * wait
+            # With fewer of this one the shorter ones are no fewer, so nothing better comes in this loop.
+            needed = hops + count + (0 if rest <= 0 else math.inf if last else math.ceil(rest / self._waits[place + 1]))
+            if needed >= self.best or self._steps <= 0:
+                return
+            begun = place if first is None and count else first
+            if rest <= 0:
+                self.best, self.first = hops + count, begun
+            else:
+                self.look(place + 1, rest, room - count * wait, hops + count, begun)
 
 
 def _texts(rungs: Sequence[float]) -> str:

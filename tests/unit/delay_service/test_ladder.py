@@ -6,7 +6,7 @@ import itertools
 import math
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tailrace.delay_service.rules.ladder import DEFAULT_RUNGS, MAX_RUNGS, TOLERANCE, Ladder
@@ -76,6 +76,7 @@ def test_late_moves_shorten_the_rest_and_never_make_it_early(delay: float, late:
 
 @settings(deadline=None)
 @given(small_ladders, st.integers(0, 120))
+@example(Ladder((1.0, 20.0, 21.0, 39.0)), 109)  # five of the third one, which the longest one leaves no room for
 def test_a_small_ladder_takes_the_fewest_hops_there_are(ladder: Ladder, delay: int) -> None:
     waits, _ = chain(ladder, float(delay))
     assert len(waits) == optimum(ladder, delay, math.floor(delay + ladder.tolerance(delay)))
