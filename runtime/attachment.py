@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Protocol
 
 from ..sdk.clock import Clock
@@ -52,6 +53,7 @@ class Attachment:
         self._succeeded: list[int] = []
         self._ended: dict[int, Ended] = {}
         self._notes: dict[int, str] = {}
+        self._waits: dict[int, bool] = {}  # who waits for other work, and who goes on
         self._wants_lease = False
         self._pools_changed = False
         self._said_draining = False
@@ -71,6 +73,11 @@ class Attachment:
     def note(self, ref: int, note: str) -> None:
         """A progress note; only the latest counts."""
         self._notes[ref] = note
+        self.notify()
+
+    def wait(self, ref: int, waits: bool) -> None:
+        """An item waits for other work from now on, or goes on."""
+        self._waits[ref] = waits
         self.notify()
 
     def ask_lease(self) -> None:
@@ -115,7 +122,7 @@ class Attachment:
         self._leases.lost(old)
         self._kinds = KindReader()
         self._last_flight = 0
-        self._succeeded, self._ended, self._notes = [], {}, {}
+        self._succeeded, self._ended, self._notes, self._waits = [], {}, {}, {}
         self._said_draining = False
         self._begun = False
         self._owner.session_lost(old)
@@ -123,12 +130,16 @@ class Attachment:
     def compose(self) -> pb.WorkerFrame | None:
         """Everything pending in one frame."""
         draining = self.draining and not self._said_draining
-        if not (self._succeeded or self._ended or self._wants_lease or self._pools_changed or self._notes or draining):
+        ends = self._succeeded or self._ended
+        if not (ends or self._wants_lease or self._pools_changed or self._notes or self._waits or draining):
             return None
         frame = pb.WorkerFrame()
-        if self._succeeded or self._ended:
-            write_outcomes(frame.outcomes, Outcomes(self._succeeded, self._some_ended()))
-            self._succeeded = []
+        if ends:
+            some = self._some_ended()
+            write_outcomes(frame.outcomes, Outcomes(self._succeeded, some))
+            self._succeeded = []  # not before they are written
+            for ref in some:
+                del self._ended[ref]
         if self._wants_lease:
             self._wants_lease = False
             frame.lease_request.number = self._leases.request(self.session, self._clock.monotonic())
@@ -138,6 +149,10 @@ class Attachment:
         if self._notes:
             frame.progress.extend(pb.Progress(ref=ref, note=note) for ref, note in self._notes.items())
             self._notes = {}
+        if self._waits:
+            frame.waits.extend(ref for ref, waits in self._waits.items() if waits)
+            frame.goes_on.extend(ref for ref, waits in self._waits.items() if not waits)
+            self._waits = {}
         if draining:
             self._said_draining = frame.draining = True
         return frame
@@ -147,15 +162,12 @@ class Attachment:
 
     def _some_ended(self) -> dict[int, Ended]:
         """As many ends as one frame may carry."""
-        ended = self._ended
         size = 0
-        for count, end in enumerate(ended.values()):
+        for count, end in enumerate(self._ended.values()):
             size += len(end.reason) + len(end.result or b"")
             if size > FRAME_BYTES and count:
-                refs = list(ended)[:count]
-                return {ref: ended.pop(ref) for ref in refs}
-        self._ended = {}
-        return ended
+                return dict(islice(self._ended.items(), count))
+        return dict(self._ended)
 
     def accept(self, frame: Any) -> None:
         """Grants first: an assignment in the same frame may rest on them."""

@@ -12,6 +12,8 @@ import os
 import struct
 import tempfile
 
+#: The bit of a cell that says that its item only waits for other work; no key has it (a flight's number stays below).
+WAITS = 1 << 55
 _CELL = 8
 #: A note's key, its length, its text: 1024 characters of UTF-8.
 _NOTE = struct.Struct("=QI")
@@ -24,7 +26,7 @@ class Board:
     def __init__(self, fd: int, slots: int) -> None:
         self.fd = fd
         self._note = _CELL * (slots + 1)
-        self._map = mmap.mmap(fd, self._note + _NOTE.size + _TEXT)
+        self._map = mmap.mmap(fd, _CELL * (slots + 1) + _NOTE.size + _TEXT)
         self.cells = memoryview(self._map)[: self._note].cast("Q")
 
     @classmethod
@@ -40,7 +42,11 @@ class Board:
 
     def running(self) -> set[int]:
         """Keys of what runs, or ran when the process died."""
-        return set(self.cells[1:]) - {0}
+        return {key for key in self.cells[1:] if key and not key & WAITS}
+
+    def waiting(self) -> set[int]:
+        """Keys of what waits for other work, or waited when the process died."""
+        return {key & ~WAITS for key in self.cells[1:] if key & WAITS}
 
     def write_note(self, key: int, note: str) -> None:
         """Keeps the last note of the one item that runs here."""

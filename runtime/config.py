@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..sdk.config import Bytes, Seconds
-from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
+from ..sdk.config import Bytes, Name, Seconds
 from ..sdk.place import Place
-
-PoolName = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME_PATTERN}$")]
 
 
 class WorkerConfig(BaseModel):
@@ -20,6 +16,9 @@ class WorkerConfig(BaseModel):
     executors         processes of each shared pool; default: one per processor
     slots             `async def` runs at once in one executor: waiting costs memory only
     threads           `def` runs at once in one executor: more threads only fight over the interpreter lock
+    waiting           runs of one executor that may wait for other work at once (`result()` in a function), besides
+                      those that have its slots; `def` functions get as many threads more. 0: none may. Default: four
+                      times the slots
     pools             functions that have other executors than their declaration says, by pool: `{critical: [charge]}`
     serves            the pools of which this worker runs functions, such as `[critical]`; what is in no pool is in
                       `default`. Default: all of them
@@ -32,6 +31,9 @@ class WorkerConfig(BaseModel):
     memory            the same for each executor of ordinary pools, by pool: `{default: 4GiB}`. Default: none is bound,
                       since many runs share an executor and only the operator knows what they need together
     max_runs          runs after which an isolated process is replaced, so that leaks stay small
+    pid_namespace     each executor gets a PID namespace of its own (Linux): all that it started ends with it, whatever
+                      that did to hide. Takes root, or user namespaces for all. Default: no, since it is not to be had
+                      everywhere, and costs two small processes for each executor
     load_limit        seconds in which a process must have loaded its modules, else it is ended and started again
     grace             seconds that running functions get when the worker drains
     timeout_grace     seconds between a timeout's cancellation and the end of the process that ignores it
@@ -48,13 +50,15 @@ class WorkerConfig(BaseModel):
     executors: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
     slots: int = Field(200, ge=1, le=10_000)
     threads: int = Field(32, ge=1, le=1_000)
-    pools: dict[PoolName, tuple[str, ...]] = Field(default_factory=dict)
+    waiting: int | None = Field(None, ge=0, le=10_000)
+    pools: dict[Name, tuple[str, ...]] = Field(default_factory=dict)
     serves: tuple[str, ...] = ()
     isolated: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=256)
     suspects: int = Field(default_factory=lambda: 4 * (os.cpu_count() or 1), ge=1, le=256)
     quarantine_memory: Bytes = Field(1 << 30, ge=0)
     memory: dict[str, Bytes] = Field(default_factory=dict)
     max_runs: int = Field(100, ge=1)
+    pid_namespace: bool = False
     load_limit: Seconds = Field(120.0, gt=0, le=3_600)
     grace: Seconds = Field(30.0, ge=0, le=86_400)
     timeout_grace: Seconds = Field(5.0, gt=0, le=600)

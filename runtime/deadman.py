@@ -1,40 +1,62 @@
-"""The kernel timer that enforces the stop (L7): a process frozen past its lease dies on waking, before another write.
+"""The kernel timer that enforces the stop (L7): no process goes on past the lease of what is in it, awake or frozen.
 
-ITIMER_REAL with SIGALRM at its default action, set to the earliest deadline of the items in the process. Deadlines are
-absolute CLOCK_MONOTONIC times (L6). After arming the clock is read again: had the process been frozen between
-computing and arming, the timer would ring too late, so it is shortened.
+It is set to the earliest deadline of the items in the process. Deadlines are absolute CLOCK_MONOTONIC times (L6). What
+rings is `kernel_timer.py`'s; one that takes a delay rather than a time is set through `Relative`.
 """
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Callable
 
-#: Arming may take this long before the timer counts as set too late, in seconds.
+#: Arming may take this long before a timer counts as set too late, in seconds.
 LATE = 0.001
-#: The shortest timer: zero would disarm it.
+#: The shortest delay: zero would disarm it.
 AT_ONCE = 1e-6
 
 
-def set_timer(delay: float) -> None:
-    """The process dies in `delay` seconds; 0: it does not."""
-    signal.setitimer(signal.ITIMER_REAL, delay)
+class Relative:
+    """A timer that takes a delay, as one that takes an absolute time (0: never). After arming the clock is read again:
+    had the process been frozen between computing and arming, the timer would ring too late, so it is shortened."""
+
+    def __init__(self, arm: Callable[[float], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._arm = arm
+        self._clock = clock
+
+    def __call__(self, deadline: float) -> None:
+        if not deadline:
+            self._arm(0.0)
+            return
+        now = self._clock()
+        while True:
+            self._arm(max(AT_ONCE, deadline - now))
+            again = self._clock()
+            if again - now <= LATE:
+                return
+            now = again
 
 
 class Deadman:
     """Keeps the timer at the earliest deadline. Safe from several threads.
 
+    `arm` sets the timer to an absolute time (0: never); `told` is given that time too, for whoever is to know what was
+    armed when the process has died: before arming if it rings sooner now, after it if later.
     A supervisor's `Timer` covers every assignment up to its number; those that came later are kept apart with their own
     deadlines, since control and work travel on different sockets.
     Invariants: while anything is in the process the timer is armed, at or before the earliest deadline; when nothing
-    is, it is off.
+    is, it is off. A process that its timer ended had been told no later time than it died at.
     """
 
-    def __init__(self, arm: Callable[[float], None] = set_timer, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        arm: Callable[[float], None],
+        clock: Callable[[], float] = time.monotonic,
+        told: Callable[[float], None] = lambda deadline: None,
+    ) -> None:
         self._arm = arm
         self._clock = clock
+        self._told = told
         self._lock = threading.Lock()
         self._inside = 0
         self._covered = 0  # the last assignment that `_known` speaks for
@@ -75,6 +97,12 @@ class Deadman:
                 self._later.clear()
                 self._set()
 
+    def again(self) -> None:
+        """Arms once more what is armed: something may have taken the timer away."""
+        with self._lock:
+            if self._armed is not None:
+                self._arm(self._armed)
+
     def _set(self) -> None:
         deadlines = [*self._later.values()]
         if self._known is not None:
@@ -83,15 +111,15 @@ class Deadman:
             if self._armed is not None and not self._inside:
                 self._arm(0.0)
                 self._armed = None
+                self._told(0.0)
             return
         deadline = min(deadlines)
-        if deadline == self._armed:
+        former = self._armed
+        if deadline == former:
             return
-        now = self._clock()
-        while True:
-            self._arm(max(AT_ONCE, deadline - now))
-            again = self._clock()
-            if again - now <= LATE:
-                break
-            now = again
+        if former is None or deadline < former:
+            self._told(deadline)
+        self._arm(deadline)
         self._armed = deadline
+        if former is not None and deadline > former:
+            self._told(deadline)

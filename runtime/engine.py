@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import time
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import repeat
 from typing import Any
 
+from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.function import Function
+from ..sdk.inside import RUN
 from ..sdk.model.outcome import EXPIRED_WHY, Outcome
 from ..sdk.model.workload import Ended
 from ..sdk.opened import Places
@@ -22,8 +24,9 @@ from ..sdk.payload import encode_result
 from .blame import Blame
 from .board import Board
 from .deadman import Deadman
-from .entry import Entry, Item, Runner, make_context
-from .frames import Assign, Done, EndRow, Notes, StopItems, row_of
+from .entry import Entry, Item, Runner, is_late, make_context
+from .frames import Assign, Done, EndRow, Notes, StopItems, Waits, row_of
+from .parents import FULL, Parents
 from .rules import attempt
 from .rules.attempt import Stop
 from .rules.dispatch import Waiting
@@ -62,6 +65,8 @@ class Engine:
         bound: str = "",
         spent: Callable[[], None] = lambda: None,
         places: Places | None = None,
+        waiting: int = 0,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._functions = functions
         self._slots = slots
@@ -70,6 +75,7 @@ class Engine:
         self._board = board
         self._deadman = deadman
         self._send = send
+        self._clock = clock
         self._bound = bound
         self._spent = spent
         self._places = places or Places()
@@ -81,8 +87,13 @@ class Engine:
         self._waiting: Waiting[Item] = Waiting()
         self._runners: list[Runner] = []
         self._idle: list[Runner] = []
+        self._cells = list(range(slots + waiting, 0, -1))  # those that no runner has
+        self._crowd = False  # there are more runners than slots
         self._spreading = False
-        self._threads = Threads(threads, slots + 1, board, self._run_plain, lambda: self._from_thread(self.flush))
+        self._blame = Blame(self._loop, self._runners)
+        shift, flush = partial(self._from_thread, self._shift), partial(self._from_thread, self.flush)
+        self._parents = Parents(waiting, max(slots, threads), board, self._blame.culprit, shift)
+        self._threads = Threads(threads, slots + waiting + 1, board, self._parents, self._run_plain, flush)
         self._succeeded: list[int] = []
         self._ended: list[EndRow] = []
         self._flushing = False
@@ -91,7 +102,6 @@ class Engine:
         self._sweep: asyncio.TimerHandle | None = None
         #: Runs with a timeout: key → (when the process must end, the timeout). The control thread reads it.
         self.hard: dict[int, tuple[float, float]] = {}
-        self._blame = Blame(self._loop, self._runners)
 
     def assign(self, frame: Assign) -> None:
         """Admits a batch and starts what there is room for."""
@@ -119,9 +129,9 @@ class Engine:
 
     def _without_expired(self, items: list[Item]) -> list[Item]:
         for item in items:
-            if _is_late(item):
+            if is_late(item, self._clock.wall()):
                 self._end(item[0], LATE)
-        return [item for item in items if not _is_late(item)]
+        return [item for item in items if not is_late(item, self._clock.wall())]
 
     def stop_items(self, frame: StopItems) -> None:
         """Ends items: those that wait at once, `async def` by cancellation; `def` functions see `ctx.cancelled`."""
@@ -150,36 +160,73 @@ class Engine:
     def _wake(self, count: int) -> None:
         """Wakes some runners; while items still wait at the next turn of the loop, twice as many. So a batch that never
         waits is run by one runner, without a hundred others waking to find nothing."""
-        waiting = len(self._waiting)
+        waiting, most = len(self._waiting), self._slots + self._parents.runners
         for _ in range(min(count, waiting)):
             if self._idle:
                 self._idle.pop().wake()
-            elif len(self._runners) < self._slots:
-                self._start(len(self._runners) + 1)
-        if waiting and (self._idle or len(self._runners) < self._slots):
+            elif len(self._runners) < most:
+                self._start(self._cells.pop())
+        if waiting and (self._idle or len(self._runners) < most):
             self._loop.call_soon(self._wake, count * 2)
         else:
             self._spreading = False
 
     def _start(self, cell: int) -> None:
-        runner = Runner(cell)
+        runner = Runner(cell, self._parents)
         self._runners.append(runner)
+        self._crowd = len(self._runners) > self._slots
         context = self._clean.copy()
+        context.run(RUN.set, runner)
         runner.task = asyncio.Task(self._runner(runner, context.copy()), loop=self._loop, context=context)
-        runner.task.add_done_callback(_fail_loudly)
+        runner.task.add_done_callback(partial(self._runner_ended, runner))
+
+    def _runner_ended(self, runner: Runner, task: asyncio.Task[None]) -> None:
+        """A runner that ended by itself, by what a function left behind or for want of memory: a clean one takes its
+        place, and what it ran ends. The loop's handler is told why."""
+        error = None if task.cancelled() else task.exception()
+        if runner in self._runners:
+            self._parents.ended(runner)
+            key, runner.key = runner.key, 0
+            self._board.cells[runner.cell] = 0
+            self.hard.pop(key, None)
+            self._replace(runner)
+            if key:
+                self._end(key, attempt.raised(error or asyncio.CancelledError(), runner.stop))
+            self._spread()
+        if error is not None and issubclass(type(error), Exception):
+            raise error
 
     def _replace(self, runner: Runner) -> None:
         """A function left its runner changed (context variables, a stray cancellation): a clean one takes its place."""
         self._runners.remove(runner)
         self._start(runner.cell)
 
-    async def _runner(self, runner: Runner, clean: contextvars.Context) -> None:  # noqa: PLR0912 - the whole hot path
+    def _crowded(self, runner: Runner) -> bool:
+        """Whether it took the place of a run that waited, and that goes on: then it leaves."""
+        if len(self._runners) <= self._slots + self._parents.runners:
+            return False
+        self._runners.remove(runner)
+        self._cells.append(runner.cell)
+        self._crowd = len(self._runners) > self._slots
+        return True
+
+    def _shift(self) -> None:
+        """Runs began to wait for other work, or went on."""
+        waits, goes_on = self._parents.changes()
+        self._spread()
+        self._threads.rouse()
+        if waits or goes_on:
+            self._send(Waits(waits, goes_on))
+
+    async def _runner(self, runner: Runner, clean: contextvars.Context) -> None:  # noqa: PLR0912, PLR0915 - the hot path
         loop, pop, cells, cell = self._loop, self._waiting.pop, self._board.cells, runner.cell
         copy = contextvars.copy_context
         task = asyncio.current_task()
         assert task is not None
         turn = 0
         while True:
+            if self._crowd and self._crowded(runner):
+                return None
             item = pop()
             if item is None:
                 turn = 0
@@ -189,8 +236,12 @@ class Engine:
                     return self._replace(runner)
                 continue
             key, entry, payload, frame = item
-            if frame.extras and _is_late(item):  # it expired while it waited here
+            if frame.extras and is_late(item, self._clock.wall()):  # it expired while it waited here
                 self._end(key, LATE)
+                continue
+            runner.entry = entry
+            if entry.waits and not self._parents.admit(runner):
+                self._end(key, FULL)
                 continue
             cells[cell] = runner.key = key
             try:
@@ -213,6 +264,8 @@ class Engine:
                     loop.call_soon(self.flush)
             else:
                 self._end(key, ended)
+            if runner.counted:
+                self._parents.ended(runner)
             cells[cell] = runner.key = 0
             runner.context = None
             if entry.timeout is not None:
@@ -230,19 +283,23 @@ class Engine:
 
     def _run_plain(self, item: Item, run: Run) -> Ended | None:
         key, entry, payload, frame = item
-        if frame.extras and _is_late(item):
+        if frame.extras and is_late(item, self._clock.wall()):
             return LATE
+        if entry.waits and not self._parents.admit(run):
+            return FULL
         deadline = None
         try:
             if entry.timeout is not None:
-                deadline = time.monotonic() + entry.timeout
+                run.deadline = deadline = self._clock.monotonic() + entry.timeout
                 self.hard[key] = (deadline + self._grace, entry.timeout)
             arguments = entry.decode(payload)
             if entry.context:
                 arguments[entry.context] = run.context = make_context(
                     item, deadline, self._note_from_thread, self._places
                 )
-            value = self._clean.copy().run(entry.call, **arguments)
+            context = self._clean.copy()
+            context.run(RUN.set, run)
+            value = context.run(entry.call, **arguments)
             returned = value is not None and entry.results
             ended = attempt.returned(encode_result(value), self._result_bytes) if returned else None
         except BaseException as error:
@@ -258,7 +315,8 @@ class Engine:
 
     def _raised(self, key: int, error: BaseException, stop: Stop, timeout: float | None) -> Ended:
         if self._bound and attempt.out_of_memory(error):
-            traceback.clear_frames(error.__traceback__)  # frees what the function held: even to report needs memory
+            # Frees what the function held: even to report needs memory.
+            traceback.clear_frames(attempt.traceback_of(error))
             self._spender = key
         return attempt.raised(error, stop, timeout, self._bound)
 
@@ -268,7 +326,7 @@ class Engine:
     # -- timeouts: one timer for all runners, at the earliest --------------------------------------------------------
 
     def _watch(self, key: int, timeout: float, runner: Runner) -> None:
-        runner.deadline = when = time.monotonic() + timeout
+        runner.deadline = when = self._clock.monotonic() + timeout
         self.hard[key] = (when + self._grace, timeout)
         if self._sweep is None or when < self._sweep.when():
             if self._sweep is not None:
@@ -276,7 +334,7 @@ class Engine:
             self._sweep = self._loop.call_at(when, self._sweep_timeouts)
 
     def _sweep_timeouts(self) -> None:
-        now = time.monotonic()
+        now = self._clock.monotonic()
         following = None
         for runner in self._runners:
             if runner.deadline is None or runner.stop is not Stop.NONE:
@@ -305,8 +363,8 @@ class Engine:
         if self._spender and self._alone and any(row[0] == self._spender for row in ended):
             return self._spent()
         if succeeded or ended:
-            self._succeeded, self._ended = [], []
             self._send(Done(succeeded, ended))
+            self._succeeded, self._ended = [], []
             self._deadman.left(len(succeeded) + len(ended))
         return None
 
@@ -321,6 +379,8 @@ class Engine:
     def unreported(self) -> tuple[list[int], list[EndRow]]:
         """What ended and was not sent yet."""
         for key, ended in self._threads.collect():
+            if self.hard:  # its thread was interrupted before it could say so
+                self.hard.pop(key, None)
             if ended is None:
                 self._succeeded.append(key)
             else:
@@ -337,15 +397,3 @@ class Engine:
     def _flush_notes(self) -> None:
         notes, self._notes = self._notes, {}
         self._send(Notes(list(notes.items())))
-
-
-def _fail_loudly(task: asyncio.Task[None]) -> None:
-    """A runner that ends by an exception of its own (no memory) is told to the loop's handler: its item has no end."""
-    if not task.cancelled():
-        task.result()
-
-
-def _is_late(item: Item) -> bool:
-    """Whether an item expired before it started."""
-    extra = item[3].extras.get(item[0] - item[3].first)
-    return extra is not None and 0 < extra[3] <= time.time()

@@ -10,6 +10,7 @@ from ..sdk.context import Context
 from ..sdk.function import Function
 from ..sdk.opened import Places
 from .frames import Assign
+from .parents import Parents, Wait
 from .rules.attempt import Stop
 
 
@@ -27,6 +28,7 @@ class Entry:
         "results",
         "tenant",
         "timeout",
+        "waits",
     )
 
     def __init__(self, function: Function[..., Any], priority: int, collection: str, tenant: str) -> None:
@@ -40,6 +42,7 @@ class Entry:
         self.priority = priority
         self.collection = collection
         self.tenant = tenant
+        self.waits = False  # a run of it has waited for other work here
 
 
 #: key, kind, payload, and the batch it came in, which holds the rest by index (key - first).
@@ -69,19 +72,33 @@ def make_context(item: Item, deadline: float | None, note: Callable[[int, str], 
     )
 
 
+def is_late(item: Item, now: float) -> bool:
+    """Whether an item expired before it started. `now` is wall clock seconds."""
+    extra = item[3].extras.get(item[0] - item[3].first)
+    return extra is not None and 0 < extra[3] <= now
+
+
 class Runner:
     """A long-lived task that runs one item after the other. Invariant: `key` is 0 when it runs nothing."""
 
-    __slots__ = ("cell", "context", "deadline", "key", "stop", "task", "waker")
+    __slots__ = ("cell", "context", "counted", "deadline", "entry", "key", "parents", "stop", "task", "waker")
+    threaded = False
 
-    def __init__(self, cell: int) -> None:
+    def __init__(self, cell: int, parents: Parents) -> None:
         self.cell = cell
+        self.parents = parents
         self.key = 0
         self.stop = Stop.NONE
         self.deadline: float | None = None
+        self.entry: Entry | None = None
+        self.counted = False  # among the runs of functions that wait for other work
         self.context: Context | None = None
         self.task: asyncio.Task[None] | None = None
         self.waker: asyncio.Future[None] | None = None
+
+    def wait(self, *, blocking: bool) -> Wait | None:
+        """Its item waits for other work from now on (sdk/inside.py)."""
+        return self.parents.begin(self, blocking=blocking)
 
     async def rest(self, idle: list[Runner], loop: asyncio.AbstractEventLoop) -> None:
         """Waits in `idle` until it is woken."""
@@ -103,6 +120,8 @@ class Runner:
         self.stop = why
         if self.context is not None:
             self.context.cancelled = True
+        if self.key in self.parents.open:
+            self.parents.stop(self.key)
         if self.task is not None:
             self.task.cancel()
 

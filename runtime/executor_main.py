@@ -1,4 +1,5 @@
-"""An executor process: `python -m tailrace.runtime.executor_main WORK CONTROL BOARD SLOTS` (file descriptors).
+"""An executor process: `python -m tailrace.runtime.executor_main WORK CONTROL BOARD SLOTS WATCH PAGE`, of which all but
+SLOTS and PAGE are file descriptors. In a PID namespace the process id follows by which its worker knows it.
 
 Started fresh, never forked, by a supervisor. Its main thread runs the event loop; a thread of its own listens to the
 control socket, so that code which blocks the loop stops neither renewals nor the watch over it. When the supervisor is
@@ -41,13 +42,22 @@ from .frames import (
     encode,
     row_of,
 )
+from .kernel_timer import kernel_timer
 from .loader import load_functions
+from .process_table import NO_MARKS, VARIABLE, look_up, until_none_is_left
 from .rules import attempt
+from .rules.ending import Ward
 from .rules.suspicion import EXHAUSTED
+from .rules.vigil import Vigil
 from .threads import THREAD
+from .watch import Cell
 
+#: What everything that this process starts has in its environment. Functions may change that of the process.
+MARK = os.environ.get(VARIABLE, "")
 #: Exit code of a process that ended itself because of what one of its items did.
 CULPRIT = 70
+#: Seconds that what it started has to end, when its supervisor has gone, before it ends itself.
+PATIENCE = 1.0
 #: The loop's heartbeat, seconds.
 BEAT = 1.0
 #: Name of the thread that listens to the control socket.
@@ -74,10 +84,11 @@ class Work(asyncio.Protocol):
 class Executor:
     """This process: its loop's side of the work socket, and its engine once set up."""
 
-    def __init__(self, control: socket.socket, board: Board) -> None:
+    def __init__(self, control: socket.socket, board: Board, cell: Cell) -> None:
         self._control = control
         self._board = board
-        self._deadman = Deadman()
+        self._timer = kernel_timer()
+        self._deadman = Deadman(self._timer, told=cell.tell_armed)
         self._engine: Engine | None = None
         self._setup: Setup | None = None
         self._transport: Any = None
@@ -129,6 +140,7 @@ class Executor:
             bound=f"{size_text(setup.memory)} ({setup.memory_from})" if setup.memory else "",
             spent=self._spent,
             places=Places.revealed(setup.places),
+            waiting=setup.waiting,
         )
         self._beat()
         threading.Thread(target=self._listen, args=(setup, self._engine), name=CONTROL, daemon=True).start()
@@ -140,6 +152,8 @@ class Executor:
 
     def _beat(self) -> None:
         self._board.cells[0] = time.monotonic_ns()
+        if self._timer.look():
+            self._deadman.again()
         self._loop.call_later(BEAT, self._beat)
 
     # -- the control thread ------------------------------------------------------------------------------------------
@@ -147,9 +161,9 @@ class Executor:
     def _listen(self, setup: Setup, engine: Engine) -> None:
         frames = Frames(Timer)
         patience = max(0.05, min(BEAT, setup.block_limit / 4))
-        turned = time.monotonic()
+        vigil = Vigil(patience, setup.timeout_grace, time.monotonic())
         while True:
-            self._control.settimeout(self._next_look(engine, patience))
+            self._control.settimeout(vigil.pause(dict(engine.hard), time.monotonic()))
             try:
                 data = self._control.recv(1 << 16)
                 if not data:
@@ -161,22 +175,17 @@ class Executor:
             except OSError:
                 end_group()
             now = time.monotonic()
-            frozen = now - turned > 2 * patience + 1.0  # this thread could not run either: nobody's fault
-            turned = now
-            self._look(setup, engine, now, frozen)
+            hard = dict(engine.hard)
+            if vigil.looks(hard, now):
+                self._look(setup, engine, vigil.overdue(hard, now), now)
 
-    @staticmethod
-    def _next_look(engine: Engine, patience: float) -> float:
-        hard = min((when for when, _ in list(engine.hard.values())), default=None)
-        return patience if hard is None else max(0.01, min(patience, hard - time.monotonic()))
-
-    def _look(self, setup: Setup, engine: Engine, now: float, frozen: bool) -> None:
-        for key, (when, timeout) in list(engine.hard.items()):
-            if now > when and not frozen:
-                ended = attempt.timed_out(timeout)
-                self._die(engine, f"a function did not end {setup.timeout_grace:g} s after its timeout", key, ended)
+    def _look(self, setup: Setup, engine: Engine, overdue: tuple[int, float] | None, now: float) -> None:
+        if overdue is not None:
+            key, timeout = overdue
+            why = f"a function did not end {setup.timeout_grace:g} s after its timeout"
+            self._die(engine, why, key, attempt.timed_out(timeout))
         # The heartbeat comes once a BEAT: that much silence is no blocking.
-        if not frozen and now - self._board.last_beat() > setup.block_limit + BEAT:
+        if now - self._board.last_beat() > setup.block_limit + BEAT:
             key = engine.culprit()
             self._die(engine, "a function blocked the event loop", key, attempt.blocked(setup.block_limit))
 
@@ -212,7 +221,12 @@ def end_process(code: int) -> None:
 
 
 def end_group() -> None:
-    """Ends this process and what it started: it was the leader of a group of its own."""
+    """Ends this process and what it started: it was the leader of a group of its own. The guard does the same, if there
+    still is one."""
+    with contextlib.suppress(OSError):  # it may open no more
+        me = look_up(os.getpid(), NO_MARKS)
+        if me is not None:
+            until_none_is_left(Ward(MARK, me.pid, me.start), {me.pid, 1}, PATIENCE)
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
@@ -220,21 +234,21 @@ def end_group() -> None:
 
 def main() -> None:
     """The process."""
-    telemetry.set_up("executor")
-    work_fd, control_fd, board_fd, cells = map(int, sys.argv[1:5])
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+    work_fd, control_fd, board_fd, cells, watch_fd, page, *known_as = map(int, sys.argv[1:])
+    telemetry.set_up("executor", number=known_as[0] if known_as else 0)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # the supervisor drains; a handler, unlike SIG_IGN, is not inherited
     for fd in (work_fd, control_fd, board_fd):
         os.set_inheritable(fd, False)
+    cell = Cell(watch_fd, page)
+    os.close(watch_fd)
     work, control = socket.socket(fileno=work_fd), socket.socket(fileno=control_fd)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     quitting = False
 
     async def start() -> None:
-        await Executor(control, Board(board_fd, cells)).serve(work)
+        await Executor(control, Board(board_fd, cells), cell).serve(work)
 
     loop.run_until_complete(start())
     while not quitting:

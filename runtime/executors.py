@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import resource
 import signal
@@ -20,10 +21,21 @@ from functools import partial
 from typing import Any
 
 from ..sdk.model.workload import Ended, Kind
+from . import bare, pid_namespacing
 from .board import Board
-from .frames import Done, Dying, Failed, Frames, Notes, Quit, Ready, Setup, Timer, encode, ended_of
+from .frames import Done, Dying, Failed, Frames, Notes, Quit, Ready, Setup, Timer, Waits, encode, ended_of
+from .pid_namespace import END
+from .process_table import VARIABLE, listed, look_up, until_none_is_left
+from .rules.ending import Ward, theirs
 from .rules.suspicion import Death
+from .watch import Watch
 
+LOG = logging.getLogger("tailrace.runtime")
+
+#: Seconds that what a dead executor leaves has to end, before its death is told all the same.
+PATIENCE = 5.0
+#: Seconds that the launcher of a namespace has to end what is in it.
+ITS_LAUNCHERS_TURN = 1.0
 #: Kinds named at once to one executor; beyond it numbering starts again.
 KIND_TABLE = 65_536
 
@@ -55,10 +67,14 @@ def _same(pipe: _Pipe) -> _Pipe:
 
 
 class ExecutorProcess:
-    """One process. `live` are the keys in it; `covered` is the number of the last assignment sent.
+    """One process. `live` are the keys in it; `covered` is the number of the last assignment sent. `watch` is the
+    memory that its worker's guard reads. `pid_namespace`: it gets one of its own, and what is its process here is the
+    launcher of that, which ends as it does (pid_namespace.py).
 
-    on_frame  Ready, Failed, Done or Notes from it
-    on_death  it was reaped: everything it had said was handed to on_frame before
+    on_frame  Ready, Failed, Done, Notes or Waits from it
+    on_death  it was reaped, and what it started has ended: everything it had said was handed to on_frame before
+
+    Invariant: its number is its own, and its group's, until `_dead` is set, under the lock.
     """
 
     def __init__(
@@ -67,6 +83,8 @@ class ExecutorProcess:
         *,
         on_frame: Callable[[ExecutorProcess, Any], None],
         on_death: Callable[[ExecutorProcess, Death], None],
+        watch: Watch,
+        pid_namespace: bool = False,
     ) -> None:
         self.setup = setup
         self.live: set[int] = set()
@@ -82,8 +100,10 @@ class ExecutorProcess:
         self.started = 0.0  # loop time
         self.given = 0.0  # loop time when its only item was sent; 0: it runs several at once
         self.was_running: set[int] = set()  # what ran in it when it died
+        self.was_waiting: set[int] = set()  # what waited for other work then
+        self.waits: set[int] = set()  # what waits so now: a part of `live`
         self.dead = asyncio.Event()
-        self.board = Board.create(setup.slots + setup.threads)
+        self.board = Board.create(setup.cells)
         self._on_frame = on_frame
         self._on_death = on_death
         self._loop = asyncio.get_running_loop()
@@ -93,6 +113,14 @@ class ExecutorProcess:
         self._pipes: list[_Pipe] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._floor = 0
+        self._watch = watch
+        self._pid_namespace = pid_namespace
+        self._page = -1
+        self._ward = Ward("")
+        self._spared = {os.getpid(), os.getppid(), 1}
+        self._lock = threading.Lock()
+        self._dead = False
+        self._overdue = False
 
     @property
     def pid(self) -> int:
@@ -103,21 +131,41 @@ class ExecutorProcess:
         """Starts the process; it is ready when it said so. It writes to this process's standard error."""
         ours, theirs = zip(socket.socketpair(), socket.socketpair(), strict=True)
         fds = [end.fileno() for end in theirs]
-        cells = self.setup.slots + self.setup.threads
-        self._process = subprocess.Popen(  # noqa: ASYNC220 - a few ms, rarely; what waits for it is a thread
-            [sys.executable, "-m", "tailrace.runtime.executor_main", *map(str, [*fds, self.board.fd, cells])],
-            pass_fds=[*fds, self.board.fd],
-            stdin=subprocess.DEVNULL,
-            stdout=2,
-            start_new_session=True,
-        )
-        for end in theirs:
-            end.close()
+        cells = self.setup.cells
+        try:
+            self._page, mark = self._watch.take()
+            arguments = [*fds, self.board.fd, cells, self._watch.fd, self._page]
+            command = [sys.executable, "-m", "tailrace.runtime.executor_main", *map(str, arguments)]
+            environment = {**os.environ, VARIABLE: mark}
+            if self._pid_namespace:
+                command, environment = pid_namespacing.inside(command), {**bare.environment(), VARIABLE: mark}
+            self._process = subprocess.Popen(  # noqa: ASYNC220 - a few ms, rarely; what waits for it is a thread
+                command,
+                pass_fds=[*fds, self.board.fd, self._watch.fd],
+                stdin=subprocess.DEVNULL,
+                stdout=2,
+                env=environment,
+                start_new_session=True,
+            )
+        except BaseException:
+            for end in ours:
+                end.close()
+            if self._page >= 0:
+                self._watch.free(self._page)
+            raise
+        finally:
+            for end in theirs:
+                end.close()
+        self._watch.started(self._page, self.pid)
+        self._ward = Ward(mark, self.pid)
+        with contextlib.suppress(OSError):  # it may open no more just now: then the mark alone tells what is its own
+            found = look_up(self.pid)
+            self._ward.start = 0 if found is None else found.start
         self.started = self._loop.time()
         self._floor = peak_memory(resource.getrusage(resource.RUSAGE_SELF))
         threading.Thread(target=self._reap, args=(self._process,), name="tailrace-reap", daemon=True).start()
         self._sockets = list(ours)
-        for end, kind in zip(ours, (Ready | Failed | Done | Notes, Dying), strict=True):
+        for end, kind in zip(ours, (Ready | Failed | Done | Notes | Waits, Dying), strict=True):
             end.setblocking(False)
             pipe = _Pipe(kind, self._accept)
             transport, _ = await self._loop.create_unix_connection(partial(_same, pipe), sock=end)
@@ -130,14 +178,18 @@ class ExecutorProcess:
 
     def send(self, frame: Any) -> None:
         """A frame on the work socket."""
-        if self._writers:
-            self._writers[0].write(encode(frame))
+        self._write(0, frame)
 
     def set_timer(self, deadline: float) -> None:
         """Tells its kernel timer the earliest deadline of all that was sent (0: nothing is left)."""
         self.timer = deadline
-        if len(self._writers) > 1:
-            self._writers[1].write(encode(Timer(self.covered, deadline)))
+        self._write(1, Timer(self.covered, deadline))
+
+    def _write(self, socket: int, frame: Any) -> None:
+        """What is said to one that has ended, and is not reaped yet, is said to nobody: its death tells what was in
+        it."""
+        if len(self._writers) > socket and not self._writers[socket].is_closing():
+            self._writers[socket].write(encode(frame))
 
     def quit(self) -> None:
         """Asks it to end; nothing is in it."""
@@ -148,13 +200,42 @@ class ExecutorProcess:
     def kill(self, why: str) -> None:
         """Ends it now, with everything it started."""
         self.why = self.why or why
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process is not None:
+            self._kill_group()
+
+    def _kill_group(self) -> None:
+        self._signal(os.killpg, signal.SIGKILL)
+
+    def _signal(self, send: Callable[[int, int], None], number: int) -> None:
+        with self._lock, contextlib.suppress(ProcessLookupError, PermissionError):
+            if not self._dead:
+                send(self.pid, number)
 
     def kill_unexplained(self) -> None:
-        """Ends it now because something in it hangs and nobody can tell what: all that runs in it are suspects."""
-        self.kill("")
+        """Ends it now because something in it hangs and nobody can tell what: all that runs in it are suspects. Of
+        them is told how much memory it had, which its launcher learns if that may end it."""
+        if self._pid_namespace and self.ready:
+            self._signal(os.kill, END)
+            self._loop.call_later(ITS_LAUNCHERS_TURN, self.kill, "")
+        else:
+            self.kill("")
+
+    def end_what_goes_on(self, deadline: float) -> None:
+        """Items in it were told to end, as their lease does at `deadline`. If anything that was started in it runs
+        then, it ends with all of it: nobody can tell whose that is."""
+        self._loop.call_later(max(0.0, deadline - time.monotonic()), self._look_for_what_goes_on)
+
+    def _look_for_what_goes_on(self) -> None:
+        def found(looking: asyncio.Future[bool]) -> None:
+            if not looking.cancelled() and looking.result():
+                self.kill("what was started in it went on beyond a lease")
+
+        if not self._dead:
+            self._loop.run_in_executor(None, self._is_followed).add_done_callback(found)
+
+    def _is_followed(self) -> bool:
+        own = pid_namespacing.PROCESSES if self._pid_namespace else 1
+        return len(theirs(listed(self._ward.start), self._ward, self._spared)) > own
 
     def _accept(self, frame: Any) -> None:
         if isinstance(frame, Dying):
@@ -166,13 +247,30 @@ class ExecutorProcess:
             self._on_frame(self, frame)
 
     def _reap(self, process: subprocess.Popen[bytes]) -> None:
-        try:
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode, peak = os.waitstatus_to_exitcode(status), peak_memory(used)
-        except ChildProcessError:  # it has ended, but somebody told the kernel to keep no record of such
-            process.returncode, peak = 0, 0
+        """Its number is kept until nothing of it is left: only so its group is certainly its own."""
+        with contextlib.suppress(ChildProcessError):  # it has ended, but somebody told the kernel to keep no record
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            self._kill_group()
+        when = time.monotonic()
+        over = until_none_is_left(self._ward, self._spared, PATIENCE)
+        if not over:
+            LOG.error(
+                "what executor %d started could not be ended within %g s; its guard goes on trying",
+                *(process.pid, PATIENCE),
+            )
+        with self._lock:
+            try:
+                _, status, used = os.wait4(process.pid, 0)
+                process.returncode, peak = os.waitstatus_to_exitcode(status), peak_memory(used)
+            except ChildProcessError:
+                process.returncode, peak = 0, 0
+            self._dead = True
+        armed, seen = self._watch.armed(self._page), self._watch.died(self._page)
+        if over:
+            self._watch.free(self._page)
+        self._overdue = bool(armed) and (seen or when) >= armed
         with contextlib.suppress(RuntimeError):  # the loop has ended: nobody is left to tell
-            self._loop.call_soon_threadsafe(self._reaped, process.returncode, peak, time.monotonic())
+            self._loop.call_soon_threadsafe(self._reaped, process.returncode, peak, when)
 
     def _reaped(self, code: int, peak: int, when: float) -> None:
         for end, pipe, transport in zip(self._sockets, self._pipes, self._transports, strict=False):
@@ -180,9 +278,7 @@ class ExecutorProcess:
             with contextlib.suppress(OSError):  # would block: that was all
                 while data := end.recv(1 << 20):
                     pipe.data_received(data)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)  # what it started must not outlive it
-        self.was_running = self.board.running()
+        self.was_running, self.was_waiting = self.board.running(), self.board.waiting()
         key, note = self.board.last_note()
         if key in self.live:
             self.notes[key] = note
@@ -197,6 +293,7 @@ class ExecutorProcess:
             peak=peak,
             floor=self._floor,
             bound=self.setup.memory,
+            overdue=self._overdue,
         )
         self._on_death(self, death)
         self.dead.set()

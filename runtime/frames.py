@@ -12,7 +12,9 @@ from typing import Any
 
 import msgspec
 
-from ..sdk.model.workload import Ended, Extra
+from ..sdk.model.plain_text import plain
+from ..sdk.model.workload import UNWRITABLE, Ended, Extra
+from .rules.attempt import REASON_LENGTH
 
 SESSION_BITS = 56
 REF_MASK = (1 << SESSION_BITS) - 1
@@ -40,6 +42,12 @@ class Setup(msgspec.Struct, array_like=True, tag="setup"):
     memory: int = 0
     memory_from: str = ""
     places: list[str] = []
+    waiting: int = 0  # runs that may wait for other work at once
+
+    @property
+    def cells(self) -> int:
+        """On the board: one for each run, and for each that takes the place of one that waits, of either sort."""
+        return self.slots + self.threads + 2 * self.waiting
 
 
 class Assign(msgspec.Struct, array_like=True, tag="assign"):
@@ -103,6 +111,13 @@ class Notes(msgspec.Struct, array_like=True, tag="notes"):
     notes: list[tuple[int, str]]
 
 
+class Waits(msgspec.Struct, array_like=True, tag="waits"):
+    """Items that wait for other work from now on, and those that go on."""
+
+    waits: list[int]
+    goes_on: list[int]
+
+
 class Dying(msgspec.Struct, array_like=True, tag="dying"):
     """On control, the last words of a process that ends itself: why, whose doing it was (0: unknown), and what had
     ended but was not yet reported."""
@@ -114,15 +129,46 @@ class Dying(msgspec.Struct, array_like=True, tag="dying"):
 
 
 ToExecutor = Setup | Assign | StopItems | Release | Quit | Timer
-ToSupervisor = Ready | Failed | Done | Notes | Dying
+ToSupervisor = Ready | Failed | Done | Notes | Waits | Dying
 
 _encoder = msgspec.msgpack.Encoder()
 
 
 def encode(frame: ToExecutor | ToSupervisor) -> bytes:
-    """A frame with its length."""
-    body = _encoder.encode(frame)
+    """A frame with its length. What an executor says always gets through: where a row of it cannot be written, that row
+    alone says so instead."""
+    try:
+        body = _encoder.encode(frame)
+    except (TypeError, ValueError, OverflowError):
+        body = _encoder.encode(_writable(frame))
     return _LENGTH.pack(len(body)) + body
+
+
+def _writable(frame: ToExecutor | ToSupervisor) -> ToExecutor | ToSupervisor:
+    match frame:
+        case Done():
+            return Done(frame.succeeded, _writable_ends(frame.ended))
+        case Notes():
+            return Notes([note for note in frame.notes if _can_be_written(note)])
+        case Dying():
+            culprit = [frame.culprit] if frame.culprit is not None else []
+            row = next(iter(_writable_ends(culprit)), None)
+            return Dying(plain(frame.why, REASON_LENGTH), row, frame.succeeded, _writable_ends(frame.ended))
+        case Failed():
+            return Failed(plain(frame.message, REASON_LENGTH))
+    return frame
+
+
+def _writable_ends(rows: list[EndRow]) -> list[EndRow]:
+    return [row if _can_be_written(row) else row_of(row[0], UNWRITABLE) for row in rows]
+
+
+def _can_be_written(row: Any) -> bool:
+    try:
+        _encoder.encode(row)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 class Frames:

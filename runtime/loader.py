@@ -5,7 +5,6 @@ There is no registry: a function belongs to the worker whose modules show it.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import os
@@ -17,7 +16,9 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from ..sdk.function import Function
+from ..sdk.meant import meant
 from ..sdk.model.errors import DeclarationError, TailraceError, UserError
+from ..sdk.model.plain_text import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +53,15 @@ def load_functions(modules: Sequence[str]) -> Loaded:
 
 def _functions(spec: str) -> Iterator[Function[..., Any]]:
     module, name = _load(spec)
-    shown = vars(module)
+    # Not isinstance: a lazy object (such as a web framework's current request) may raise when asked for its class.
+    declared = {key: value for key, value in vars(module).items() if issubclass(type(value), Function)}
     if name:
-        one = shown.get(name)
-        if not isinstance(one, Function):
-            names = [key for key, value in shown.items() if isinstance(value, Function)]
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"functions there: {', '.join(names) or 'none'}"
+        if name not in declared:
+            hint = meant(name, declared, f"functions there: {', '.join(declared) or 'none'}")
             raise UserError(f"{spec!r}: {module.__name__} has no function {name!r} ({hint})")
-        yield one
+        yield declared[name]
         return
-    functions = list({id(value): value for value in shown.values() if isinstance(value, Function)}.values())
+    functions = list({id(value): value for value in declared.values()}.values())
     if not functions:
         raise UserError(f"{spec!r} declares no functions: put @tailrace.function above an async def or a def")
     yield from functions
@@ -116,7 +115,7 @@ def _failed(spec: str, error: BaseException) -> TailraceError:
     if isinstance(error, SyntaxError):
         where = f"{error.filename}:{error.lineno}"
         return UserError(f"{spec!r} cannot be imported: {where}: {type(error).__name__}: {error.msg}")
-    text = str(error).strip().partition("\n")[0][:300]
+    text = plain(error, 300).strip().partition("\n")[0]
     kind = DeclarationError if isinstance(error, DeclarationError) else UserError
     return kind(f"{spec!r} cannot be imported: {_line(error.__traceback__)}{type(error).__name__}: {text}")
 

@@ -14,12 +14,12 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
 from .batch import Batch, Row, row_key
 from .executors import ExecutorProcess
-from .frames import Done, Failed, Notes, Ready, Release, Setup, StopItems
+from .frames import Done, Failed, Notes, Ready, Release, Setup, StopItems, Waits
 from .rules import attempt
 from .rules.attempt import Stop
 from .rules.buffer import Depth
 from .rules.dispatch import Waiting, restart_pause, shares
-from .rules.suspicion import Death, cause, verdicts
+from .rules.suspicion import Death, cause, explained, verdicts
 
 LOG = logging.getLogger("tailrace.runtime")
 #: An executor that lived this long died of something new: the next one starts at once.
@@ -37,12 +37,14 @@ class Reports:
 
     ended    (succeeded, ended)
     notes    progress notes
+    waits    who waits for other work from now on, and who goes on
     limits   the pool's limit changed
     """
 
     earliest: Callable[[Iterable[int]], float]
     ended: Callable[[list[int], dict[int, Ended]], None]
     notes: Callable[[list[tuple[int, str]]], None]
+    waits: Callable[[list[int], list[int]], None]
     limits: Callable[[], None]
 
 
@@ -64,7 +66,7 @@ class Pool:
         load_limit: float,
         max_runs: int = 0,
         fresh: bool = False,
-        process: type[ExecutorProcess] = ExecutorProcess,
+        process: Callable[..., ExecutorProcess],
     ) -> None:
         self.name = name
         self.functions = frozenset(setup.functions)
@@ -155,8 +157,9 @@ class Pool:
 
     def _died(self, executor: ExecutorProcess, death: Death) -> None:
         self.executors.remove(executor)
-        ends = verdicts(executor.live, executor.was_running, death, executor.notes)
+        ends = verdicts(executor.live, executor.was_running, death, executor.notes, executor.was_waiting)
         executor.live.clear()
+        executor.waits.clear()
         self._tell([], ends)
         if not self._stopping:
             lived = self._loop.time() - executor.started
@@ -169,7 +172,7 @@ class Pool:
             if not executor.retiring:
                 LOG.warning(
                     "pool %s: executor %d ended (code %d%s); it held %d items, %d ran",
-                    *(self.name, executor.pid, death.code, f", {death.why}" if death.why else "", len(ends)),
+                    *(self.name, executor.pid, death.code, f", {why}" if (why := explained(death)) else "", len(ends)),
                     len(executor.was_running),
                 )
             if not self._fresh and not executor.retiring:
@@ -195,7 +198,7 @@ class Pool:
             self.fill()
             return
         deadline = self._reports.earliest((batch.base + start,))
-        for executor, share in zip(able, shares([len(able.live) for able in able], stop - start), strict=True):
+        for executor, share in zip(able, shares([_load(each) for each in able], stop - start), strict=True):
             if share:
                 batch.send(executor, start, start + share, deadline)
                 start += share
@@ -205,10 +208,11 @@ class Pool:
         waiting = self.waiting
         if self._fresh and len(waiting):
             mine = [executor for executor in self.executors if not executor.retiring]
+            parents = min(self._size, sum(bool(executor.waits) for executor in mine))  # they take nobody's place
             idle = sum(not executor.live for executor in mine) + self._unborn
             starting = sum(not executor.ready for executor in mine) + self._unborn
             may_start = max(2, self._size // STARTING) - starting
-            for _ in range(min(self._size - len(mine) - self._unborn, len(waiting) - idle, may_start)):
+            for _ in range(min(self._size + parents - len(mine) - self._unborn, len(waiting) - idle, may_start)):
                 self._spawn(0.0)
         while len(waiting):
             able = [executor for executor in self._able() if not (self.one_at_a_time and executor.live)]
@@ -217,7 +221,7 @@ class Pool:
             row = waiting.pop()
             assert row is not None
             batch, index = row
-            executor = min(able, key=lambda one: len(one.live))
+            executor = min(able, key=_load)
             executor.given = self._loop.time() if self.one_at_a_time else 0.0
             batch.send(executor, index, index + 1, self._reports.earliest((row_key(row),)))
 
@@ -234,6 +238,14 @@ class Pool:
                 notes = [(key, note) for key, note in frame.notes if key in executor.live]
                 executor.notes.update(notes)
                 self._reports.notes(notes)
+            case Waits():
+                waits = [key for key in frame.waits if key in executor.live]
+                goes_on = [key for key in frame.goes_on if key in executor.waits]
+                executor.waits.update(waits)
+                executor.waits.difference_update(goes_on)
+                self._reports.waits(waits, goes_on)
+                if self._fresh:
+                    self.fill()
             case Ready():
                 executor.ready = self._ever_ready = True
                 self._changed.set()
@@ -255,6 +267,8 @@ class Pool:
             if key in live:
                 live.discard(key)
                 ends[key] = Ended(outcome, reason, after, result, False, progress or executor.notes.get(key, ""))
+        if executor.waits:
+            executor.waits &= live
         if executor.notes:
             executor.notes = {key: note for key, note in executor.notes.items() if key in live}
         count = len(succeeded) + len(ends)
@@ -294,6 +308,8 @@ class Pool:
                 executor.kill("its run was stopped")
             else:
                 executor.send(StopItems(sorted(here), int(why)))
+                if why is Stop.LEASE:
+                    executor.end_what_goes_on(self._reports.earliest(here))
 
     def release(self) -> None:
         """Hands back everything that has not started."""
@@ -308,6 +324,10 @@ class Pool:
         keys = {row_key(row) for lane in self.waiting.lanes for row in lane}
         return keys.union(*(executor.live for executor in self.executors))
 
+    def parents(self) -> set[int]:
+        """What waits for other work."""
+        return set().union(*(executor.waits for executor in self.executors))
+
     def set_timers(self, soon: float) -> None:
         """Sets the kernel timers that would ring before `soon` (absolute) to what their items' leases say now."""
         for executor in self.executors:
@@ -315,3 +335,8 @@ class Pool:
                 deadline = self._reports.earliest(executor.live)
                 if deadline != executor.timer:
                     executor.set_timer(deadline)
+
+
+def _load(executor: ExecutorProcess) -> int:
+    """How many items have a place in it, or wait for one there."""
+    return len(executor.live) - len(executor.waits)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import grpc
 
+from ..sdk.model.backoff import Backoff
 from ..sdk.model.function_spec import FunctionSpec
-from ..sdk.model.spread import spread
 from ..sdk.wire.channel import dial, error_of
 from ..sdk.wire.convert import function_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
@@ -25,7 +25,7 @@ DEADLINE = 5.0
 async def register(address: str, worker: str, specs: Iterable[FunctionSpec]) -> None:
     """Tries until the gateway has it; says once that it does not answer."""
     request = pb.RegisterFunctionsRequest(worker=worker, functions=[function_to_wire(spec) for spec in specs])
-    pause = FIRST_PAUSE
+    backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
     warned = False
     async with dial(address) as channel:
         stub = gateway_pb2_grpc.GatewayStub(channel)  # type: ignore[no-untyped-call]
@@ -38,5 +38,4 @@ async def register(address: str, worker: str, specs: Iterable[FunctionSpec]) -> 
                     LOG.warning("functions are not registered yet: %s", error_of(error, address))
             else:
                 return
-            await asyncio.sleep(spread(pause, random.random))
-            pause = min(LAST_PAUSE, pause * 2)
+            await asyncio.sleep(backoff.pause())

@@ -13,16 +13,20 @@ from ..sdk.model.errors import UserError
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, Ended, Flight
 from ..sdk.together import together
+from . import pid_namespacing
 from .batch import Batch
 from .config import WorkerConfig
 from .executors import ExecutorProcess
 from .frames import Setup
+from .guarding import Guarding
 from .loader import Loaded
 from .pool import Pool, Reports
 from .rules.attempt import Stop
 
 #: What the name of a pool of suspects ends with.
 ALONE = " (alone)"
+#: Runs that may wait for other work, as a multiple of the slots.
+WAITING = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,10 @@ class PoolState:
 
 
 class Supervisor:
-    """`ended`, `notes` and `limits` are called with keys (session << 56 | ref) on the loop, never while `assign` or a
-    stop is being handed on by the caller for the same items. `earliest` gives the deadline of items;
-    `by_pool` names the functions of each pool (rules/pools.py).
+    """`ended`, `notes`, `waits` and `limits` are called with keys (session << 56 | ref) on the loop, never while
+    `assign` or a stop is being handed on by the caller for the same items. `earliest` gives the deadline of items;
+    `by_pool` names the functions of each pool (rules/pools.py). `process` makes an executor, None: a real one, which
+    `guard` watches; None: one of its own does.
 
     Invariant: every item given to `assign` ends by exactly one call of `ended`.
     """
@@ -54,14 +59,17 @@ class Supervisor:
         earliest: Callable[[Iterable[int]], float],
         ended: Callable[[list[int], dict[int, Ended]], None],
         notes: Callable[[list[tuple[int, str]]], None],
+        waits: Callable[[list[int], list[int]], None],
         limits: Callable[[], None],
-        process: type[ExecutorProcess] = ExecutorProcess,
+        process: Callable[..., ExecutorProcess] | None = None,
+        guard: Guarding | None = None,
     ) -> None:
+        self._guard = guard
         self._process = process
         self._config = config
         self._loaded = loaded
         self._by_pool = by_pool
-        self._reports = Reports(earliest, ended, notes, limits)
+        self._reports = Reports(earliest, ended, notes, waits, limits)
         self._pools: dict[str, Pool] = {}
         self._quarantine: dict[str, Pool] = {}
 
@@ -74,24 +82,40 @@ class Supervisor:
                 f"memory: there is no pool {strange[0]!r}; expected one of {', '.join(sorted(by_pool))}: "
                 "correct its name in the worker's configuration, or name that pool at a function or under pools"
             )
-        pool = partial(Pool, reports=self._reports, load_limit=config.load_limit, process=self._process)
+        process, guarding = self._process, []
+        if process is None:
+            self._guard = self._guard or Guarding.child()
+            if config.pid_namespace:
+                await asyncio.to_thread(pid_namespacing.demand)
+            process = partial(ExecutorProcess, watch=self._guard.watch, pid_namespace=config.pid_namespace)
+            guarding = [self._guard.start(self._unguarded)]
+        pool = partial(Pool, reports=self._reports, load_limit=config.load_limit, process=process)
         for name, functions in by_pool.items():
             bound = (config.memory.get(name, 0), f"memory of pool {name!r}")
             if declared[functions[0]].spec.isolation == "process":
-                alone = self._setup(functions, 1, 1, *bound)
+                alone = self._setup(functions, 1, 1, 0, *bound)
                 self._pools[name] = pool(name, alone, config.isolated, max_runs=config.max_runs)
             else:
                 # A pool of `def` functions only has no use for more slots than threads.
                 plain = not any(declared[function].is_async for function in functions)
-                setup = self._setup(functions, config.threads if plain else config.slots, config.threads, *bound)
+                slots = config.threads if plain else config.slots
+                waiting = WAITING * slots if config.waiting is None else config.waiting
+                setup = self._setup(functions, slots, config.threads, waiting, *bound)
                 self._pools[name] = pool(name, setup, config.executors)
-            alone = self._setup(functions, 1, 1, config.quarantine_memory, "quarantine_memory")
+            alone = self._setup(functions, 1, 1, 1, config.quarantine_memory, "quarantine_memory")
             self._quarantine[name] = pool(name + ALONE, alone, config.suspects, fresh=True)
-        await together(*(each.start() for each in self._pools.values()))
+        await together(*guarding, *(each.start() for each in self._pools.values()))
 
     async def stop(self, why: str = "its worker was shut down") -> None:
         """Ends every executor and waits until all are reaped; what was in them is reported first."""
         await asyncio.gather(*(pool.stop(why) for pool in self.all_pools()))
+        if self._guard is not None:
+            await asyncio.to_thread(self._guard.close)
+
+    def _unguarded(self) -> None:
+        for pool in self.all_pools():
+            for executor in list(pool.executors):
+                executor.kill("its worker's guard had gone")
 
     def pools(self) -> list[PoolState]:
         """The pools and their limits now. Those of suspects are pools of their own: whoever waits for one of their few
@@ -105,6 +129,10 @@ class Supervisor:
     def inside(self) -> set[int]:
         """Everything that was assigned and has not ended."""
         return set().union(*(pool.inside() for pool in self.all_pools()))
+
+    def parents(self) -> set[int]:
+        """What of it waits for other work."""
+        return set().union(*(pool.parents() for pool in self.all_pools()))
 
     def pids(self) -> list[int]:
         """The executor processes."""
@@ -170,7 +198,9 @@ class Supervisor:
     def all_pools(self) -> list[Pool]:
         return [*self._pools.values(), *self._quarantine.values()]
 
-    def _setup(self, functions: list[str], slots: int, threads: int, memory: int, memory_from: str) -> Setup:
+    def _setup(
+        self, functions: list[str], slots: int, threads: int, waiting: int, memory: int, memory_from: str
+    ) -> Setup:
         config = self._config
         return Setup(
             modules=list(self._loaded.modules),
@@ -183,5 +213,6 @@ class Supervisor:
             block_limit=config.loop_block_limit,
             memory=memory,
             memory_from=memory_from,
+            waiting=waiting,
             places=[place.reveal() for place in config.objects],
         )

@@ -8,23 +8,35 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from ..sdk.context import Context
+from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
 from .board import Board
-from .entry import Item
+from .entry import Entry, Item
+from .parents import Parents, Wait
+from .rules import attempt
 from .rules.attempt import Stop
 from .rules.dispatch import Waiting
 
 #: Name of these threads.
 THREAD = "tailrace-run"
+#: The end of an item that no thread could be had for: not its own failure.
+NO_THREAD = Ended(Outcome.HELD, "its executor could not start a thread: memory or the system's bound on threads")
 
 
 class Run:
     """One item in a thread, for those who want to stop it."""
 
-    __slots__ = ("context", "key", "stop")
+    __slots__ = ("cell", "context", "counted", "deadline", "entry", "key", "over", "parents", "stop")
+    threaded = True
 
-    def __init__(self, key: int) -> None:
+    def __init__(self, key: int, cell: int, parents: Parents, entry: Entry | None = None) -> None:
         self.key = key
+        self.entry = entry
+        self.counted = False
+        self.cell = cell
+        self.parents = parents
+        self.deadline: float | None = None
+        self.over = False  # its end was noted
         self.stop = Stop.NONE
         self.context: Context | None = None
 
@@ -33,28 +45,36 @@ class Run:
         self.stop = why
         if self.context is not None:
             self.context.cancelled = True
+        self.parents.stop(self.key)
+
+    def wait(self, *, blocking: bool) -> Wait | None:
+        """It waits for other work from now on (sdk/inside.py)."""
+        return self.parents.begin(self, blocking=blocking)
 
 
 class Threads:
-    """At most `limit` threads, started when there is work. `run` runs one item and returns its end; `wake` tells the
-    loop that ends can be collected, at most once until they are."""
+    """At most `limit` threads and one for each run that waits for other work, started when there is work. `run` runs
+    one item and returns its end; `wake` tells the loop that ends can be collected, at most once until they are."""
 
     def __init__(
         self,
         limit: int,
         first_cell: int,
         board: Board,
+        parents: Parents,
         run: Callable[[Item, Run], Ended | None],
         wake: Callable[[], None],
     ) -> None:
         self._limit = limit
         self._first_cell = first_cell
         self._board = board
+        self._parents = parents
         self._run = run
         self._wake = wake
         self._condition = threading.Condition()
         self._waiting: Waiting[Item] = Waiting()
-        self._runs: list[Run | None] = []
+        self._runs: list[Run | None] = []  # by place
+        self._free: list[int] = []  # places whose thread ended
         self._idle = 0
         self._rousing = False
         self._ended: deque[tuple[int, Ended | None]] = deque()
@@ -76,12 +96,35 @@ class Threads:
         if self._idle:
             self._rousing = True
             self._condition.notify()
-        elif len(self._runs) < self._limit:
-            self._rousing = True
-            cell = self._first_cell + len(self._runs)
-            self._runs.append(None)
-            place = (len(self._runs) - 1, cell)
-            threading.Thread(target=self._work, args=place, name=THREAD, daemon=True).start()
+        elif self._crowd() < 0:
+            if not self._free:
+                self._free.append(len(self._runs))
+                self._runs.append(None)
+            place = self._free.pop()
+            try:
+                self._start(place)
+                self._rousing = True
+            except RuntimeError:
+                self._free.append(place)
+                self._hand_back()
+
+    def _hand_back(self) -> None:
+        """The system has no thread to give. Whoever runs takes what waits; where nobody does it goes back, unharmed."""
+        if len(self._free) == len(self._runs):
+            self._ended.extend((item[0], NO_THREAD) for item in self._waiting.take(lambda item: True))
+            self._wake()
+
+    def _start(self, place: int) -> None:
+        threading.Thread(target=self._work, args=(place,), name=THREAD, daemon=True).start()
+
+    def _crowd(self) -> int:
+        """How many threads more there are than there may be."""
+        return len(self._runs) - len(self._free) - self._limit - self._parents.threads
+
+    def rouse(self) -> None:
+        """A run waits for other work, or goes on."""
+        with self._condition:
+            self._rouse()
 
     def take(self, wanted: Callable[[Item], bool]) -> list[Item]:
         """Removes and returns items that have not started."""
@@ -110,27 +153,57 @@ class Threads:
         self._woken = False
         return not self._ended
 
-    def _work(self, index: int, cell: int) -> None:
-        cells = self._board.cells
+    def _work(self, place: int) -> None:
+        """A thread's life. What a function left to be raised in it later (a time-out library's exception) may come
+        anywhere, and there may be no memory: then its item ends, and another thread takes its place."""
+        try:
+            self._run_all(place)
+        except BaseException as error:
+            self._leave(place, error)
+            raise
+
+    def _leave(self, place: int, error: BaseException) -> None:
+        run, self._runs[place] = self._runs[place], None
+        if run is not None:
+            self._parents.ended(run)
+        self._board.cells[self._first_cell + place] = 0
+        if run is not None and not run.over:
+            self._ended.append((run.key, attempt.raised(error, run.stop)))
+        with self._condition:
+            self._free.append(place)
+            self._rousing = False  # whoever was on its way may have been this one
+            self._rouse()
+        self._wake()
+
+    def _run_all(self, place: int) -> None:
+        cells, cell, runs = self._board.cells, self._first_cell + place, self._runs
         roused = True
         while True:
             with self._condition:
-                while (item := self._waiting.pop()) is None:
+                while (crowded := self._crowd() > 0) or (item := self._waiting.pop()) is None:
+                    if crowded:  # it took the place of one that waited, and that goes on
+                        self._free.append(place)
+                        self._rousing = self._rousing and not roused
+                        return self._rouse()
                     if roused:
                         self._rousing = False
                     self._idle += 1
-                    self._condition.wait()
-                    self._idle -= 1
+                    try:
+                        self._condition.wait()
+                    finally:
+                        self._idle -= 1
                     roused = True
+                runs[place] = run = Run(item[0], cell, self._parents, item[1])
                 if roused:
                     roused = self._rousing = False
                 self._rouse()
-            key = item[0]
-            cells[cell] = key
-            self._runs[index] = run = Run(key)
+            cells[cell] = run.key
             ended = self._run(item, run)
-            self._runs[index] = None
-            self._ended.append((key, ended))
+            if run.counted:
+                self._parents.ended(run)
+            run.over = True
+            self._ended.append((run.key, ended))
+            runs[place] = None
             cells[cell] = 0
             if not self._woken:
                 self._woken = True

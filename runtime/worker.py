@@ -8,10 +8,11 @@ import logging
 import os
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.duties import Duties
 from ..sdk.model.errors import ConfigError
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.metrics import Sample
@@ -26,6 +27,7 @@ from .attachment import Attachment, by_session
 from .config import WorkerConfig
 from .executors import ExecutorProcess
 from .frames import REF_MASK, SESSION_BITS
+from .guarding import Guarding
 from .loader import Loaded, load_functions
 from .metrics import samples
 from .registration import register
@@ -38,7 +40,7 @@ LOG = logging.getLogger("tailrace.runtime")
 
 #: Parts of a heartbeat between two looks at what is running out.
 LOOKS = 4
-#: Heartbeats before the end of a lease at which its items are told to end: after three that failed (R37), and before
+#: Heartbeats before the end of a lease at which its items are told to end: after three that failed, and before
 #: the kernel ends their process.
 STOP_BEFORE = 0.5
 #: Seconds that the last outcomes get to reach the scheduler.
@@ -52,7 +54,7 @@ class Worker:
 
     `schedulers` are addresses; each gets a session and an even share of the capacity. `gateway`: where the functions
     are registered (None: nowhere). start raises UserError when functions cannot be loaded.
-    `process` is what an executor is made of; a simulation has its own.
+    `process` makes an executor; a simulation has its own. `guard` is the process's own, where it has one (`guarding`).
     """
 
     def __init__(
@@ -64,7 +66,8 @@ class Worker:
         sizes: LeaseSizes,
         clock: Clock = SYSTEM_CLOCK,
         *,
-        process: type[ExecutorProcess] = ExecutorProcess,
+        process: Callable[..., ExecutorProcess] | None = None,
+        guard: Guarding | None = None,
     ) -> None:
         if not schedulers:
             raise ConfigError("a worker needs the address of at least one scheduler, such as 127.0.0.1:8785")
@@ -89,13 +92,15 @@ class Worker:
             earliest=self._leases.earliest,
             ended=self._ended,
             notes=self._noted,
+            waits=self._waiting,
             limits=self._limits_changed,
             process=process,
+            guard=guard,
         )
         self._attachments: list[Attachment] = []
         self._dialers: list[Dialer] = []
         self._channels: list[Any] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self.duties = Duties("worker")
         self._idle = asyncio.Event()
         self._draining = False
         self._counts: Counter[int] = Counter()  # items by outcome
@@ -107,19 +112,20 @@ class Worker:
         await self._supervisor.start()
         for address in self._addresses:
             self._attach(address)
-        self._tasks.append(asyncio.create_task(self._beat(), name="worker-heartbeat"))
+        self.duties.begin(self._beat(), "worker-heartbeat")
         if self._gateway is not None:
             specs = [function.announced() for function in self._loaded.functions.values()]
-            self._registration = asyncio.create_task(register(self._gateway, self.name, specs), name="register")
-            self._tasks.append(self._registration)
+            self._registration = self.duties.begin(register(self._gateway, self.name, specs), "register")
 
     async def drain(self, timeout: float) -> None:
         """Takes nothing new, hands back what has not started, and lets running functions end for `timeout` seconds;
-        what runs on then is stopped and reported lost, which spends no attempt."""
+        what runs on then is stopped and reported lost, which spends no attempt. So is at once what waits for other
+        work, which may have nobody left to do it."""
         self._draining = True
         for attachment in self._attachments:
             attachment.drain()
         self._supervisor.release()
+        self._supervisor.stop_items(self._supervisor.parents(), Stop.DRAIN)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await self._until_idle()
@@ -134,10 +140,7 @@ class Worker:
 
     async def stop(self) -> None:
         """Ends now. What was running is lost; the scheduler hears of it if it is quick."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = []
+        await self.duties.end()
         await self._supervisor.stop("its worker was stopped")
         for dialer in self._dialers:
             await dialer.close()
@@ -293,6 +296,15 @@ class Worker:
             for attachment in self._attachments:
                 if attachment.session == key >> SESSION_BITS:
                     attachment.note(key & REF_MASK, note)
+
+    def _waiting(self, waits: list[int], goes_on: list[int]) -> None:
+        for keys, waiting in ((waits, True), (goes_on, False)):
+            for key in keys:
+                for attachment in self._attachments:
+                    if attachment.session == key >> SESSION_BITS:
+                        attachment.wait(key & REF_MASK, waiting)
+        if self._draining and waits:
+            self._supervisor.stop_items(set(waits), Stop.DRAIN)
 
     def _limits_changed(self) -> None:
         for attachment in self._attachments:

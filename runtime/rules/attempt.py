@@ -12,6 +12,10 @@
 | was stopped because its lease or worker ends | lost      | no            |
 | found no memory left below its process's bound | retry   | yes           |
 | raised anything else, whatever it is         | retry     | yes           |
+
+What it raised is user code: its text, its attributes and its class may raise, lie, or never return. So its type is
+asked and not the object, texts are made plain (sdk/model/plain_text.py), and nothing here raises. The time that an
+answer takes is running time of the item.
 """
 
 from __future__ import annotations
@@ -19,9 +23,11 @@ from __future__ import annotations
 import errno
 from enum import IntEnum
 from types import TracebackType
+from typing import Any
 
-from ...sdk.model.errors import Fatal, InvalidPayload, InvalidRequest, RetryLater, Throttled
+from ...sdk.model.errors import Fatal, InvalidPayload, RetryLater, Throttled
 from ...sdk.model.outcome import Outcome
+from ...sdk.model.plain_text import UNTELLABLE, plain
 from ...sdk.model.units import duration_text, seconds
 from ...sdk.model.workload import Ended
 
@@ -29,8 +35,16 @@ from ...sdk.model.workload import Ended
 REASON_LENGTH = 2048
 TAIL_FRAMES = 5
 TEXT_LENGTH = 1024
+#: Characters of a name, and of what is wrong with a number.
+NAME_LENGTH = 200
 #: Causes of an exception that are looked at.
 CAUSES = 8
+
+# What every exception has, read past whatever its class put before it: a user's property may raise, or never return.
+_traceback: Any = BaseException.__dict__["__traceback__"].__get__
+_cause: Any = BaseException.__dict__["__cause__"].__get__
+_context: Any = BaseException.__dict__["__context__"].__get__
+_errno: Any = OSError.__dict__["errno"].__get__
 
 
 class Stop(IntEnum):
@@ -62,21 +76,23 @@ def raised(error: BaseException, stop: Stop = Stop.NONE, timeout: float | None =
     """The end of a run that raised. `stop` says whether we asked it to: then that is why it ended, whatever it raised
     on the way out, except that a signal it raised on purpose is heard. `bound` says how much memory it may have, when
     that is bounded, and where that is set."""
-    match error:
-        case Fatal():
-            return Ended(Outcome.FATAL, _bounded(error.reason or "the function raised Fatal"))
-        case InvalidPayload():
-            return Ended(Outcome.FATAL, _bounded(_text(error)))
-        case RetryLater():
-            after, complaint = _after(error.after)
-            return Ended(Outcome.RETRY, _bounded((error.reason or "the function raised RetryLater") + complaint), after)
-        case Throttled():
-            after, complaint = _after(error.retry_after)
-            return Ended(Outcome.THROTTLED, _bounded(error.reason + complaint), after)
+    kind = type(error)  # not isinstance: that asks the object what it is, and it may answer by raising
+    if issubclass(kind, Fatal):
+        return Ended(Outcome.FATAL, _said(error, "reason") or "the function raised Fatal")
+    if issubclass(kind, InvalidPayload):
+        return Ended(Outcome.FATAL, plain(error, REASON_LENGTH))
+    if issubclass(kind, RetryLater):
+        after, complaint = _after(error, "after")
+        reason = _said(error, "reason") or "the function raised RetryLater"
+        return Ended(Outcome.RETRY, plain(reason + complaint, REASON_LENGTH), after)
+    if issubclass(kind, Throttled):
+        after, complaint = _after(error, "retry_after")
+        reason = _said(error, "reason") or "the function raised Throttled"
+        return Ended(Outcome.THROTTLED, plain(reason + complaint, REASON_LENGTH), after)
     if stop is not Stop.NONE:
         return stopped(stop, timeout)
     where = f"out of memory, it may have {bound}: " if bound and out_of_memory(error) else ""
-    return Ended(Outcome.RETRY, _bounded(f"{where}{_headline(error)}{_tail(error.__traceback__)}"))
+    return Ended(Outcome.RETRY, plain(f"{where}{_headline(error)}{_tail(error)}", REASON_LENGTH))
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -85,10 +101,18 @@ def out_of_memory(error: BaseException) -> bool:
     for _ in range(CAUSES):
         if cause is None:
             return False
-        if isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.errno == errno.ENOMEM):
+        kind = type(cause)
+        if issubclass(kind, MemoryError) or (issubclass(kind, OSError) and _errno(cause) == errno.ENOMEM):
             return True
-        cause = cause.__cause__ or cause.__context__
+        following = _cause(cause)
+        cause = following if following is not None else _context(cause)
     return False
+
+
+def traceback_of(error: BaseException) -> TracebackType | None:
+    """Where it was raised, whatever its class says of it."""
+    found: TracebackType | None = _traceback(error)
+    return found
 
 
 def stopped(stop: Stop, timeout: float | None = None) -> Ended:
@@ -121,22 +145,29 @@ def blocked(limit: float) -> Ended:
 
 
 def _headline(error: BaseException) -> str:
-    kind = type(error)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    text = _text(error)
+    text = plain(error, TEXT_LENGTH)
+    try:
+        kind = type(error)
+        name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    except BaseException:  # its class has a class that raises
+        name = "an exception"
+    name = plain(name, NAME_LENGTH)
     return f"{name}: {text}" if text else name
 
 
-def _text(error: BaseException) -> str:
+def _said(error: BaseException, name: str) -> str:
+    """What a signal carries as its reason; an exception given for one is told as it would be if it were raised."""
     try:
-        return str(error)[:TEXT_LENGTH]
-    except Exception:  # a __str__ that raises must not turn one failure into another
-        return "(its text cannot be shown)"
+        value: Any = getattr(error, name, None)
+        return _headline(value) if issubclass(type(value), BaseException) else plain(value, REASON_LENGTH)
+    except BaseException:
+        return UNTELLABLE
 
 
-def _tail(trace: TracebackType | None) -> str:
+def _tail(error: BaseException) -> str:
     """The innermost frames as `file:line in function`: no source is read, so a storm of failures stays cheap."""
     frames: list[str] = []
+    trace = traceback_of(error)
     while trace is not None:
         code = trace.tb_frame.f_code
         frames.append(f"\n  at {code.co_filename[-100:]}:{trace.tb_lineno} in {code.co_name}")
@@ -146,14 +177,12 @@ def _tail(trace: TracebackType | None) -> str:
     return "".join(frames[1:][-TAIL_FRAMES:])  # the first frame is the executor's own
 
 
-def _after(value: float | str | None) -> tuple[float | None, str]:
-    if value is None:
-        return None, ""
+def _after(error: BaseException, name: str) -> tuple[float | None, str]:
+    """The wait that a signal asks for, and what is wrong with it."""
     try:
-        return seconds(value), ""
-    except InvalidRequest as error:
-        return None, f" ({str(error)[:200]}; the retry policy decides)"
-
-
-def _bounded(text: str) -> str:
-    return text if len(text) <= REASON_LENGTH else f"{text[: REASON_LENGTH - 1]}…"
+        value = getattr(error, name, None)
+        if value is None:
+            return None, ""
+        return seconds(plain(value, NAME_LENGTH) if issubclass(type(value), str) else value), ""
+    except BaseException as problem:
+        return None, f" ({plain(problem, NAME_LENGTH)}; the retry policy decides)"

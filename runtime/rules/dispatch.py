@@ -1,4 +1,4 @@
-"""The local order: highest priority first, then arrival (R59)."""
+"""The local order: highest priority first, then arrival."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
+from ...sdk.model.backoff import doubled
 from ...sdk.model.priority import Priority
 
 T = TypeVar("T")
@@ -76,4 +77,4 @@ def shares(loads: Sequence[int], count: int) -> list[int]:
 
 def restart_pause(deaths: int) -> float:
     """Seconds before an executor is replaced after `deaths` short lives in a row: 0, 0.1, 0.2 … 5."""
-    return 0.0 if deaths <= 1 else min(5.0, 0.1 * 2.0 ** min(deaths - 2, 16))
+    return 0.0 if deaths <= 1 else doubled(0.1, 5.0, deaths - 2)

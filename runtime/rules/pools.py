@@ -1,15 +1,15 @@
 """Which functions a worker runs, and in which of its pools: as they are declared, as its configuration moves them, and
 of all pools those that it serves.
 
-A pool of critical functions with workers that serve nothing else is a dedicated queue's half (R62): whatever else there
+A pool of critical functions with workers that serve nothing else is a dedicated queue's half: whatever else there
 is to do, these executors wait for it.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 
+from ...sdk.meant import meant
 from ...sdk.model.errors import UserError
 from ...sdk.model.function_spec import FunctionSpec
 
@@ -24,7 +24,8 @@ def allotted(
     for pool, names in moved.items():
         for name in names:
             if name not in declared:
-                raise UserError(f"pools.{pool}: this worker's modules have no function {name!r}{_near(name, declared)}")
+                nearest = meant(name, declared, f"they have {', '.join(sorted(declared))}")
+                raise UserError(f"pools.{pool}: this worker's modules have no function {name!r}; {nearest}")
             if taken.setdefault(name, pool) != pool:
                 raise UserError(f"pools: {name!r} is in {taken[name]!r} and in {pool!r}: leave one of them out")
             pool_of[name] = pool
@@ -42,8 +43,3 @@ def allotted(
         if pool not in pools:
             raise UserError(f"serves: there is no pool {pool!r}; expected one of {', '.join(sorted(pools))}")
     return {pool: names for pool, names in pools.items() if not serves or pool in serves}
-
-
-def _near(name: str, declared: Mapping[str, FunctionSpec]) -> str:
-    near = difflib.get_close_matches(name, declared, 1)
-    return f" (did you mean {near[0]!r}?)" if near else f"; they have {', '.join(sorted(declared))}"

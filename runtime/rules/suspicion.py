@@ -9,7 +9,7 @@ by every redelivery, is the oldest complaint about task queues: celery#1628, sid
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -36,6 +36,7 @@ class Death:
     peak      most memory that it ever held, bytes, as the kernel counted until it was reaped; 0: not known
     floor     bytes below which a peak tells nothing: the kernel lets a process begin with that of its parent
     bound     bytes its functions could allocate; 0: unbounded
+    overdue   what its kernel timer was armed to was over
     """
 
     code: int
@@ -46,6 +47,7 @@ class Death:
     peak: int = 0
     floor: int = 0
     bound: int = 0
+    overdue: bool = False
 
 
 def cause(code: int) -> str:
@@ -74,23 +76,38 @@ def epitaph(death: Death, others: int = 0, note: str = "") -> str:
     return f"{words}; last note: {note[:NOTE_LENGTH]}" if note else words
 
 
-def by_deadline(code: int) -> bool:
-    """Whether the kernel's timer ended it: its lease was over."""
-    return code == -signal.SIGALRM
+def by_deadline(death: Death) -> bool:
+    """Whether the kernel's timer ended it: its lease was over. The timer sends SIGKILL, as do the machine's own killer
+    of what takes too much memory and many a person, so that only counts once the timer was due; where it is ITIMER_REAL
+    it sends SIGALRM."""
+    return death.code == -signal.SIGALRM or (death.code == -signal.SIGKILL and death.overdue)
+
+
+def explained(death: Death) -> str:
+    """Why it was ended on purpose; empty: nobody meant to."""
+    return death.why or ("its lease was over" if by_deadline(death) else "")
 
 
 def verdicts(
-    live: Iterable[int], running: frozenset[int] | set[int], death: Death, progress: Mapping[int, str]
+    live: Iterable[int],
+    running: frozenset[int] | set[int],
+    death: Death,
+    progress: Mapping[int, str],
+    waiting: Collection[int] = (),
 ) -> dict[int, Ended]:
-    """The end of each item that was in the process: exactly one for each of `live`."""
+    """The end of each item that was in the process: exactly one for each of `live`. Those that were `waiting` for other
+    work had begun, but are no suspects."""
     culprits = death.culprits or {}
-    why = death.why or ("its lease was over" if by_deadline(death.code) else "")
+    why = explained(death)
     suspects = running.intersection(live)
     ends: dict[int, Ended] = {}
     for item in live:
         note = progress.get(item, "")
         if item in culprits:
             ends[item] = replace(culprits[item], progress=note)
+        elif item in waiting:
+            how = f"was ended: {why}" if why else cause(death.code)
+            ends[item] = Ended(Outcome.LOST, f"its process {how}, while it waited for other work", progress=note)
         elif item not in suspects:
             ends[item] = Ended(Outcome.HELD, "its process died before it started")
         elif why:

@@ -1,0 +1,50 @@
+"""A supervisor's side of an executor in a PID namespace of its own: whether there can be one, and how it is started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from ..sdk.model.errors import UserError
+from . import bare
+
+#: Processes of an executor that stand still between two runs: the launcher, the init, itself.
+PROCESSES = 3
+#: Seconds that trying it may take, on a machine that is busy.
+TRY_WITHIN = 20.0
+
+
+def inside(program: list[str]) -> list[str]:
+    """The command that starts a program in a namespace of its own. Its environment is `bare.environment()`."""
+    return bare.command("pid_namespace", str(os.getpid()), *program)
+
+
+def demand() -> None:
+    """Tries it once. Raises UserError, which says what the system lacks, when an executor cannot be started so."""
+    if sys.platform != "linux":
+        raise UserError("pid_namespace: only Linux has PID namespaces: leave it out of the worker's configuration here")
+    command = inside([sys.executable, "-I", "-S", "-c", ""])
+    try:
+        tried = subprocess.run(
+            command,
+            env=bare.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            timeout=TRY_WITHIN,
+            start_new_session=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise UserError(f"pid_namespace: an empty program did not run in one within {TRY_WITHIN:g} s") from None
+    if tried.returncode:
+        said = tried.stderr.strip() or f"an empty program ended with code {tried.returncode}"
+        raise UserError(
+            f"pid_namespace: this system gives the worker none ({said}). It takes CAP_SYS_ADMIN (root; in a container "
+            "it is to be added), or user namespaces for all (sysctl user.max_user_namespaces, user.max_pid_namespaces, "
+            "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns): allow one of them, or "
+            "leave pid_namespace out of the worker's configuration"
+        )

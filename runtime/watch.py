@@ -1,0 +1,123 @@
+"""The memory that a worker's guard, its supervisor and its executors share: a page for each executor.
+
+The supervisor writes who runs there (a mark, a process id), the executor the time to which its kernel timer is armed,
+the guard when it saw it die. Nobody sends anything: what was written last holds, whoever of them has died or stands
+still. An executor maps its own page alone. The guard imports this without the rest of the platform.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+
+#: Executors that one worker may have at a time.
+MOST = 4096
+#: Of one page. A multiple of what the system maps by.
+PAGE = mmap.ALLOCATIONGRANULARITY
+
+_COUNT = struct.Struct("=Q")  # on the first page: pages that were ever used
+_MARK = struct.Struct("=16s")
+_PID = struct.Struct("=Q")
+_TIME = struct.Struct("=d")
+_PID_AT, _DEADLINE_AT, _DIED_AT = 16, 24, 32
+_NONE = bytes(16)
+
+
+class Cell:
+    """An executor's page, as it itself sees it. The descriptor is not kept."""
+
+    def __init__(self, fd: int, number: int) -> None:
+        self._map = mmap.mmap(fd, PAGE, offset=PAGE * (number + 1))
+
+    def tell_armed(self, deadline: float) -> None:
+        """The kernel timer is armed to this CLOCK_MONOTONIC time; 0: it is off."""
+        _TIME.pack_into(self._map, _DEADLINE_AT, deadline)
+
+
+class Watch:
+    """All pages. Invariant: a page whose mark is not zero is an executor's that may have left something behind."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._map = mmap.mmap(fd, PAGE * (MOST + 1))
+        self._free: list[int] = []
+
+    @classmethod
+    def create(cls) -> Watch:
+        """A fresh one. What is never used takes no memory."""
+        if hasattr(os, "memfd_create"):
+            fd = os.memfd_create("lease-guard")
+        else:
+            import tempfile
+
+            with tempfile.TemporaryFile() as file:
+                fd = os.dup(file.fileno())
+        os.ftruncate(fd, PAGE * (MOST + 1))
+        return cls(fd)
+
+    @property
+    def count(self) -> int:
+        """Pages from this number on were never used."""
+        number: int = _COUNT.unpack_from(self._map, 0)[0]
+        return min(number, MOST)
+
+    # -- the supervisor's --------------------------------------------------------------------------------------------
+
+    def take(self) -> tuple[int, str]:
+        """A page for an executor that will be started: its number and a mark that nobody ever had. Raises OSError when
+        all are taken."""
+        count = self.count
+        if not self._free and count >= MOST:
+            raise OSError(f"a worker can have {MOST} executors at a time, and has them")
+        number = self._free.pop() if self._free else count
+        at = self._at(number)
+        mark = os.urandom(16)
+        self._map[at : at + 40] = bytes(40)
+        _MARK.pack_into(self._map, at, mark)
+        if number == count:
+            _COUNT.pack_into(self._map, 0, count + 1)
+        return number, mark.hex()
+
+    def started(self, number: int, pid: int) -> None:
+        """It runs."""
+        _PID.pack_into(self._map, self._at(number) + _PID_AT, pid)
+
+    def free(self, number: int) -> None:
+        """Nothing of it is left."""
+        _MARK.pack_into(self._map, self._at(number), _NONE)
+        self._free.append(number)
+
+    def armed(self, number: int) -> float:
+        """What its kernel timer is armed to, or was when it died; 0: it was off."""
+        deadline: float = _TIME.unpack_from(self._map, self._at(number) + _DEADLINE_AT)[0]
+        return deadline
+
+    def died(self, number: int) -> float:
+        """When the guard saw it die; 0: it did not."""
+        when: float = _TIME.unpack_from(self._map, self._at(number) + _DIED_AT)[0]
+        return when
+
+    def close(self) -> None:
+        """Frees the memory on this side. Harmless when closed."""
+        if self.fd >= 0:
+            self._map.close()
+            os.close(self.fd)
+            self.fd = -1
+
+    # -- the guard's -------------------------------------------------------------------------------------------------
+
+    def who(self, number: int) -> tuple[str, int, float]:
+        """Mark (empty: nobody), process id (0: not started yet) and deadline (0: none)."""
+        at = self._at(number)
+        mark: bytes = _MARK.unpack_from(self._map, at)[0]
+        pid: int = _PID.unpack_from(self._map, at + _PID_AT)[0]
+        return "" if mark == _NONE else mark.hex(), pid, self.armed(number)
+
+    def tell_died(self, number: int, when: float) -> None:
+        """It is dead since then, or a little earlier."""
+        _TIME.pack_into(self._map, self._at(number) + _DIED_AT, when)
+
+    @staticmethod
+    def _at(number: int) -> int:
+        return PAGE * (number + 1)
