@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..sdk.config import Bytes, Seconds
+from ..sdk.wire.bounds import USUAL, PeerBounds
 from .engines import EMBEDDED
 from .log.engines import mistakes_in
 from .queue.engines import ENGINES as QUEUES
@@ -48,6 +49,13 @@ class StoresConfig(BaseModel):
         "none",
         description="a queue for the delay service's items to wait in, each with its due time, instead of the ladder's "
         "streams: none, or sqlite (a file of the node); what is due goes through `delay_log` all the same",
+    )
+    peers: PeerBounds = Field(USUAL, description="what a listener grants a connection, and how long it waits for one")
+    write_ahead: Bytes = Field(
+        256 << 20,
+        ge=1 << 20,
+        description="bytes of a file's write-ahead log beyond which whoever keeps it from being begun anew is told of; "
+        "usually it has 8 MB, and after one very large write some hundred",
     )
     low_share: float = Field(0.05, ge=0, le=0.5, description="share of each lease that lower priorities are sure of")
 

@@ -12,11 +12,14 @@ import errno
 import fcntl
 import os
 import re
+import stat
 from pathlib import Path
 from types import TracebackType
 
 from ..sdk.model.errors import AlreadyInUse, ConfigError, StoreFull
 
+#: What a file's mode lets the group and everybody do.
+OTHERS = 0o077
 LOCK_NAME = "tailrace.lock"
 
 #: File system types that live on another machine.
@@ -61,6 +64,7 @@ class DataDir:
             raise _explain(self.path, error) from None
         try:
             self._take(lock)
+            keep_to_oneself(self.path)
         except BaseException as error:
             os.close(lock)
             if isinstance(error, OSError):
@@ -103,6 +107,14 @@ class DataDir:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def keep_to_oneself(path: Path) -> None:
+    """Takes from others what a former version, or another umask, let them do with the files of a directory."""
+    for file in path.iterdir():
+        about = file.lstat()
+        if stat.S_ISREG(about.st_mode) and about.st_mode & OTHERS and about.st_uid == os.geteuid():
+            file.chmod(stat.S_IMODE(about.st_mode) & ~OTHERS)
 
 
 def refuse_network(path: Path, mounts: Path = _MOUNTS) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -10,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
+from ..sdk.meant import meant
 from ..sdk.model.errors import ConfigError
 
 S = TypeVar("S")
@@ -38,10 +38,7 @@ class Engines(Generic[S]):
     def named(self, name: str) -> Engine[S]:
         """The engine of a name. Raises ConfigError for an unknown one and for one whose extra is not installed."""
         if name not in self._places:
-            known = [EMBEDDED, *self._places]
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f'; did you mean "{near[0]}"?' if near else ""
-            raise ConfigError(f'unknown engine "{name}": expected one of {", ".join(known)}{hint}')
+            raise ConfigError(f'unknown engine "{name}": {meant(name, [EMBEDDED, *self._places])}')
         module, _, attribute = self._places[name].partition(":")
         try:
             engine: Engine[S] = getattr(import_module(module), attribute)

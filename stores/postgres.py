@@ -23,6 +23,7 @@ from ..sdk.config import Seconds
 from ..sdk.model.errors import ConfigError, NotConnected, StoreFull, TailraceError
 from .postgres_line import Line, worded
 from .postgres_pool import Connections
+from .refused import Refused, UnsaidValue
 
 #: Times that a statement is sent again because the server chose it to give way to another one.
 AGAIN = 5
@@ -95,7 +96,8 @@ class PostgresOptions(BaseModel):
 
 class PostgresServer:
     """A few connections to one server, dialled when needed and again after they broke. `prepare` is awaited with each
-    new one, and may refuse it."""
+    new one, and may refuse it: with a ConfigError, which ends a start. While we run, a server that cannot be trusted is
+    one to wait for until it can."""
 
     def __init__(
         self, options: PostgresOptions, prepare: Callable[[AsyncConnection[tuple[Any, ...]]], Awaitable[None]]
@@ -106,6 +108,7 @@ class PostgresServer:
         self._names = True  # prepared ones are known to whom they are sent, as far as we were told
         self._connections: Connections[Line] = Connections(self._connect, options.connections)
         self._closed = True
+        self._trusted = False  # some connection was good
 
     @property
     def idle(self) -> int:
@@ -176,9 +179,15 @@ class PostgresServer:
         except (psycopg.Error, OSError, TimeoutError) as error:
             await connection.close()
             raise explained(error, self.name) from None
+        except ConfigError as error:
+            await connection.close()
+            if self._trusted:
+                raise NotConnected(str(error)) from None
+            raise
         except BaseException:
             await connection.close()
             raise
+        self._trusted = True
         return Line(connection)
 
     async def __aenter__(self) -> Self:
@@ -226,6 +235,10 @@ async def refuse_unsafe(connection: AsyncConnection[tuple[Any, ...]], server: st
         )
 
 
+class NoTables(NotConnected):
+    """A schema, a table, a column or a function is not there: who migrates or restores it may be at it now."""
+
+
 #: SQLSTATEs (whole, or the class); what to raise, and the words, with {server}, {what} and {said}. The first counts.
 _CASES: tuple[tuple[tuple[str, ...], type[TailraceError], str], ...] = (
     (("28",), NotConnected, "{server} refuses the user or the password: give it the user and password that it has"),
@@ -237,10 +250,12 @@ _CASES: tuple[tuple[tuple[str, ...], type[TailraceError], str], ...] = (
     (("42501",), NotConnected, "{what}: this user may not do that ({said}): grant it, or make it the schema's owner"),
     (
         ("3F000", "42P01", "42883", "42703"),
-        ConfigError,
+        NoTables,
         "{what}: its tables are not those of this version ({said}): run `tailrace store migrate`",
     ),
+    (("22",), UnsaidValue, "{what}: {said}"),
     (("57P", "08"), NotConnected, "{server} cannot be reached now: {said}"),
+    (("23", "54"), Refused, "{what}: {said}"),
 )
 #: What libpq says without a SQLSTATE when it cannot connect.
 _TOLD = (("password authentication failed", "28"), ("no password supplied", "28"), ("does not exist", "3D000"))
@@ -261,4 +276,4 @@ def explained(error: Exception, server: str, about: str = "") -> TailraceError:
     return NotConnected(f"{what}: {said}")
 
 
-__all__ = ["PostgresOptions", "PostgresServer", "explained", "refuse_unsafe"]
+__all__ = ["NoTables", "PostgresOptions", "PostgresServer", "UnsaidValue", "explained", "refuse_unsafe"]

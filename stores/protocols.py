@@ -8,6 +8,7 @@ from .checkpoints.checkpoints import Checkpoints
 from .control.control import Control
 from .dead_letters.dead_letters import DeadLetters
 from .drops.drops import Drops
+from .heights import Heights
 from .inventory.inventory import Inventory
 from .ledger.ledger import Ledger
 from .log.log import Log
@@ -17,6 +18,7 @@ from .replays.replays import Replays
 from .results.results import Results
 from .schedules.schedules import Schedules
 from .segments.segments import Segments
+from .troubles import Troubles
 
 PROTOCOLS: dict[str, type[Any]] = {
     "queue": Queue,
@@ -28,10 +30,12 @@ PROTOCOLS: dict[str, type[Any]] = {
     "drops": Drops,
     "results": Results,
     "control": Control,
+    "heights": Heights,
     "inventory": Inventory,
     "ownership": Ownership,
     "ledger": Ledger,
     "segments": Segments,
     "replays": Replays,
     "schedules": Schedules,
+    "troubles": Troubles,
 }

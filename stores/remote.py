@@ -12,6 +12,7 @@ from .checkpoints.checkpoints import Checkpoints
 from .control.control import Control
 from .dead_letters.dead_letters import DeadLetters
 from .drops.drops import Drops
+from .heights import Heights
 from .inventory.inventory import Inventory
 from .ledger.ledger import Ledger
 from .log.log import Log
@@ -21,6 +22,7 @@ from .replays.replays import Replays
 from .results.results import Results
 from .schedules.schedules import Schedules
 from .segments.segments import Segments
+from .troubles import Troubles
 
 
 class RemoteQueue(StoreClient):
@@ -111,6 +113,26 @@ class RemoteResults(StoreClient):
 
     put = remote(Results.put)
     get = remote(Results.get)
+
+
+class RemoteHeights(StoreClient):
+    """Heights likewise."""
+
+    def __init__(self, address: str, store: str = "heights") -> None:
+        super().__init__(address, store)
+
+    name = remote(Heights.name)
+    seen = remote(Heights.seen)
+
+
+class RemoteTroubles(StoreClient):
+    """Troubles likewise."""
+
+    def __init__(self, address: str, store: str = "troubles") -> None:
+        super().__init__(address, store)
+
+    tell = remote(Troubles.tell)
+    all = remote(Troubles.all)
 
 
 class RemoteControl(StoreClient):

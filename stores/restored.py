@@ -1,17 +1,35 @@
 """Were the files of a data directory put back from a copy since they were last open? A stamp beside them tells.
 
-It names each file by its inode, and after a clean close by the time of its last change too: a copy has another inode,
-and one that was written over the file itself has another time, whichever of them came along with it. What it cannot see
-is a copy of a running store that was written over the same file; `tailrace store restored` says so by hand.
+It names each file by its inode, by the mark that its last run gave it, and after a clean close by the time of its last
+change: a copy has another inode, one of an earlier run that was written over the file itself has another mark, and one
+of the same run another time, whichever of them came along with it. What it cannot see is a copy of a running store that
+was written over the same file after that run died; `tailrace store restored` says so by hand.
+
+The mark is a random number in the file's own header, another one in each run. So a write-ahead log that was left behind
+by a run that died is known as that of another file, in which it would be played in.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..sdk.model.errors import ConfigError
+
 STAMP = "tailrace.stamp"
+#: Where SQLite keeps a file's user version, which is our mark.
+_MARK_AT, _MARK_LENGTH = 60, 4
+NO_MARKS: Mapping[str, int] = {}
+
+
+def mark_of(file: Path) -> int:
+    """The mark in a database's header, without what a write-ahead log would change of it; 0: it has none. Only while
+    this process has not opened it by SQLite: closing the file would take all of its locks from it, and the next process
+    that closes the database would remove the write-ahead log under us."""
+    with file.open("rb") as opened:
+        opened.seek(_MARK_AT)
+        return int.from_bytes(opened.read(_MARK_LENGTH), "big")
 
 
 class Stamp:
@@ -22,37 +40,71 @@ class Stamp:
         self._files = [folder / name for name in files]
 
     def moved(self) -> list[str]:
-        """The names of files that are not what the last run left. A directory without a stamp was left by nobody."""
-        try:
-            known = json.loads(self._path.read_text())
-        except (OSError, ValueError):
-            known = {}
+        """The names of files that are not what the last run left. A directory without a stamp was left by nobody.
+        Raises ConfigError where what is beside such a file is of another one."""
+        known = self._known()
         found = []
         for file in self._files:
-            if not file.exists():
-                continue
-            inode, changed = known.get(file.name, (None, None))
+            if not file.exists() or (known and file.name not in known):
+                continue  # a stamp of a version that did not know this file
+            inode, changed, *marks = known.get(file.name, (None, None))
             now = file.stat()
-            if inode != now.st_ino or changed not in (None, now.st_ctime_ns):
+            another = bool(marks) and mark_of(file) not in marks
+            if another:
+                _refuse_leftovers(file)
+            if another or inode != now.st_ino or changed not in (None, now.st_ctime_ns):
                 found.append(file.name)
         return found
 
-    def opened(self) -> None:
-        """The files are open: their changes say nothing."""
-        self._write({file.name: (file.stat().st_ino, None) for file in self._files if file.exists()})
+    def opening(self, marks: Mapping[str, int]) -> None:
+        """The files are about to be given these marks: until that is done, they have the former ones."""
+        known = self._known()
+        for name, mark in marks.items():
+            if name in known:
+                inode, _, *former = known[name]
+                known[name] = [inode, None, *former, mark]
+        self._write(known)
 
-    def closed(self) -> None:
+    def opened(self, marks: Mapping[str, int] = NO_MARKS) -> None:
+        """The files are open, with these marks: their changes say nothing."""
+        self._write({each.name: [each.stat().st_ino, None, *_mark(marks, each)] for each in self._there()})
+
+    def closed(self, marks: Mapping[str, int] = NO_MARKS) -> None:
         """The files are closed, and whoever changes them now is not us."""
-        stats = {file.name: file.stat() for file in self._files if file.exists()}
-        self._write({name: (stat.st_ino, stat.st_ctime_ns) for name, stat in stats.items()})
+        stats = [(each, each.stat()) for each in self._there()]
+        self._write({each.name: [stat.st_ino, stat.st_ctime_ns, *_mark(marks, each)] for each, stat in stats})
+
+    def _there(self) -> list[Path]:
+        return [file for file in self._files if file.exists()]
+
+    def _known(self) -> dict[str, list[int | None]]:
+        try:
+            return dict(json.loads(self._path.read_text()))
+        except (OSError, ValueError):
+            return {}
 
     def forget(self) -> None:
         """The next run finds everything put back."""
         self._path.unlink(missing_ok=True)
 
-    def _write(self, known: dict[str, tuple[int, int | None]]) -> None:
+    def _write(self, known: Mapping[str, Sequence[int | None]]) -> None:
         if not known:
             return  # no file is here: the databases of a simulation are elsewhere
         beside = self._path.with_suffix(".new")
         beside.write_text(json.dumps(known))
         beside.replace(self._path)
+
+
+def _mark(marks: Mapping[str, int], file: Path) -> list[int]:
+    return [marks[file.name]] if file.name in marks else []
+
+
+def _refuse_leftovers(file: Path) -> None:
+    log = file.with_name(f"{file.name}-wal")
+    if log.exists() and log.stat().st_size:
+        raise ConfigError(
+            f"{log} was left behind by a run that died, and {file.name} was put back from a copy since: it would be "
+            f"played into the copy, and damage it. Remove {log.name} and {file.name}-shm, if the copy is complete "
+            "without (made by `tailrace store backup`, or of a node that was stopped); if they came along with it, "
+            f"remove {STAMP} instead. Better: `tailrace store restore` into an empty directory"
+        )

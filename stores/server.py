@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import grpc
 
+from ..sdk.wire.bounds import USUAL, PeerBounds
 from ..sdk.wire.channel import serve
 from ..sdk.wire.health import Health
 from ..sdk.wire.stores import SERVICE, StoresService
@@ -16,8 +17,9 @@ class StoreServer:
     """A Part. `engines` are by the names in `protocols.py`; the owner opens them before `start` and closes them after
     `stop`. Raises what `channel.serve` raises."""
 
-    def __init__(self, listen: str, engines: Mapping[str, object]) -> None:
+    def __init__(self, listen: str, engines: Mapping[str, object], peers: PeerBounds = USUAL) -> None:
         self._listen = listen
+        self._peers = peers
         self._service = StoresService({name: (PROTOCOLS[name], engine) for name, engine in engines.items()})
         self._health = Health(SERVICE)
         self._server: grpc.aio.Server | None = None
@@ -29,7 +31,9 @@ class StoreServer:
         return self._address
 
     async def start(self) -> None:
-        self._server, self._address = await serve(self._listen, [self._service.register, self._health.register])
+        self._server, self._address = await serve(
+            self._listen, [self._service.register, self._health.register], self._peers
+        )
         await self._health.set(True)
 
     async def drain(self, timeout: float) -> None:

@@ -24,21 +24,21 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ..sdk.model.errors import NotConnected, Overloaded, StoreFull, TailraceError
+from .sqlite_answers import SKIPPED, Answer, Job, Write, resolve
 from .sqlite_errors import explained
 from .write_line import WriteLine
 
 T = TypeVar("T")
-Job = Callable[[sqlite3.Connection], Any]
 
 #: Writes that may wait for the writer; beyond it callers are refused (Overloaded).
 MAX_PENDING = 20_000
 #: Writes that share one transaction.
 MAX_GROUP = 512
-#: Turns of the event loop from an answered lease to the frame that pushes what was leased.
-HAND_OUT_TURNS = 4
 #: Pages of the write-ahead log (8 MB) before it is written back and begun anew. A sync of a part that was written
 #: before need not wait for the file system to note that the file has grown: a fifth of a lone commit's time on ext4.
 LOG_PAGES = 2000
+#: Seconds for which a write waits for another process that writes the same file, before it is refused.
+BUSY = 5.0
 #: Seconds between looks at standing writes that gave no time of their own.
 STANDING_LOOK = 1.0
 
@@ -48,21 +48,6 @@ class Again:
     """What a standing write returns when there is nothing to do yet: ask again after so many seconds at the latest."""
 
     after: float
-
-
-@dataclass(slots=True, eq=False)
-class _Write:
-    """One write and the future that waits for it. `deadline` is monotonic; None: not a standing write."""
-
-    fn: Job
-    future: asyncio.Future[Any]
-    deadline: float | None
-    committed: Callable[[Any], None] | None
-    look: float = 0.0
-
-
-#: The value of a write that was given up before its turn.
-_SKIPPED = object()
 
 
 class _HalfDone(Exception):
@@ -80,25 +65,40 @@ class SqliteFile:
         self.name = name
         self._schema = schema
         self._synchronous = synchronous
-        self._pending: WriteLine[_Write] = WriteLine()
+        self._pending: WriteLine[Write] = WriteLine()
         self._condition = threading.Condition()
         self._closing = False
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reader: sqlite3.Connection | None = None
         self._reader_lock = asyncio.Lock()
-        self._asked: _Write | None = None  # the standing write whose turn it is
+        self._asked: Write | None = None  # the standing write whose turn it is
+        self._begun = False  # whether the transaction was, so that memory may know of what it did
+        self.mark = 0  # given to the file when it is opened; 0: none (see restored.py)
         self._after_rollback: list[Callable[[sqlite3.Connection], None]] = []
+        self._on_death: Callable[[BaseException], None] | None = None
+        self._taken: list[Write] = []  # by the writer, and not answered yet
+        self._died = False
+        self._at_close: list[Callable[[sqlite3.Connection], None]] = []
         self._monotonic: Callable[[], float] = time.monotonic  # of this host; a simulated one has its own
 
     def on_rollback(self, fn: Callable[[sqlite3.Connection], None]) -> None:
         """Has `fn` run in the writer after something was rolled back: to read again what is kept in memory."""
         self._after_rollback.append(fn)
 
+    def on_death(self, tell: Callable[[BaseException], None]) -> None:
+        """Has `tell` called in the event loop when the writer ended by itself: what waited for it was refused, as all
+        is until the file was closed and opened again."""
+        self._on_death = tell
+
+    def on_close(self, fn: Callable[[sqlite3.Connection], None]) -> None:
+        """Has `fn` run as the writer's last write, when the file is closed in order."""
+        self._at_close.append(fn)
+
     async def open(self) -> None:
         """Opens the file, makes its tables and starts the writer. Raises StoreFull or TailraceError with what to do."""
         self._loop = asyncio.get_running_loop()
-        writer = await asyncio.to_thread(self._connect)
+        writer = await asyncio.to_thread(self._connect_and_mark)
         try:
             self._reader = await asyncio.to_thread(self._connect)
         except BaseException:
@@ -109,11 +109,24 @@ class SqliteFile:
         self._thread = threading.Thread(target=self._run, args=(writer,), name=f"sqlite-{self.name}", daemon=True)
         self._thread.start()
 
+    def _connect_and_mark(self) -> sqlite3.Connection:
+        with contextlib.suppress(OSError):  # made already, or SQLite says better why it cannot be
+            self.path.touch(mode=0o600, exist_ok=False)  # whatever the umask: a later change looks like a restore
+        connection = self._connect()
+        try:
+            if self.mark:
+                connection.execute(f"PRAGMA user_version={self.mark}")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # it is to be in the file itself
+        except sqlite3.Error as error:
+            connection.close()
+            raise self._explain(error) from None
+        return connection
+
     def _connect(self) -> sqlite3.Connection:
         connection = None
         try:
             connection = sqlite3.connect(
-                self.path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=5.0
+                self.path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=BUSY
             )
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(f"PRAGMA synchronous={self._synchronous}")
@@ -160,7 +173,7 @@ class SqliteFile:
             raise Overloaded(f"the {self.name} store has {MAX_PENDING} writes waiting; try again", 0.5)
         future: asyncio.Future[Any] = self._loop.create_future()
         with self._condition:
-            self._pending.add(_Write(fn, future, deadline, committed), heavy=heavy)
+            self._pending.add(Write(fn, future, deadline, committed), heavy=heavy)
             self._condition.notify()
         return await future
 
@@ -195,19 +208,47 @@ class SqliteFile:
     # The writer thread.
 
     def _run(self, connection: sqlite3.Connection) -> None:
-        standing: list[_Write] = []
-        while True:
-            group, closing = self._take(standing)
-            if group or standing:
-                self._commit(connection, group, standing)
-            if closing and not group:
-                break
+        standing: list[Write] = []
+        try:
+            if self._died:  # it is not known how far the last one came
+                self._reload(connection)
+                self._died = False
+            self._serve(connection, standing)
+        except BaseException as error:
+            self._die(connection, standing, error)
+            return
         self._answer([(each, None, NotConnected(f"the {self.name} store was closed")) for each in standing])
         with contextlib.suppress(sqlite3.Error):
+            for last in self._at_close:
+                last(connection)
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.close()
 
-    def _take(self, standing: list[_Write]) -> tuple[list[_Write], bool]:
+    def _serve(self, connection: sqlite3.Connection, standing: list[Write]) -> None:
+        while True:
+            self._taken, closing = self._take(standing)
+            if self._taken or standing:
+                self._commit(connection, self._taken, standing)
+            if closing and not self._taken:
+                return
+
+    def _die(self, connection: sqlite3.Connection, standing: list[Write], error: BaseException) -> None:
+        """Nobody writes any more: whoever waits, or comes, hears of it."""
+        with self._condition:
+            self._closing = self._died = True
+            left = [*self._taken, *standing]
+            while waiting := self._pending.take(MAX_GROUP):
+                left += waiting
+        with contextlib.suppress(sqlite3.Error):
+            connection.close()  # what was not committed is undone
+        why = NotConnected(f"the writer of the {self.name} store ended: {error!r}")
+        self._answer([(each, None, why) for each in left])
+        loop, tell = self._loop, self._on_death
+        if loop is not None and tell is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(tell, error)
+
+    def _take(self, standing: list[Write]) -> tuple[list[Write], bool]:
         """Waits for writes, or for the moment that a standing one asked for."""
         with self._condition:
             if not self._pending and not self._closing:
@@ -216,7 +257,7 @@ class SqliteFile:
                 self._condition.wait(max(0.0, min(moments) - now) if moments else None)
             return self._pending.take(MAX_GROUP), self._closing
 
-    def _commit(self, connection: sqlite3.Connection, group: list[_Write], standing: list[_Write]) -> None:
+    def _commit(self, connection: sqlite3.Connection, group: list[Write], standing: list[Write]) -> None:
         """One transaction: the group, then the standing writes. Answers after the commit.
 
         Nearly always nothing fails half-way, so the writes first run without savepoints between them (4 µs and two
@@ -224,28 +265,26 @@ class SqliteFile:
         """
         standing.extend(each for each in group if each.deadline is not None)
         plain = [each for each in group if each.deadline is None]
-        answers: list[tuple[_Write, Any, Exception | None]] = []
-        self._asked = None
+        answers: list[Answer] = []
+        self._asked, self._begun = None, False
         try:
             try:
                 self._transact(connection, plain, standing, answers, apart=False)
             except _HalfDone:
-                connection.execute("ROLLBACK")
-                self._reload(connection)
+                self._undo(connection)
                 answers.clear()
                 self._transact(connection, plain, standing, answers, apart=True)
         except Exception as error:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            with contextlib.suppress(sqlite3.Error):
-                self._reload(connection)
+            if self._begun:
+                self._undo(connection)
             failure = self._explain(error)
             now = self._monotonic()
             for each in standing:  # asked again later, not at once: what failed may go on failing
                 each.look = now + STANDING_LOOK
             # The one that it failed at is answered, or it would take every later group with it.
             over = [each for each in standing if each is self._asked or (each.deadline or now) <= now]
-            answers = [(each, None, failure) for each in {*plain, *over, *(answer[0] for answer in answers)}]
+            told = dict.fromkeys([*plain, *over, *(answer[0] for answer in answers)])  # once, in their order
+            answers = [(each, None, failure) for each in told]
         gone = {id(answer[0]) for answer in answers}
         standing[:] = [each for each in standing if id(each) not in gone]
         self._answer(answers)
@@ -253,15 +292,16 @@ class SqliteFile:
     def _transact(
         self,
         connection: sqlite3.Connection,
-        plain: list[_Write],
-        standing: list[_Write],
-        answers: list[tuple[_Write, Any, Exception | None]],
+        plain: list[Write],
+        standing: list[Write],
+        answers: list[Answer],
         *,
         apart: bool,
     ) -> None:
         """Runs and commits them; those that are over go to `answers`. With `apart` each can be undone by itself, else
         _HalfDone is raised when one would have to be."""
         connection.execute("BEGIN IMMEDIATE")
+        self._begun = True
         for each in plain:
             answers.append(self._attempt(connection, each, apart=apart))
         if not self._pending.gives_way:  # else they are asked in the next group, with what waits now
@@ -273,15 +313,20 @@ class SqliteFile:
         nobody was answered yet. `testing/crash_points.py` ends the process on either side of it."""
         connection.execute("COMMIT")
 
+    def _undo(self, connection: sqlite3.Connection) -> None:
+        """Nothing of the transaction is left, in the file or in what memory keeps of it. What this fails with ends the
+        writer: nobody may go on with a memory that is not the file's."""
+        if connection.in_transaction:  # SQLite itself undoes what found no room
+            connection.execute("ROLLBACK")
+        self._reload(connection)
+
     def _reload(self, connection: sqlite3.Connection) -> None:
         for reload in self._after_rollback:
             reload(connection)
 
-    def _attempt(
-        self, connection: sqlite3.Connection, write: _Write, *, apart: bool
-    ) -> tuple[_Write, Any, Exception | None]:
+    def _attempt(self, connection: sqlite3.Connection, write: Write, *, apart: bool) -> Answer:
         if write.future.cancelled():
-            return write, _SKIPPED, None
+            return write, SKIPPED, None
         if apart:
             connection.execute("SAVEPOINT one")
         changes = connection.total_changes
@@ -303,11 +348,9 @@ class SqliteFile:
             connection.execute("RELEASE one")
         return write, value, None
 
-    def _attend(
-        self, connection: sqlite3.Connection, standing: list[_Write], *, apart: bool
-    ) -> list[tuple[_Write, Any, Exception | None]]:
+    def _attend(self, connection: sqlite3.Connection, standing: list[Write], *, apart: bool) -> list[Answer]:
         """Asks each standing write; returns those that are over."""
-        over: list[tuple[_Write, Any, Exception | None]] = []
+        over: list[Answer] = []
         now = self._monotonic()
         for each in standing:
             self._asked = each
@@ -322,40 +365,9 @@ class SqliteFile:
         self._asked = None
         return over
 
-    def _answer(self, answers: list[tuple[_Write, Any, Exception | None]]) -> None:
+    def _answer(self, answers: list[Answer]) -> None:
         """Tells all of them in one visit to the event loop."""
         loop = self._loop
         if answers and loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(_resolve, answers)
-
-
-def _resolve(answers: list[tuple[_Write, Any, Exception | None]]) -> None:
-    """Those of standing writes first, since what was leased is on its way to its function; a submitter, who only hears
-    that its item is safe, is told when that way had its turns."""
-    for write, value, error in answers:
-        if write.committed is not None and error is None and value is not _SKIPPED:
-            write.committed(value)
-    standing = [answer for answer in answers if answer[0].deadline is not None]
-    if standing and len(standing) < len(answers):
-        _tell(standing)
-        _tell_later([answer for answer in answers if answer[0].deadline is None], HAND_OUT_TURNS)
-    else:
-        _tell(answers)
-
-
-def _tell_later(answers: list[tuple[_Write, Any, Exception | None]], turns: int) -> None:
-    if turns:
-        asyncio.get_running_loop().call_soon(_tell_later, answers, turns - 1)
-    else:
-        _tell(answers)
-
-
-def _tell(answers: list[tuple[_Write, Any, Exception | None]]) -> None:
-    for write, value, error in answers:
-        if write.future.done():
-            continue
-        if error is None:
-            write.future.set_result(value)
-        else:
-            write.future.set_exception(error)
+                loop.call_soon_threadsafe(resolve, answers)

@@ -10,6 +10,8 @@ from ..sdk.model.errors import StoreFull, TailraceError, Unavailable
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+#: What SQLite says of a row; anything else is about the file. Python itself says that a text is none.
+_OF_A_ROW = {None, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 
 
 def explained(error: Exception, store: str) -> Exception:
@@ -30,3 +32,11 @@ def explained(error: Exception, store: str) -> Exception:
             f"{text}: another process writes this file. Keep its transactions short; this one may be repeated"
         )
     return error
+
+
+def is_of_a_row(error: Exception) -> bool:
+    """Whether a statement failed for what a row has, so that it may succeed without that row."""
+    if not isinstance(error, sqlite3.Error):
+        return not isinstance(error, Unavailable)
+    code = getattr(error, "sqlite_errorcode", None)
+    return (code if code is None else code & 0xFF) in _OF_A_ROW

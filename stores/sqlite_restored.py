@@ -17,7 +17,8 @@ import sqlite3
 
 from ..sdk.model.ledger import Place
 from .ledger.text import entry_of, entry_text
-from .ownership.epochs import EPOCHS_FROM
+from .ownership.epochs import next_epoch
+from .sqlite_identity import note_height
 
 #: Checkpoints and heads of ledgers that belong to an owner's row; a source's own counts have no epochs to rise.
 _CHECKPOINTS = "source IN (SELECT iif(partition = '', source, source || '/' || partition) FROM ownership)"
@@ -26,9 +27,13 @@ _HEADS = "source IN (SELECT source FROM ownership)"
 _DUE = "due"
 
 
-def supersede(connection: sqlite3.Connection, wall: float) -> None:
+def supersede(connection: sqlite3.Connection, wall: float, version: int = 0) -> None:
     """Raises every epoch above all that the copy knows and, unless the clock was set back, all that were given since.
-    `wall` is the store's clock, seconds. Harmless twice."""
+    `wall` is the store's clock, seconds; `version` the newest of a row that is known to have been given: it stands for
+    a clock that was set back, and is noted for streams of which the copy knows nothing. Harmless twice."""
+    if version:
+        note_height(connection, version)
+        wall = max(wall, version / 1e6 + 1)
     (highest,) = connection.execute(
         "SELECT max(e) FROM (SELECT max(epoch) AS e FROM ownership"
         f" UNION ALL SELECT max(epoch) FROM checkpoint_sources WHERE {_CHECKPOINTS}"
@@ -36,7 +41,7 @@ def supersede(connection: sqlite3.Connection, wall: float) -> None:
     ).fetchone()
     if highest is None:
         return
-    epoch = max(highest + 1, int(wall) - EPOCHS_FROM)
+    epoch = next_epoch(highest, wall)
     connection.execute(f"UPDATE checkpoint_sources SET epoch = ? WHERE {_CHECKPOINTS}", (epoch,))
     connection.execute(f"UPDATE ledger_heads SET epoch = ? WHERE {_HEADS}", (epoch,))
     connection.execute("UPDATE ownership SET epoch = ?, version = max(version + 1, ?)", (epoch, int(wall * 1e6)))

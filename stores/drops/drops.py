@@ -1,4 +1,4 @@
-"""The drops' protocol: which positions of a stream were passed without being run, by whose word (R103).
+"""The drops' protocol: which positions of a stream were passed without being run, by whose word.
 
 A tailer writes here before its frontier passes such positions, so that nothing is dropped without a trace.
 """

@@ -114,7 +114,10 @@ class KafkaLog:
     async def read(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records:
         if limit < 1 or partition >= await self._count(stream, partition + 1):
             return Records([], [], [], [], [])
-        return await self._reads.ask(Fetch((topic_of(self._prefix, stream), partition), position, limit, max_bytes))
+        place = topic_of(self._prefix, stream), partition
+        found = await self._reads.ask(Fetch(place, position, limit, max_bytes))
+        found.now = self._clock.wall()
+        return found
 
     def _read_all(self, reader: Reader, fetches: Sequence[Fetch]) -> Sequence[Records | BaseException]:
         answers: list[Records | BaseException | None] = [None] * len(fetches)

@@ -20,13 +20,18 @@ class Record(NamedTuple):
 
 @dataclass(slots=True)
 class Records:
-    """What is read: parallel lists. `positions` rise but may have gaps (a compacted log)."""
+    """What is read: parallel lists. `positions` rise but may have gaps (a compacted log).
+
+    `now` is what the clock says that an append is dated by, when these were read; 0: nobody said. The clock may be
+    another host's: ages of records are told by it, not by the reader's own.
+    """
 
     positions: list[int]
     times: list[float]  # wall clock of the append
     keys: list[str]
     headers: list[Headers]
     payloads: list[bytes]
+    now: float = 0.0
 
 
 class Bounds(NamedTuple):

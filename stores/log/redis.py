@@ -123,6 +123,7 @@ class RedisLog:
             if not count:
                 break
             position, size = found.positions[-1] + 1, size + taken
+        found.now = self._clock.wall()
         return found
 
     async def bounds(self, stream: str) -> dict[int, Bounds]:

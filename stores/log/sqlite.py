@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidRequest
 from ..sqlite import SqliteFile
+from ..sqlite_identity import SCHEMA as IDENTITY
 from ..sqlite_insert import CHUNKS, chunks, insert, places
 from .batch import Batch, Row, decode, rows, take
 from .log import Bounds, Record, Records
@@ -27,7 +28,7 @@ CACHED = 64
 #: Most partitions of a stream.
 MAX_PARTITIONS = 1024
 
-SCHEMA = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS streams (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -50,6 +51,7 @@ CREATE TABLE IF NOT EXISTS batches (
     PRIMARY KEY (stream, partition, first)
 ) STRICT;
 """
+SCHEMA = _TABLES + IDENTITY
 
 _MOVE_START = "ON CONFLICT (stream, partition) DO UPDATE SET start = max(start, excluded.start)"
 #: By their number: what forgets the batches of some partitions that end by a position.
@@ -133,12 +135,13 @@ class SqliteLog:
                 " FROM streams s JOIN partitions p ON p.stream = s.id"
             ).fetchall()
 
-        self._partitions = {}
         self._ends.clear()
         for number, name, partition, start, end in await self._file.read(load):
             self._ids[name] = number
-            found = self._partitions.setdefault(name, {})
-            found[partition] = _Partition(start, max(start, end or 0))
+            state = self._partitions.setdefault(name, {}).setdefault(partition, _Partition(start, start))
+            state.start, state.end = max(state.start, start), max(state.end, start, end or 0)
+        for name in {*self._appended, *self._told}:  # opened again: they may have waited for what is there by now
+            self._tell(name)
 
     async def close(self) -> None:
         """Nothing to do: the file is the owner's."""
@@ -215,9 +218,13 @@ class SqliteLog:
             self._recent.add(state, Batch(first, appended.time, row.columns), row.size)
             first += row.records
         state.end = max(state.end, first)
-        if (event := self._appended.pop(appended.stream, None)) is not None:
+        self._tell(appended.stream)
+
+    def _tell(self, stream: str) -> None:
+        """Whoever waits for more of a stream looks now."""
+        if (event := self._appended.pop(stream, None)) is not None:
             event.set()
-        for call in self._told.pop(appended.stream, ()):
+        for call in self._told.pop(stream, ()):
             call()
 
     async def read(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records:
@@ -240,10 +247,11 @@ class SqliteLog:
                     break
                 position, size, more = found.positions[-1] + 1, size + taken, True
                 self._keep(state, batch)
+        found.now = self._clock.wall()
         return found
 
     def at_hand(self, stream: str, partition: int, position: int, limit: int, max_bytes: int) -> Records | None:
-        found = Records([], [], [], [], [])
+        found = Records([], [], [], [], [], self._clock.wall())
         state = self._partitions.get(stream, {}).get(partition)
         if state is None:
             return found

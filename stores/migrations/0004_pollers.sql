@@ -1,4 +1,4 @@
--- Who polls the queue: each poller's last word, microseconds of the server's clock (R75). Nobody needs the rows after a
+-- Who polls the queue: each poller's last word, microseconds of the server's clock. Nobody needs the rows after a
 -- crash, but a temporary or unlogged table is not seen by all or not kept by a standby that is promoted.
 
 CREATE TABLE pollers (

@@ -1,29 +1,42 @@
-"""A row of an outbox → an item of the queue. Anybody may write rows, so each is looked at as if nobody had before."""
+"""A row of an outbox → an item of the queue. Anybody may write rows, by hand too and in any language, so each is looked
+at as if nobody had before: not even the type of a value is believed, nor that a text is one."""
 
 from __future__ import annotations
 
+import math
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
+from ...sdk.model.name import EXPECTED, NAME_LENGTH, is_name
 from ...sdk.model.priority import Priority
 from ...sdk.model.workload import Kind
+from ..postgres_arrays import shown
 from ..queue.admission import SUBMISSION_PREFIX
 from ..queue.queue import NewItem
+from .row import MAX_HEADERS
 
-_NAME = re.compile(NAME_PATTERN)
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 _HIGHEST = int(max(Priority))
+#: Characters of a reason for which a row was set aside.
+REASON = 500
+TEXTS = ("token", "function", "collection", "tenant", "key", "dedupe_key", "headers")
 _pairs = msgspec.json.Decoder(list[tuple[str, str]]).decode
+
+
+class Unread(NamedTuple):
+    """In the place of a token: why the database cannot tell what the row has."""
+
+    why: str
 
 
 class Row(NamedTuple):
     """A row as it rests in an outbox. `due_in` and `expires_in` are seconds from when it was read, by the database's
     clock: so a host whose clock is wrong starts nothing early. `due_in` below zero: at once; `expires_in` None:
-    never."""
+    never. Written by hand it may have anything but its place of any type: `item_of` looks. A text that is not UTF-8 has
+    half characters (PEP 383) where its bytes are none."""
 
     place: int
     token: str
@@ -39,14 +52,19 @@ class Row(NamedTuple):
     expires_in: float | None
 
 
+def unread(place: int, why: str) -> Row:
+    """A row of which only the place is known: `item_of` refuses it with the reason."""
+    token: Any = Unread(why)
+    return Row(place, token, "", b"", 0, "", "", "", "", "", 0.0, None)
+
+
 def item_of(row: Row, now: float, *, token: bool = True) -> NewItem:
     """The item of a row read at `now` (wall clock seconds). With `token` it is submitted under the row's own token, so
     that a row that is submitted twice is one workload. Raises InvalidRequest saying what is wrong with the row."""
+    _refuse_types(row)
     for name, value in (("function", row.function), ("collection", row.collection), ("tenant", row.tenant)):
-        if (value or name == "function") and not (len(value) <= NAME_LENGTH and _NAME.fullmatch(value)):
-            raise InvalidRequest(
-                f"{name} is {value[:NAME_LENGTH]!r}: expected at most {NAME_LENGTH} letters, digits or _ . - / :"
-            )
+        if (value or name == "function") and not is_name(value):
+            raise InvalidRequest(f"{name} is {value[:NAME_LENGTH]!r}: {EXPECTED}")
     for name, value in (("key", row.key), ("dedupe_key", row.dedupe_key)):
         if len(value) > NAME_LENGTH or "\0" in value:
             raise InvalidRequest(f"{name} has more than {NAME_LENGTH} characters, or a NUL")
@@ -56,6 +74,8 @@ def item_of(row: Row, now: float, *, token: bool = True) -> NewItem:
         raise InvalidRequest(f"priority is {row.priority}: expected 0 (interactive) to {_HIGHEST}")
     if not _TOKEN.fullmatch(row.token):
         raise InvalidRequest(f"token is {row.token[:40]!r}: expected 32 hexadecimal digits, or none")
+    if len(row.headers) > MAX_HEADERS:
+        raise InvalidRequest(f"headers have {len(row.headers)} characters: expected at most {MAX_HEADERS}")
     try:
         headers = tuple(_pairs(row.headers)) if row.headers else ()
     except msgspec.DecodeError as error:
@@ -65,3 +85,48 @@ def item_of(row: Row, now: float, *, token: bool = True) -> NewItem:
     dedupe_key = row.dedupe_key or (SUBMISSION_PREFIX + row.token if token else "")
     kind = Kind(row.function, row.priority, row.collection, row.tenant)
     return NewItem(kind, row.payload, due, row.key, headers, dedupe_key, expires_at)
+
+
+def said(reason: object) -> str:
+    """Why a row was set aside, as any database can keep it and any terminal show it; never empty."""
+    return shown(str(reason)[:REASON]) or "refused"
+
+
+def _refuse_types(row: Row) -> None:
+    """Raises InvalidRequest for a value that is not of its column's type, for a text that is none, and for a moment
+    that is none."""
+    if isinstance(row.token, Unread):
+        raise InvalidRequest(f"the database cannot tell what it has: {row.token.why}")
+    texts = row.token, row.function, row.collection, row.tenant, row.key, row.dedupe_key, row.headers
+    try:
+        "".join(texts).encode()
+    except (TypeError, UnicodeEncodeError):
+        for name, text in zip(TEXTS, texts, strict=True):
+            _refuse_text(name, text)
+    if not isinstance(row.payload, bytes):
+        raise InvalidRequest(f"payload is {_kind(row.payload)}: expected bytes")
+    if type(row.priority) is not int:
+        raise InvalidRequest(f"priority is {_kind(row.priority)}: expected a whole number")
+    for name, moment in (("due_at", row.due_in), ("expires_at", row.expires_in)):
+        if moment is None and name == "expires_at":
+            continue
+        if not isinstance(moment, int | float) or not math.isfinite(moment):
+            told = moment if isinstance(moment, float) else _kind(moment)
+            raise InvalidRequest(f"{name} is {told}: expected seconds since 1970")
+
+
+def _refuse_text(name: str, text: Any) -> None:
+    if not isinstance(text, str):
+        raise InvalidRequest(f"{name} is {_kind(text)}: expected text")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"{name} is not valid UTF-8: {text[:40]!r}") from None
+
+
+def _kind(value: object) -> str:
+    """A value's type in a database's words."""
+    if value is None:
+        return "NULL"
+    words = {bytes: "a blob", str: "text", float: "a number with a fraction", int: "a number", bool: "true or false"}
+    return words.get(type(value), f"of type {type(value).__name__}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from ...sdk.model.errors import NotConnected
 from .item import Row
 
 
@@ -40,7 +41,8 @@ class Outbox(Protocol):
         """These are safe elsewhere."""
 
     async def set_aside(self, reasons: Mapping[int, str]) -> None:
-        """By place: why a row is not taken any more."""
+        """By place: why a row is not taken any more. Raises NotConnected, too, when the table refuses to have that
+        noted of some; it is noted of the others then."""
 
     async def take_up(self) -> int:
         """Rows that were set aside are taken again; how many."""
@@ -52,4 +54,10 @@ class Outbox(Protocol):
         """How many there are."""
 
 
-__all__ = ["Outbox", "Row", "Waiting"]
+def not_set_aside(name: str, refused: Mapping[int, str]) -> NotConnected:
+    """By place: rows that are no workloads and cannot be set aside, with what the database says to that."""
+    place, said = next(iter(refused.items()))
+    return NotConnected(f"{name}: row {place} is no workload and cannot be set aside ({said}): mend or delete it")
+
+
+__all__ = ["Outbox", "Row", "Waiting", "not_set_aside"]

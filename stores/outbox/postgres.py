@@ -6,16 +6,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, IntegrityError
 
-from ...sdk.model.errors import ConfigError, NotConnected
-from ..postgres import PostgresOptions, PostgresServer
-from .item import Row
-from .outbox import Waiting
+from ...sdk.model.errors import NotConnected
+from ..postgres import NoTables, PostgresOptions, PostgresServer, UnsaidValue
+from .item import TEXTS, Row, said, unread
+from .outbox import Waiting, not_set_aside
 from .postgres_table import create
 from .table import TABLE, quoted
 
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
+_COLUMNS = (
+    "place, token, function, payload, priority, collection, tenant, key, dedupe_key, headers,"
+    f" due_at - {_NOW}, CASE WHEN expires_at > 0 THEN expires_at - {_NOW} END"
+)
 
 
 class PostgresOutbox:
@@ -40,28 +44,56 @@ class PostgresOutbox:
         await self._server.close()
 
     async def take(self, most: int, most_bytes: int, waiting: Sequence[str]) -> list[Row]:
-        statement = (
-            "SELECT place, token, function, payload, priority, collection, tenant, key, dedupe_key, headers,"
-            f" due_at - {_NOW}, CASE WHEN expires_at > 0 THEN expires_at - {_NOW} END FROM (SELECT *,"
-            " sum(length(payload)) OVER (ORDER BY place) - length(payload) AS before FROM"
+        values = {"waiting": list(waiting), "most": most, "bytes": most_bytes}
+        try:
+            return [_row(row) for row in await self._rows(self._taking(_COLUMNS), values, "its rows")]
+        except UnsaidValue:
+            return await self._take_each(values)
+
+    async def _take_each(self, values: Mapping[str, Any]) -> list[Row]:
+        """The same rows, one by one, also those that the database cannot tell us."""
+        rows: list[Row] = []
+        one = f"SELECT {_COLUMNS} FROM {self._table} WHERE place = %s"
+        for (place,) in await self._rows(self._taking("place"), values, "its rows"):
+            try:
+                found = await self._rows(one, (place,), f"row {place}")
+                rows.extend(_row(row) for row in found)
+            except UnsaidValue as error:
+                rows.append(unread(place, str(error)))
+        return rows
+
+    def _taking(self, columns: str) -> str:
+        return (
+            f"SELECT {columns} FROM"
+            " (SELECT *, sum(length(payload)) OVER (ORDER BY place) - length(payload) AS before FROM"
             f" (SELECT * FROM {self._table} AS o WHERE reason = '' AND function <> ALL (%(waiting)s::text[])"
             "  AND (key = '' OR %(waiting)s::text[] = '{}' OR NOT EXISTS"
             f"   (SELECT 1 FROM {self._table} AS w WHERE w.key = o.key AND w.place < o.place AND w.reason = ''"
             "    AND w.function = ANY (%(waiting)s::text[])))"
             " ORDER BY place LIMIT %(most)s) AS oldest) AS summed WHERE before < %(bytes)s ORDER BY place"
         )
-        values = {"waiting": list(waiting), "most": most, "bytes": most_bytes}
-        return [Row(*row) for row in await self._rows(statement, values, "its rows")]
 
     async def remove(self, places: Sequence[int]) -> None:
         await self._rows(f"DELETE FROM {self._table} WHERE place = ANY (%s::bigint[])", (list(places),), "a removal")
 
     async def set_aside(self, reasons: Mapping[int, str]) -> None:
-        texts = [reason[:500].replace("\0", "\ufffd") or "refused" for reason in reasons.values()]
+        try:
+            await self._note(reasons)
+        except (UnsaidValue, IntegrityError):
+            failed = {}
+            for place, reason in reasons.items():
+                try:
+                    await self._note({place: reason.encode("ascii", "backslashreplace").decode()})
+                except (UnsaidValue, IntegrityError) as error:
+                    failed[place] = str(error).partition("\n")[0]
+            if failed:
+                raise not_set_aside(self.name, failed) from None
+
+    async def _note(self, reasons: Mapping[int, str]) -> None:
         await self._rows(
             f"UPDATE {self._table} AS o SET reason = a.r FROM unnest(%s::bigint[], %s::text[]) AS a (n, r)"
             " WHERE o.place = a.n",
-            (list(reasons), texts),
+            (list(reasons), [said(reason) for reason in reasons.values()]),
             "a note",
         )
 
@@ -72,10 +104,13 @@ class PostgresOutbox:
         return int(rows[0][0])
 
     async def aside(self, most: int) -> list[tuple[int, str, str]]:
-        rows = await self._rows(
-            f"SELECT place, function, reason FROM {self._table} WHERE reason <> '' ORDER BY place LIMIT %s", (most,)
-        )
-        return [(place, function, reason) for place, function, reason in rows]
+        statement = f"SELECT {{}} FROM {self._table} WHERE reason <> '' ORDER BY place LIMIT %s"
+        try:
+            rows = await self._rows(statement.format("place, function, reason"), (most,))
+        except UnsaidValue:  # the bytes of a text can be said of any
+            shown = "place, convert_to(function, 'SQL_ASCII'), convert_to(reason, 'SQL_ASCII')"
+            rows = await self._rows(statement.format(shown), (most,))
+        return [(place, _text(function), _text(reason)) for place, function, reason in rows]
 
     async def count(self) -> Waiting:
         [row] = await self._rows(
@@ -86,8 +121,24 @@ class PostgresOutbox:
     async def _rows(self, statement: str, values: Any = (), about: str = "") -> list[tuple[Any, ...]]:
         try:
             return await self._server.rows(statement, values, about)
-        except ConfigError:  # of tables that are not there, whose advice is for a queue's
+        except NoTables:  # of tables that are not there, whose advice is for a queue's
             raise NotConnected(f"{self.name}: no such table: `tailrace outbox create` makes it") from None
+        except UnicodeError as error:  # what a connection's encoding cannot say
+            raise UnsaidValue(f"{self.name}, {about}: {error}") from None
+
+
+def _row(row: tuple[Any, ...]) -> Row:
+    """A database of the encoding SQL_ASCII gives each text as bytes, of whatever encoding whoever wrote it used."""
+    found = Row(*row)
+    token: Any = found.token
+    if isinstance(token, bytes):
+        texts = {name: getattr(found, name).decode(errors="surrogateescape") for name in TEXTS}
+        found = found._replace(**texts)
+    return found
+
+
+def _text(told: object) -> str:
+    return said(told.decode(errors="replace") if isinstance(told, bytes) else told)
 
 
 async def _any_server(connection: AsyncConnection[tuple[Any, ...]]) -> None:

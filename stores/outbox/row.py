@@ -6,7 +6,6 @@ set aside.
 
 from __future__ import annotations
 
-import re
 import uuid
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ import msgspec
 
 from ...sdk.call import Call
 from ...sdk.model.errors import InvalidPayload, InvalidRequest
-from ...sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
+from ...sdk.model.name import EXPECTED, NAME_LENGTH, is_name
 from ...sdk.model.reference import BY_REFERENCE
 from ...sdk.model.units import duration_text
 from ..queue.admission import SUBMISSION_PREFIX
@@ -24,7 +23,6 @@ MAX_PAYLOAD = 1 << 20
 MAX_DELAY = 30 * 86400.0
 MAX_HEADERS = 8 << 10
 
-_NAME = re.compile(NAME_PATTERN)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -57,11 +55,8 @@ def new_row(call: Call, priority: int, now: float) -> NewRow:
             f"transaction: {BY_REFERENCE}"
         )
     for name, value in (("function", call.function), ("collection", call.collection), ("tenant", call.tenant)):
-        if (value or name == "function") and not _NAME.fullmatch(value):
-            raise InvalidRequest(
-                f"{name} is {value!r}: expected at most {NAME_LENGTH} letters, digits or _ . - / : that start with a "
-                "letter, digit or _"
-            )
+        if (value or name == "function") and not is_name(value):
+            raise InvalidRequest(f"{name} is {value[:NAME_LENGTH]!r}: {EXPECTED}")
     for name, value in (("key", call.key), ("dedupe_key", call.dedupe_key)):
         if "\0" in value:
             raise InvalidRequest(f"{call.function}: its {name} has a NUL: use another one, such as a hash of it")

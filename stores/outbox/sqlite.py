@@ -8,12 +8,13 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ...sdk.model.errors import NotConnected
-from .item import Row
-from .outbox import Waiting
-from .sqlite_table import NOW, create
+from ..sqlite_errors import is_of_a_row
+from .item import Row, said
+from .outbox import Waiting, not_set_aside
+from .sqlite_table import NOW, any_text, create
 from .table import TABLE, quoted
 
 #: Seconds that a write waits for those of the file's other users.
@@ -56,12 +57,13 @@ class SqliteOutbox:
         statement = (
             "SELECT place, token, function, payload, priority, collection, tenant, key, dedupe_key, headers,"
             f" due_at - {NOW}, iif(expires_at > 0, expires_at - {NOW}, NULL) FROM (SELECT *,"
-            " sum(length(payload)) OVER (ORDER BY place) - length(payload) AS before FROM"
-            f" (SELECT * FROM {table} AS o WHERE reason = '' AND function NOT IN {_IDS}{behind if waiting else ''}"
+            " sum(size) OVER (ORDER BY place) - size AS before FROM"
+            f" (SELECT *, coalesce(length(payload), 0) AS size FROM {table} AS o WHERE reason = ''"
+            f" AND function NOT IN {_IDS}{behind if waiting else ''}"
             " ORDER BY place LIMIT ?)) WHERE before < ? ORDER BY place"
         )
         values = (*[names] * (2 if waiting else 1), most, most_bytes)
-        rows = await self._call(lambda connection: connection.execute(statement, values).fetchall())
+        rows = await self._call(lambda connection: _rows(connection, statement, values))
         return [Row(*row) for row in rows]
 
     async def remove(self, places: Sequence[int]) -> None:
@@ -71,10 +73,23 @@ class SqliteOutbox:
         )
 
     async def set_aside(self, reasons: Mapping[int, str]) -> None:
-        values = [(reason[:500] or "refused", place) for place, reason in reasons.items()]
-        await self._call(
-            lambda connection: connection.executemany(f"UPDATE {self._table} SET reason = ? WHERE place = ?", values)
-        )
+        values = [(said(reason), place) for place, reason in reasons.items()]
+        statement = f"UPDATE {self._table} SET reason = ? WHERE place = ?"
+
+        def note(connection: sqlite3.Connection) -> dict[int, str]:
+            with contextlib.suppress(sqlite3.IntegrityError):
+                connection.executemany(statement, values)
+                return {}
+            failed = {}
+            for reason, place in values:
+                try:
+                    connection.execute(statement, (reason, place))
+                except sqlite3.IntegrityError as error:
+                    failed[place] = str(error)
+            return failed
+
+        if failed := await self._call(note):
+            raise not_set_aside(self.name, failed)
 
     async def take_up(self) -> int:
         return await self._call(
@@ -83,7 +98,8 @@ class SqliteOutbox:
 
     async def aside(self, most: int) -> list[tuple[int, str, str]]:
         statement = f"SELECT place, function, reason FROM {self._table} WHERE reason <> '' ORDER BY place LIMIT ?"
-        return await self._call(lambda connection: connection.execute(statement, (most,)).fetchall())
+        found = await self._call(lambda connection: _rows(connection, statement, (most,)))
+        return [(place, said(function), said(reason)) for place, function, reason in found]
 
     async def count(self) -> Waiting:
         statement = f"SELECT coalesce(sum(reason = ''), 0), coalesce(sum(reason <> ''), 0) FROM {self._table}"
@@ -113,3 +129,17 @@ class SqliteOutbox:
                     self._connection.close()
             self._connection = None
             raise NotConnected(f"{self.name}: {error}") from None
+
+
+def _rows(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> list[Any]:
+    """What a statement finds, also where a text in it is none: see `any_text`."""
+    try:
+        return connection.execute(statement, values).fetchall()
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if not is_of_a_row(error):
+            raise
+        connection.text_factory = any_text
+        try:
+            return connection.execute(statement, values).fetchall()
+        finally:
+            connection.text_factory = str

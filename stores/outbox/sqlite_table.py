@@ -5,6 +5,8 @@ A file of the queue has one too, which the queue empties by itself (stores/queue
 
 from __future__ import annotations
 
+from functools import partial
+
 from .table import COLUMNS, TABLE, quoted
 
 #: This moment, seconds since 1970, by the clock of this host.
@@ -15,7 +17,7 @@ def create(table: str = TABLE) -> list[str]:
     """Statements that make the table; harmless where it is."""
     return [
         f"""CREATE TABLE IF NOT EXISTS {quoted(table)} (
-    place INTEGER PRIMARY KEY AUTOINCREMENT,
+    place INTEGER PRIMARY KEY AUTOINCREMENT CHECK (place < 4611686018427387904), -- else none would be left for others
     token TEXT NOT NULL UNIQUE DEFAULT (lower(hex(randomblob(16)))) CHECK (length(token) = 32),
     function TEXT NOT NULL CHECK (length(function) BETWEEN 1 AND 200),
     payload BLOB NOT NULL DEFAULT x'' CHECK (length(payload) <= 4194304),
@@ -32,6 +34,11 @@ def create(table: str = TABLE) -> list[str]:
 ) STRICT""",
         f"CREATE INDEX IF NOT EXISTS {quoted(f'{table}_going')} ON {quoted(table)} (place) WHERE reason = ''",
     ]
+
+
+#: Has SQLite give any text, with half characters (PEP 383) in the place of bytes that are no UTF-8; as it is it fails a
+#: whole answer for one of them.
+any_text = partial(str, encoding="utf-8", errors="surrogateescape")
 
 
 def into_table(table: str) -> str:

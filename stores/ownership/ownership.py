@@ -52,9 +52,13 @@ class Ownership(Protocol):
         them), if its version is still `seen` (0: there is no row). None: it changed. Raises InvalidRequest for an empty
         holder or a lease that is no positive number."""
 
-    async def renew(self, source: str, partition: str, epoch: int, schedulers: Sequence[str]) -> Owner:
-        """Raises the version and lists exactly these schedulers. Raises StaleFence when the epoch is over or was
-        released."""
+    async def renew(
+        self, source: str, partition: str, epoch: int, schedulers: Sequence[str], seen: int = 0
+    ) -> Owner | None:
+        """Raises the version and lists exactly these schedulers, if the version is still `seen` (0: whatever it is,
+        for who lists none). None: it is not, since another renewal of this epoch came first. So one that comes late
+        changes nothing: it would take a scheduler off the list that was named since. Raises StaleFence when the epoch
+        is over or was released."""
 
     async def release(self, source: str, partition: str, epoch: int) -> None:
         """Empties the holder: nothing of this epoch is running. Harmless when released; raises StaleFence when the

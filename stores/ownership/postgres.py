@@ -19,7 +19,9 @@ from ..postgres_schema import PostgresSchema
 from .ownership import Owned, Owner
 
 _TAKE = "SELECT quiet, version, epoch FROM S.ownership_take(%s, %s, %s, %s::float8, %s::bigint, %s::text[])"
-_RENEW = "SELECT renewed, version, epoch, holder, lease FROM S.ownership_renew(%s, %s, %s::bigint, %s::text[])"
+_RENEW = (
+    "SELECT renewed, version, epoch, holder, lease FROM S.ownership_renew(%s, %s, %s::bigint, %s::text[], %s::bigint)"
+)
 _RELEASE = "SELECT epoch FROM S.ownership_release(%s, %s, %s::bigint) AS epoch"
 _COLUMNS = "version, epoch, holder, lease, schedulers"
 
@@ -57,11 +59,16 @@ class PostgresOwnership:
             raise _quiet(micros / 1e6)
         return Owner(version, epoch, holder, lease, tuple(schedulers))
 
-    async def renew(self, source: str, partition: str, epoch: int, schedulers: Sequence[str]) -> Owner:
-        rows = await self._schema.write(_RENEW, (source, partition, epoch, texts(list(schedulers))), "a renewal")
+    async def renew(
+        self, source: str, partition: str, epoch: int, schedulers: Sequence[str], seen: int = 0
+    ) -> Owner | None:
+        asked = (source, partition, epoch, texts(list(schedulers)), seen)
+        rows = await self._schema.write(_RENEW, asked, "a renewal")
         if not rows or rows[0][2] != epoch:
             raise _stale(source, epoch, rows[0][2] if rows else None)
         [(renewed, version, _, holder, lease)] = rows
+        if not renewed and holder:
+            return None
         if not renewed:
             raise StaleFence(f"source {source!r}: epoch {epoch} was released; nothing was written")
         return Owner(version, epoch, holder, lease, tuple(schedulers))

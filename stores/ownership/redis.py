@@ -19,7 +19,7 @@ from ..redis_full import reads, settles
 from ..redis_order import packed, unpacked
 from ..state.redis_home import HOME
 from ..state.redis_server import StateServer, unavailable
-from .epochs import EPOCHS_FROM
+from .epochs import EPOCHS_BY_CLOCK, EPOCHS_FROM
 from .ownership import Owned, Owner
 
 #: KEYS[7]: the names. ARGV[6] is the row's. Keeps a row under a new version, and remembers that.
@@ -44,18 +44,20 @@ _TAKE = settles(
     + f"""
 if wait > 0 then return {{whole(wait), moved, run}} end
 if (row and row[1] or '0') ~= ARGV[7] then return {{'0', moved, run}} end
-local epoch = whole(math.max(row and tonumber(row[2]) + 1 or 1, math.floor(now / 1000000) - {EPOCHS_FROM}))
+local by_clock = math.min(math.floor(now / 1000000) - {EPOCHS_FROM}, {EPOCHS_BY_CLOCK})
+local epoch = whole(math.max(row and tonumber(row[2]) + 1 or 1, by_clock))
 local version = keep(row and tonumber(row[1]) + 1 or 1, epoch, ARGV[8], ARGV[9], ARGV[10])
 return {{'0', moved, run, version, epoch}}
 """
 )
-#: ARGV: epoch, and the schedulers; or nothing, to release. Answers the row; nothing when it was released before; or
-#: nothing and the newest epoch when that is another.
+#: ARGV: epoch, and the schedulers and the version seen (0: any); or nothing, to release. Answers the row; nothing when
+#: it was released before; or nothing and the newest epoch when that, or the version, is another.
 _HOLD = settles(
     _KEEP
     + """
 local function answer(...) return {whole(wait), moved, run, ...} end
 if not row or row[2] ~= ARGV[7] then return answer('', row and row[2] or 'none') end
+if row[3] ~= '' and (ARGV[9] or '0') ~= '0' and row[1] ~= ARGV[9] then return answer('', row[2]) end
 if row[3] ~= '' then
   local holder, schedulers = row[3], ARGV[8]
   if not schedulers then holder, schedulers = '', '[]' end
@@ -106,8 +108,12 @@ class RedisOwnership:
         self._server.seen = max(self._server.seen, version)
         return Owner(version, epoch, holder, lease, tuple(schedulers))
 
-    async def renew(self, source: str, partition: str, epoch: int, schedulers: Sequence[str]) -> Owner:
-        _, (row, *newest) = await self._run(_HOLD, source, partition, epoch, json.dumps([*schedulers]))
+    async def renew(
+        self, source: str, partition: str, epoch: int, schedulers: Sequence[str], seen: int = 0
+    ) -> Owner | None:
+        _, (row, *newest) = await self._run(_HOLD, source, partition, epoch, json.dumps([*schedulers]), seen)
+        if newest and newest[0] == b"%d" % epoch:
+            return None
         if newest:
             raise _stale(source, epoch, newest[0])
         if not row:

@@ -1,8 +1,9 @@
 """Ownership in SQLite: one row per source and partition, each write one statement.
 
-Versions are max(old + 1, microseconds since 1970) and epochs max(old + 1, seconds since 2020), both by the store's
-clock: a copy of the file that is older than the last take cannot give an epoch a second time, as long as a row is
-taken less than once a second on average. 31 bits of seconds last until 2088.
+Versions are max(old + 1, microseconds since 1970) and epochs max(old + 1, seconds since 2020, to a bound: epochs.py),
+both by the store's clock: a copy of the file that is older than the last take cannot give an epoch a second time, as
+long as a row is taken less than once a second on average. Where it is known what was given after such a copy (the
+file's height, noted when it was found set back), that stands for a clock that is behind it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from typing import Any
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidRequest, StaleFence, Unavailable
 from ..sqlite import SqliteFile
-from .epochs import EPOCHS_FROM
+from ..sqlite_identity import SCHEMA as IDENTITY
+from ..sqlite_identity import identity
+from .epochs import next_epoch
 from .ownership import Owned, Owner
 
-SCHEMA = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS ownership (
     source TEXT NOT NULL,
     partition TEXT NOT NULL,
@@ -32,6 +35,7 @@ CREATE TABLE IF NOT EXISTS ownership (
     PRIMARY KEY (source, partition)
 ) STRICT, WITHOUT ROWID;
 """
+SCHEMA = _TABLES + IDENTITY
 
 _COLUMNS = "version, epoch, holder, lease, schedulers"
 
@@ -62,8 +66,9 @@ class SqliteOwnership:
             row = _read(connection, source, partition)
             if (row.version if row else 0) != seen:
                 return None
-            epoch = max(row.epoch + 1 if row else 1, int(self._clock.wall()) - EPOCHS_FROM)
-            owner = Owner(self._version(row), epoch, holder, lease, tuple(schedulers))
+            before = identity(connection).highest
+            epoch = next_epoch(row.epoch if row else 0, max(self._clock.wall(), before / 1e6 + 1))
+            owner = Owner(max(self._version(row), before + 1), epoch, holder, lease, tuple(schedulers))
             connection.execute(
                 "INSERT OR REPLACE INTO ownership VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (source, partition, owner.version, epoch, holder, lease, json.dumps([*schedulers])),
@@ -72,11 +77,15 @@ class SqliteOwnership:
 
         return await self._file.write(write)
 
-    async def renew(self, source: str, partition: str, epoch: int, schedulers: Sequence[str]) -> Owner:
-        def write(connection: sqlite3.Connection) -> Owner:
+    async def renew(
+        self, source: str, partition: str, epoch: int, schedulers: Sequence[str], seen: int = 0
+    ) -> Owner | None:
+        def write(connection: sqlite3.Connection) -> Owner | None:
             row = _held(connection, source, partition, epoch)
             if not row.holder:
                 raise StaleFence(f"source {source!r}: epoch {epoch} was released; nothing was written")
+            if seen and row.version != seen:
+                return None
             owner = row._replace(version=self._version(row), schedulers=tuple(schedulers))
             connection.execute(
                 "UPDATE ownership SET version = ?, schedulers = ? WHERE source = ? AND partition = ?",

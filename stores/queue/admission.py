@@ -1,4 +1,8 @@
-"""Which items cannot be stored: the same on every engine, and more of them on a server."""
+"""Which items cannot be stored, or would not be known again: the same on every engine.
+
+A NUL ends a text for some of what SQLite does, PostgreSQL keeps none, and Redis does: so that what is refused does
+not depend on where a queue rests, no name and no key has one.
+"""
 
 from __future__ import annotations
 
@@ -13,50 +17,50 @@ from .queue import NewItem
 SUBMISSION_PREFIX = "submission:"
 #: The latest moment that is a moment: the year 9999.
 _LATEST = 253_402_300_800.0
-#: Bytes of a name or key that every server can index.
+#: Bytes of a name or key that every engine can index.
 LONGEST_KEY = 2000
 
 
 def check(items: Sequence[NewItem], max_payload: int) -> None:
-    """Raises InvalidPayload or InvalidRequest for the first item that cannot be stored."""
+    """Raises InvalidPayload or InvalidRequest for the first item that cannot be stored or found again: its payload,
+    a moment, a name, a key or a header."""
+    kind = None
     for index, item in enumerate(items):
         if len(item.payload) > max_payload:
             raise InvalidPayload(
                 f"workload {index} for {item.kind.function!r}: its payload has {len(item.payload)} bytes, at most "
                 f"{max_payload} are allowed; store it elsewhere and submit a reference"
             )
-        for name, moment in (("due", item.due), ("expires_at", item.expires_at)):
-            if moment and not (math.isfinite(moment) and 0 < moment < _LATEST):
-                raise InvalidRequest(
-                    f"workload {index} for {item.kind.function!r}: {name} is {moment}: expected seconds since 1970"
-                )
-
-
-def check_keys(items: Sequence[NewItem], *, nul: bool) -> None:
-    """Raises InvalidRequest for the first name, key or header that a server cannot keep or find again. `nul`: this one
-    keeps that sign like any other."""
-    kind = None
-    for index, item in enumerate(items):
+        if item.due or item.expires_at:
+            _check_moment(index, item, "due", item.due)
+            _check_moment(index, item, "expires_at", item.expires_at)
         if item.kind is not kind:  # mostly those of a batch are of one
             kind = item.kind
-            _check_text(index, item, "function", kind.function, nul)
-            _check_text(index, item, "collection", kind.collection, nul)
-            _check_text(index, item, "tenant", kind.tenant, nul)
+            _check_text(index, item, "function", kind.function)
+            _check_text(index, item, "collection", kind.collection)
+            _check_text(index, item, "tenant", kind.tenant)
         both = item.key + item.dedupe_key
         if both and not (len(both) <= LONGEST_KEY and both.isascii() and "\0" not in both):
-            _check_text(index, item, "key", item.key, nul)
-            _check_text(index, item, "dedupe_key", item.dedupe_key, nul)
+            _check_text(index, item, "key", item.key)
+            _check_text(index, item, "dedupe_key", item.dedupe_key)
         if item.headers and not _is_text("".join(itertools.chain.from_iterable(item.headers))):
             raise _refusal(index, item, "header", "half a character")
 
 
-def _check_text(index: int, item: NewItem, name: str, text: str, nul: bool) -> None:
-    if not nul and "\0" in text:
-        raise _refusal(index, item, name, "a NUL, which this store cannot keep")
+def _check_moment(index: int, item: NewItem, name: str, moment: float) -> None:
+    if moment and not (math.isfinite(moment) and 0 < moment < _LATEST):
+        raise InvalidRequest(
+            f"workload {index} for {item.kind.function!r}: {name} is {moment}: expected seconds since 1970"
+        )
+
+
+def _check_text(index: int, item: NewItem, name: str, text: str) -> None:
+    if "\0" in text:
+        raise _refusal(index, item, name, "a NUL")
     if not _is_text(text):
         raise _refusal(index, item, name, "half a character")
     if len(text) * 4 > LONGEST_KEY and len(text.encode()) > LONGEST_KEY:
-        raise _refusal(index, item, name, f"more than {LONGEST_KEY} bytes, which this store cannot index")
+        raise _refusal(index, item, name, f"more than {LONGEST_KEY} bytes")
 
 
 def _is_text(text: str) -> bool:

@@ -12,8 +12,9 @@ def folded(lanes: Mapping[int, tuple[str, int, str]], found: Iterable[tuple[int,
     a live one. `lanes` says what each number means; unknown ones are left out, and so is what has neither."""
     of: dict[tuple[str, int], tuple[float, int]] = {}
     for lane, waited, attempts in found:
-        if lane in lanes and (waited > 0 or attempts > 0):
-            function, priority, _ = lanes[lane]
+        address = lanes.get(lane)
+        if address is not None and (waited > 0 or attempts > 0):
+            function, priority, _ = address
             oldest, highest = of.get((function, priority), (0.0, 0))
             of[function, priority] = (max(oldest, waited), max(highest, attempts))
     return [Ageing(*cell, *ages) for cell, ages in of.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...sdk.model.demand import Closed
+from ...sdk.model.workload import Kind
 from .kinds import Kinds
 
 
@@ -32,4 +33,5 @@ class Gates:
             return frozenset()
         function, _, collection = kinds.lanes[lane]
         tenants = self._tenants.get((function, ""), set()) | self._tenants.get((function, collection), set())
-        return frozenset(kind for kind in kinds.of_lane[lane] if kinds.kinds[kind].tenant in tenants)
+        numbers = (kinds.numbers.get(Kind(*kinds.lanes[lane], tenant)) for tenant in tenants)
+        return frozenset(number for number in numbers if number is not None)

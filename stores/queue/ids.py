@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 
 _EPOCH_2020_MS = 1_577_836_800_000
+#: The latest milliseconds that an id tells; later ones go on by count. Behind them is room for as many ids as two years
+#: have, so that a clock that was beyond them for a moment leaves enough.
+_LATEST_MS = (1 << 41) - (1 << 36)
 
 
 class Ids:
@@ -16,7 +19,7 @@ class Ids:
 
     def take(self, count: int, now_ms: int) -> list[int]:
         """The next `count` ids."""
-        first = max(self.last + 1, (now_ms - _EPOCH_2020_MS) << 22 | random.getrandbits(21))
+        first = max(self.last + 1, first_id(now_ms) | random.getrandbits(21))
         self.last = first + count - 1
         return list(range(first, first + count))
 
@@ -44,4 +47,4 @@ def created_at(number: int) -> float:
 
 def first_id(ms: int) -> int:
     """The lowest id of an item made at that time, milliseconds since 1970, or later."""
-    return max(0, ms - _EPOCH_2020_MS) << 22
+    return min(max(0, ms - _EPOCH_2020_MS), _LATEST_MS) << 22

@@ -17,7 +17,6 @@ class Kinds:
         self.kinds: dict[int, Kind] = {}
         self.cells: dict[int, Cell] = {}  # lane → its cell
         self.lane_of: dict[int, int] = {}
-        self.of_lane: dict[int, list[int]] = {}  # lane → its kinds
         self.numbers: dict[Kind, int] = {}
         self.lane_numbers: dict[tuple[str, int, str], int] = {}
 
@@ -32,5 +31,11 @@ class Kinds:
         kind = Kind(*self.lanes[lane], tenant)
         self.kinds[number] = kind
         self.lane_of[number] = lane
-        self.of_lane.setdefault(lane, []).append(number)
         self.numbers[kind] = number
+
+    def forget_above(self, kind: int, lane: int) -> None:
+        """Numbers above these were given out by what was undone. They are the last ones that were learnt."""
+        while self.kinds and (last := next(reversed(self.kinds))) > kind:
+            del self.numbers[self.kinds.pop(last)], self.lane_of[last]
+        while self.lanes and (last := next(reversed(self.lanes))) > lane:
+            del self.lane_numbers[self.lanes.pop(last)], self.cells[last]

@@ -1,16 +1,17 @@
-"""The states of a queued workload and their next-trigger times, as one table (ATF; R22 to R28).
+"""The states of a queued workload and their next-trigger times, as one table (ATF).
 
     state               next trigger (when somebody must look again)      reached from
     NEW                 its due time                                       (submission); a hand-back
     ENQUEUED            the lease's end: a tailer holds it                 NEW, RETRIABLE_FAILURE, or a lease that ended
-    CLAIMED             the lease's end: it is placed on a worker          ENQUEUED
-    PROCESSING          the lease's end: the worker renews it              ENQUEUED, CLAIMED
+    PROCESSING          the lease's end: its tailer renewed it             ENQUEUED
     RETRIABLE_FAILURE   due time of the next attempt                       any leased state
     SUCCESS             none                                               any leased state
     FATAL_FAILURE       none                                               any leased state
     CANCELLED           none                                               NEW, RETRIABLE_FAILURE, any leased state
     DROPPED, EXPIRED    none                                               any leased state
 
+What is placed on a worker is in no state of its own: one lease covers the way to the worker and the run there, so that
+neither its hand-over nor its start is a write. Number 3 was meant for it, and is in no store.
 A leased state whose trigger passes is leased again (its holder died): that is a move to ENQUEUED with a higher fence.
 """
 
@@ -19,13 +20,12 @@ from __future__ import annotations
 from ...sdk.model.claim import State
 
 WAITING = frozenset({State.NEW, State.RETRIABLE_FAILURE})
-LEASED = frozenset({State.ENQUEUED, State.CLAIMED, State.PROCESSING})
+LEASED = frozenset({State.ENQUEUED, State.PROCESSING})
 TERMINAL = frozenset({State.SUCCESS, State.FATAL_FAILURE, State.CANCELLED, State.DROPPED, State.EXPIRED})
 
 _MOVES: dict[State, frozenset[State]] = {
     **{state: frozenset({State.ENQUEUED, State.CANCELLED}) for state in WAITING},
     State.ENQUEUED: LEASED | WAITING | TERMINAL,
-    State.CLAIMED: frozenset({State.ENQUEUED, State.CLAIMED, State.PROCESSING}) | WAITING | TERMINAL,
     State.PROCESSING: frozenset({State.ENQUEUED, State.PROCESSING}) | WAITING | TERMINAL,
     **{state: frozenset() for state in TERMINAL},
 }

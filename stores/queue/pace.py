@@ -2,9 +2,9 @@
 
 All pollers of a queue together look once in `interval`: each in as many intervals as there are pollers, give or take a
 tenth, so that 1, 10 and 100 of them cost the store the same and none follows another for long (the "database as a
-queue" of DoorDash's and Dropbox's designs; R74 to R78). What all of them learn in the same moment (a hint, a time that
+queue" of DoorDash's and Dropbox's designs). What all of them learn in the same moment (a hint, a time that
 has come, a store that is back) they follow one after the other, GAP apart on the average. And a store that answers
-slower than it is used to is asked less often until it has recovered (R106), as TCP Vegas takes back its rate before
+slower than it is used to is asked less often until it has recovered, as TCP Vegas takes back its rate before
 anything is lost. What it is used to differs by whether a look claimed anything: a claim waits for the disk, and is slow
 only beside other claims.
 """

@@ -1,7 +1,7 @@
 """Whoever waits for a queue's items looks by the rule of `pace.py`; and all pollers of a queue are counted.
 
-Each tells the store about every half minute that it is there, and asks every few seconds how many told so lately
-(R75, R76). A dead one leaves the count within SEEN seconds, one that is closed at once.
+Each tells the store about every half minute that it is there, and asks every few seconds how many told so lately. A
+dead one leaves the count within SEEN seconds, one that is closed at once.
 """
 
 from __future__ import annotations

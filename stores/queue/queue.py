@@ -96,7 +96,7 @@ class Queue(Protocol):
         with a key is leased only when it is the oldest pending one of its key. None: nothing was due."""
 
     async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
-        """Prolongs the leases of one claim's items that are still out. `phase` is CLAIMED or PROCESSING."""
+        """Prolongs the leases of one claim's items that are still out. `phase` is PROCESSING."""
 
     async def settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
         """Ends hand-outs of one claim. Returns the ids that were refused because a newer fence exists (nothing about

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from ..refused import nothing_was_kept
+
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")
 
@@ -21,9 +23,10 @@ class Load(NamedTuple):
 
 
 class SharedWrites(Generic[Part, Answer]):
-    """`write` takes the parts of a group, in the order in which they came, keeps all of them or none, and answers each;
-    what it raises, each of them is told. `load` says how much a part is; one that is more than `most` by itself has a
-    write to itself. `run` carries work through, whoever waits for it."""
+    """`write` takes the parts of a group, in the order in which they came, keeps all of them or none, and answers each.
+    When it raises what says that one of them cannot be written, each has a write to itself, so that this one fails
+    alone; what else it raises, each of them is told. `load` says how much a part is; one that is more than `most` by
+    itself has a write to itself. `run` carries work through, whoever waits for it."""
 
     def __init__(
         self,
@@ -53,13 +56,22 @@ class SharedWrites(Generic[Part, Answer]):
             try:
                 answers = await self._write(parts)
             except Exception as error:
-                for future in futures:
-                    if not future.done():
-                        future.set_exception(error)
-                continue
-            for future, answer in zip(futures, answers, strict=True):
-                if not future.done():  # who waited may have left
-                    future.set_result(answer)
+                if len(parts) > 1 and nothing_was_kept(error):
+                    await self._apart(parts, futures)
+                else:
+                    _fail(futures, error)
+            else:
+                _tell(futures, answers)
+
+    async def _apart(self, parts: Sequence[Part], futures: Sequence[asyncio.Future[Answer]]) -> None:
+        """One after the other, in their order."""
+        for part, future in zip(parts, futures, strict=True):
+            try:
+                answers = await self._write([part])
+            except Exception as error:
+                _fail([future], error)
+            else:
+                _tell([future], answers)
 
     def _group(self) -> tuple[list[Part], list[asyncio.Future[Answer]]]:
         part, (items, size), future = self._waiting.popleft()
@@ -73,3 +85,15 @@ class SharedWrites(Generic[Part, Answer]):
             parts.append(part)
             futures.append(future)
         return parts, futures
+
+
+def _tell(futures: Sequence[asyncio.Future[Answer]], answers: Sequence[Answer]) -> None:
+    for future, answer in zip(futures, answers, strict=True):
+        if not future.done():  # who waited may have left
+            future.set_result(answer)
+
+
+def _fail(futures: Sequence[asyncio.Future[Answer]], error: Exception) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(error)

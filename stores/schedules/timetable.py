@@ -7,7 +7,6 @@ Expressions with seconds, which Debian has not, leave out what does not exist an
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 
+from ...sdk.meant import nearest
 from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.schedule import Schedule
 
@@ -142,7 +142,7 @@ def zone_of(name: str) -> Any:
     known = available_timezones()
     if name not in known:
         ends = {each.rsplit("/", 1)[-1].lower(): each for each in sorted(known, reverse=True)}
-        found = difflib.get_close_matches(name, known, 1) or difflib.get_close_matches(name.lower(), ends, 1)
+        found = nearest(name, known) or nearest(name.lower(), ends)
         near = [ends.get(each, each) for each in found]
         hint = f"; did you mean {near[0]}?" if near else ""
         lacks = "" if known else " (this system has no time zone data: install tzdata)"

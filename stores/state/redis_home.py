@@ -19,7 +19,7 @@ Every write of ownership looks again, in its own script, so that a failover behi
 
 from __future__ import annotations
 
-from ..ownership.epochs import EPOCHS_FROM
+from ..ownership.epochs import EPOCHS_BY_CLOCK, EPOCHS_FROM
 
 #: The keys that a script over HOME begins with.
 KEYS = ("home", "ownership", "checkpoints", "ledger", "control", "control:changes")
@@ -29,7 +29,8 @@ KEYS = ("home", "ownership", "checkpoints", "ledger", "control", "control:change
 #: that it knew, and the seconds since it heard of that (-1: too many). Answers begin with the microseconds for which
 #: nothing is taken yet, what moved just now, and the run.
 HOME = (
-    """
+    (
+        """
 local function whole(number) return string.format('%.0f', number) end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -82,7 +83,7 @@ local function supersede(mark)
     heads[i + 1] = owned[source] and heads[i + 1] or false
     if heads[i + 1] then highest = math.max(highest, tonumber(string.match(heads[i + 1], '^%d+'))) end
   end
-  local epoch = whole(math.max(highest + 1, math.floor(now / 1000000) - EPOCHS_FROM))
+  local epoch = whole(math.max(highest + 1, math.min(math.floor(now / 1000000) - EPOCHS_FROM, EPOCHS_BY_CLOCK)))
   for i = 1, #rows, 2 do
     local row = cjson.decode(rows[i + 1])
     local version = math.max(tonumber(row[1]) + 1, now)
@@ -142,4 +143,7 @@ local function settle_in()
 end
 local wait, moved = settle_in()
 """
-).replace("EPOCHS_FROM", str(EPOCHS_FROM))
+    )
+    .replace("EPOCHS_FROM", str(EPOCHS_FROM))
+    .replace("EPOCHS_BY_CLOCK", str(EPOCHS_BY_CLOCK))
+)

@@ -19,10 +19,11 @@ from . import statements as call
 from .bounds import Bounds
 from .claims import Out
 from .collect import Collecting
-from .dry import Dry
+from .dry import Dry, Scope
 from .ground import Ground
 from .lease import claimed, open_lanes, planned
 from .rows import BLOCKED
+from .stocked import Stocked
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -53,56 +54,69 @@ class Claiming:
         self._outbox = outbox
         self._tell = tell
         self._settle = settle
-        self._bounds, self._dry = Bounds(), Dry()
+        self._bounds, self._dry, self._stocked = Bounds(), Dry(), Stocked()
         self._turn = 0  # claims so far
         self._looked = -math.inf  # monotonic, of the last look at what others changed
+        self._changes = 1  # times that something may have been stored in lanes that are not known
+        self._seen = 0  # … when they were looked for last
         self._soonest = 0  # µs, when a lease may end that this process knows of
 
     def changed(self) -> None:
         """Anything may be due anywhere."""
         self._bounds.forget()
         self._dry.forget()
+        self._changes += 1
 
     def hinted(self) -> None:
-        """Another node changed something. Who is busy finds it with the next poll."""
+        """Another node changed something. Who is busy looks at what it stored, and finds the rest at the next poll."""
         if self._poller.waiting:
             self._looked = -math.inf
         self._dry.forget()
+        self._changes += 1
 
     def collected(self) -> None:
         """Something came out of the outbox: it may be of a new kind."""
         self._looked = -math.inf
 
-    def put(self, moments: Iterable[tuple[int, int]], due: dict[int, int]) -> None:
-        """This process stored items: of each the lane and when it is due (µs); `due`: those that are due, id → lane."""
+    def put(self, moments: Sequence[tuple[int, int]], due: dict[int, int]) -> None:
+        """This process stored items that wait: of each the lane and when it is due (µs); `due`: those that are due,
+        id → lane."""
+        self._stocked.put(lane for lane, _ in moments)
         self._bounds.sooner(moments)
         self._dry.put(due)
 
     async def look(self, demand: Demand, gates: Gates, seconds: float) -> Found:
         """Claims what is due within the demand; else seconds until something may be."""
         await self._look_at_others()
-        lanes, shut = open_lanes(self._kinds, demand, gates)
-        if not lanes or demand.total <= 0:
+        if demand.total <= 0:
             return math.inf
-        now = self._clock.monotonic()
-        ready = fresh = self._dry.fresh(lanes, shut, now)
-        if not fresh:
+        scope = Scope(frozenset(cell for cell, most in demand.cells.items() if most > 0), demand.closed)
+        while True:
+            now = self._clock.monotonic()
+            lanes, shut, partly = open_lanes(self._kinds, self._stocked.lanes, demand, gates)
+            ready = fresh = self._dry.fresh(scope, lanes, now)
+            if fresh:
+                break
             self._dry.looking()
-            found = await self._ground.rows(
-                call.LOOK,
-                (self._ground.time(), numbers(lanes), numbers(map(self._bounds.of, lanes)), numbers(shut)),
-                "a look at what is due",
-            )
-            moment: int = found[0][2]
+            look = self._stocked.looking()
+            others, found = await self._look_into(lanes, shut)
+            if others:  # what they have is known with the next look
+                continue
+            moment = int(found[0][2] if found else self._ground.time() or self._server_clock.about())
             ready = [lane for lane, earliest, _ in found if earliest is not None and earliest <= moment]
-            if not shut:
-                for lane, earliest, _ in found:
+            for lane, earliest, _ in found:
+                if lane in partly:
+                    continue
+                if not shut:
                     self._bounds.found(lane, moment if earliest is None else min(earliest, moment))
-            if not ready:
-                next_due = min((each for _, each, _ in found if each is not None), default=BLOCKED)
-                pause = float(min(next_due, self._soonest) - moment) / 1e6
-                self._dry.found(lanes, shut, now + min(pause, self._poller.own_interval))
-                return pause
+                if earliest is None:
+                    self._stocked.empty(lane, look)
+            if ready:
+                break
+            next_due = min((each for _, each, _ in found if each is not None), default=BLOCKED)
+            pause = float(min(next_due, self._soonest) - moment) / 1e6
+            self._dry.found(scope, now + min(pause, self._poller.own_interval))
+            return pause
         rows = await self._ground.rows(call.CLAIM, self.arguments(demand, ready, shut, seconds), "a claim")
         if not rows:  # others were quicker, or this is another server than it was
             [(timeline,)] = await self._ground.read(call.TIMELINE, (), "its timeline")
@@ -114,6 +128,29 @@ class Claiming:
         leased = await self.out_by(rows, seconds)
         self._dry.claimed(row[0] for row in rows)
         return Claimed(leased, self._dry.left(self._clock.monotonic()) if fresh else 0.0) if leased else 0.0
+
+    async def _look_into(self, lanes: Sequence[int], shut: Sequence[int]) -> tuple[bool, Rows]:
+        """Of these lanes what is due first, after its bound. First, whether something waits in lanes that were not
+        known, and are from now on: looked for where somebody may have stored it since, for the steps between the lanes
+        also pass what has ended and was not swept out of the index yet."""
+        changes = self._changes
+        around = changes != self._seen
+        if not lanes and not around:
+            return False, []
+        arguments = (self._ground.time(), numbers(lanes), numbers(map(self._bounds.of, lanes)), numbers(shut))
+        if not around:
+            return False, await self._ground.rows(call.LOOK, arguments, "a look at what is due")
+        known = numbers(self._stocked.lanes)
+        rows = await self._ground.rows(call.LOOK_AROUND, (*arguments, known), "a look at what is due")
+        if new := [lane for lane, _, moment in rows if moment is None]:
+            await self._learn(new)
+            self._stocked.put(new)
+        self._seen = changes
+        return bool(new), [row for row in rows if row[2] is not None]
+
+    async def _learn(self, lanes: Iterable[int]) -> None:
+        if any(lane not in self._kinds.lanes for lane in lanes):
+            await self._kinds.look()
 
     def arguments(self, demand: Demand, lanes: Sequence[int], shut: Sequence[int], seconds: float) -> tuple[Any, ...]:
         plan = planned(self._kinds, demand, lanes, shut, self._bounds, self._share, self._turn)
@@ -132,12 +169,12 @@ class Claiming:
             await self._settle(rows[0][10], [], over)
         return taken.leased
 
-    async def _look_at_others(self) -> None:
-        """Now and then: new kinds, leases that ended, and what others made due earlier."""
+    async def _look_at_others(self) -> bool:
+        """Now and then: new kinds, leases that ended, and what others made due earlier; whether it did."""
         now = self._clock.monotonic()
         moment = self._ground.time() or self._server_clock.about()
         if not self._poller.may_look_at_others(self._looked, now) and moment < self._soonest:
-            return
+            return False
         self._looked = now
         self._dry.forget()
         if settled := self._home.settled_in:
@@ -152,6 +189,11 @@ class Claiming:
             (self._ground.time(), ending),
             "the end of leases",
         )
+        look, changes = self._stocked.looking(), self._changes
+        stocked = [lane for (lane,) in await self._ground.rows(call.STOCKED, ("{}",), "a look at what waits")]
+        await self._learn(stocked)
+        self._stocked.found(stocked, look)
+        self._seen = changes
         # What somebody else holds, or what may not end yet, is looked at with the next poll.
         stuck = not ending or not ended
         self._soonest = BLOCKED if soonest is None or (stuck and soonest <= moment) else soonest
@@ -162,3 +204,4 @@ class Claiming:
         if moved:  # there may be more
             self._looked = -math.inf
             self._tell()
+        return True

@@ -1,22 +1,31 @@
-"""What need not be looked for on PostgreSQL: in lanes that a look of this process left without anything due there is
-only what this process put there since. Pure."""
+"""What need not be looked for on PostgreSQL: where a look of this process found nothing due there is only what this
+process put there since. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from ....sdk.model.demand import Cell, Closed
 
 #: Items remembered; beyond them a look is cheaper.
 MOST = 1000
 
 
+class Scope(NamedTuple):
+    """What a look looks at: all lanes of these cells but the closed ones."""
+
+    cells: frozenset[Cell]
+    closed: frozenset[Closed]
+
+
 class Dry:
-    """Times are monotonic seconds. Invariant: before `_until` nothing that this process knows of is due in `_lanes`,
-    of kinds that are not `_shut`, but `_fresh` (id → lane)."""
+    """Times are monotonic seconds. Invariant: before `_until` nothing that this process knows of is due in `_scope`
+    but `_fresh` (id → lane)."""
 
     def __init__(self) -> None:
-        self._lanes: frozenset[int] = frozenset()
-        self._shut: tuple[int, ...] = ()
+        self._scope = Scope(frozenset(), frozenset())
         self._until = -math.inf
         self._fresh: dict[int, int] = {}
         self._early: set[int] = set()  # claimed by one answer before another one said that they were stored
@@ -27,9 +36,9 @@ class Dry:
         self._early.clear()
         self.forget()
 
-    def found(self, lanes: Iterable[int], shut: Iterable[int], until: float) -> None:
+    def found(self, scope: Scope, until: float) -> None:
         """It found nothing due, and until then nothing will be."""
-        self._lanes, self._shut, self._until = frozenset(lanes), tuple(shut), until
+        self._scope, self._until = scope, until
 
     def forget(self) -> None:
         """Anything may be due: a look is needed."""
@@ -53,9 +62,10 @@ class Dry:
         if len(self._early) > MOST:
             self.looking()
 
-    def fresh(self, lanes: Collection[int], shut: Sequence[int], now: float) -> list[int]:
-        """The only lanes of these that have something due; none where that is not known, or there is nothing."""
-        if now >= self._until or self._shut != tuple(shut) or not self._lanes.issuperset(lanes):
+    def fresh(self, scope: Scope, lanes: Collection[int], now: float) -> list[int]:
+        """The only lanes of these, which are in the scope, that have something due; none where that is not known, or
+        there is nothing."""
+        if now >= self._until or self._scope.closed != scope.closed or not self._scope.cells >= scope.cells:
             return []
         wanted = frozenset(self._fresh.values())
         return [lane for lane in lanes if lane in wanted]

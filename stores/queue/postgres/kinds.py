@@ -23,7 +23,7 @@ class PostgresKinds(Kinds):
     async def look(self) -> None:
         """Reads what was added since."""
         async with self._looking:
-            for kind, lane, tenant, *address in await self._rows(call.LEARN, (max(self.kinds, default=0),), "kinds"):
+            for kind, lane, tenant, *address in await self._rows(call.LEARN, (next(reversed(self.kinds), 0),), "kinds"):
                 if lane not in self.lanes:
                     function, priority, collection = address
                     self.learn_lane(lane, (function, priority, collection))

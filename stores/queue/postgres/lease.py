@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,22 +21,25 @@ _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
 
 
 class Lanes(NamedTuple):
-    """The lanes that a demand may visit, and the kinds in them that are shut."""
+    """The lanes that a demand may visit, the kinds in them that are shut, and the lanes that have such."""
 
     lanes: list[int]
     shut: list[int]
+    partly: set[int]
 
 
-def open_lanes(kinds: Kinds, demand: Demand, gates: Gates) -> Lanes:
-    """What of the known lanes a demand names and no gate shuts."""
-    lanes: list[int] = []
-    shut: list[int] = []
-    for lane, cell in kinds.cells.items():
-        if demand.cells.get(cell, 0) <= 0 or gates.shut(cell.function, kinds.lanes[lane][2]):
+def open_lanes(kinds: Kinds, stocked: Iterable[int], demand: Demand, gates: Gates) -> Lanes:
+    """What of the stocked lanes a demand names and no gate shuts."""
+    found = Lanes([], [], set())
+    for lane in stocked:
+        cell = kinds.cells.get(lane)
+        if cell is None or demand.cells.get(cell, 0) <= 0 or gates.shut(cell.function, kinds.lanes[lane][2]):
             continue
-        lanes.append(lane)
-        shut += gates.shut_kinds(kinds, lane)
-    return Lanes(lanes, shut)
+        found.lanes.append(lane)
+        if some := gates.shut_kinds(kinds, lane):
+            found.shut.extend(some)
+            found.partly.add(lane)
+    return found
 
 
 class Plan(NamedTuple):

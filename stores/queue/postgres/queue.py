@@ -25,7 +25,7 @@ from ...config import StoresConfig
 from ...postgres import explained
 from ...postgres_arrays import numbers
 from ...postgres_hints import PostgresHints
-from ..admission import check, check_keys
+from ..admission import check
 from ..engines import QueueEngine
 from ..gates import Gates
 from ..group import submissions
@@ -121,7 +121,6 @@ class PostgresQueue:
 
     async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
         check(items, self._config.max_payload)
-        check_keys(items, nul=False)
         if not items:
             return []
         return await self._submissions.add(items)
@@ -150,7 +149,7 @@ class PostgresQueue:
         self._room.taken(len(items) - len(first))
         out = {row[0] for row in taken}.union(first)
         left = [each for each in zip(ids, lanes, items, strict=True) if each[0] not in out]
-        moments = ((lane, int(item.due * 1e6) or moment) for lane, item in zip(lanes, items, strict=True))
+        moments = [(lane, int(item.due * 1e6) or moment) for _, lane, item in left]
         self._claiming.put(moments, {number: lane for number, lane, item in left if not item.due})
         if left:
             self._wake(anything=any(item.due for _, _, item in left))
@@ -180,8 +179,8 @@ class PostgresQueue:
         return found
 
     async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
-        if phase not in (State.CLAIMED, State.PROCESSING):
-            raise InvalidRequest(f"a lease is renewed as claimed or processing, not as {phase.label}")
+        if phase is not State.PROCESSING:
+            raise InvalidRequest(f"a lease is renewed as processing, not as {phase.label}")
         rows = await self._rows(
             call.RENEW,
             (self._time(), numbers(map(id_number, ids)), fence, int(seconds * 1e6), int(phase)),

@@ -13,6 +13,9 @@ SUBMIT = (
     " %s::text[])"
 )
 LOOK = "SELECT lane, earliest, moment FROM S.queue_look(%s::bigint, %s::int[], %s::bigint[], %s::int[])"
+STOCKED = "SELECT lane FROM S.queue_stocked(%s::int[]) AS lane"
+#: Both of them: rows of other lanes in which something waits have no moment.
+LOOK_AROUND = f"{LOOK} UNION ALL SELECT lane, NULL, NULL FROM S.queue_stocked(%s::int[]) AS lane"
 CLAIM = (
     "SELECT id, kind, attempts, crashes, payload, key, headers, expires_at, progress, due, fence, number, moment"
     " FROM S.queue_claim(%s::bigint, %s::int[], %s::int[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::int,"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....sdk.clock import Clock
-from ....sdk.model.errors import NotConnected
+from ....sdk.model.errors import ConfigError, NotConnected
 from ...config import StoresConfig
 from ...redis import RedisServer, Script
 from ..server_clock import ServerClock
@@ -42,12 +42,20 @@ class Ground:
         self.time = time
         self.options = options
         self._durability = config.durability
+        self._trusted = False  # it was looked at, and was good
 
     async def ready(self) -> None:
-        """Looks at the server where that is due. Raises ConfigError for one that cannot keep a queue."""
+        """Looks at the server where that is due. Raises ConfigError for one that cannot keep a queue; while we run,
+        such a one is to be waited for until it can."""
         if self.profile:
             return
-        promised = await profile(self.server, self.base, durability=self._durability, cluster=self.options.cluster)
+        try:
+            promised = await profile(self.server, self.base, durability=self._durability, cluster=self.options.cluster)
+        except ConfigError as error:
+            if self._trusted:
+                raise NotConnected(str(error)) from None
+            raise
+        self._trusted = True
         await self.home.look(self.time)
         await self.kinds.relearn()
         self.profile = promised

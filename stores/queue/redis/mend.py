@@ -77,7 +77,7 @@ for i = 1, #step[2], 2 do
       mended = mended + call('ZADD', base .. 'keyed', 0, place)
     end
     if state >= 0 and state < 5 and int4(task, 15) > 0 then
-      call('ZADD', base .. 'tried:' .. sub(task, 3, 6), int4(task, 15), id)
+      tried(id, sub(task, 3, 6), int4(task, 15))
     end
     if state >= 0 and state < 2 and not has(flags, 64) then
       local lane = sub(task, 3, 6)

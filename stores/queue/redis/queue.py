@@ -22,7 +22,7 @@ from ....sdk.model.search import Search
 from ....sdk.model.tries import Try
 from ...config import StoresConfig
 from ...redis import RedisServer
-from ..admission import check, check_keys
+from ..admission import check
 from ..engines import QueueEngine
 from ..gates import Gates
 from ..group import submissions
@@ -113,7 +113,6 @@ class RedisQueue:
 
     async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
         check(items, self._config.max_payload)
-        check_keys(items, nul=True)
         if not items:
             return []
         await self._ground.ready()
@@ -184,8 +183,8 @@ class RedisQueue:
         return self.quiet_until - self._clock.monotonic()
 
     async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
-        if phase not in (State.CLAIMED, State.PROCESSING):
-            raise InvalidRequest(f"a lease is renewed as claimed or processing, not as {phase.label}")
+        if phase is not State.PROCESSING:
+            raise InvalidRequest(f"a lease is renewed as processing, not as {phase.label}")
         numbers = blob([*map(id_bytes, ids)])
         position, held, cancel = await self._ground.run(
             RENEW, fence, int(seconds * 1e6), int(phase), numbers, about="a renewal"

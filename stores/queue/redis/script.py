@@ -11,6 +11,7 @@ it whole in its append-only file.
     heads      zset    lane → next trigger of its first item: the one index that a poll reads
     keyed      zset    key and id of live items with a key, in order; the first of a key alone is in a lane
     tried:LANE zset    live items of a lane whose attempts were not all free, by how many they spent
+    tried      set     lanes that have such
     dedupe     hash    function and dedupe key → id; deduped: the inverse
     leases     zset    claim → until when (µs); claims: claim → its ids; out: claim → how many are still out
     ended      list    ids in the order of their ends
@@ -131,9 +132,17 @@ local function release(id)
     freed = true
   end
 end
+-- A live item has spent so many attempts.
+local function tried(id, lane, attempts)
+  call('ZADD', base .. 'tried:' .. lane, attempts, id)
+  call('SADD', base .. 'tried', lane)
+end
 -- An item ends: if it had spent attempts, nobody asks after them any more.
 local function settled(id, task)
-  if sub(task, 15, 18) ~= '\\0\\0\\0\\0' then call('ZREM', base .. 'tried:' .. sub(task, 3, 6), id) end
+  if sub(task, 15, 18) == '\\0\\0\\0\\0' then return end
+  local lane = sub(task, 3, 6)
+  call('ZREM', base .. 'tried:' .. lane, id)
+  if call('EXISTS', base .. 'tried:' .. lane) == 0 then call('SREM', base .. 'tried', lane) end
 end
 -- What goes with the end of items, whose tasks are written already.
 local function ended(ids, flags)

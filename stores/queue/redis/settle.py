@@ -104,7 +104,7 @@ for n, other in ipairs(others) do
       .. sub(be4(max(int2(task, 19), int2(other, 22))), 3) .. sub(be4(max(int2(task, 21), int2(other, 24))), 3)
     call('HSET', base .. 'tasks', id, char(asked, flag) .. sub(task, 3, 14) .. charged .. fence .. kept)
     if asked < 2 and int4(charged, 1) > 0 then
-      call('ZADD', base .. 'tried:' .. lane, int4(charged, 1), id)
+      tried(id, lane, int4(charged, 1))
     elseif asked > 4 then
       settled(id, task)
       over[#over + 1] = id

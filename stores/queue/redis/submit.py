@@ -47,8 +47,9 @@ local live = 0
 for _, each in ipairs(fields('counts', {0, 1, 2, 3, 4})) do live = live + tonumber(each or '0') end
 if fresh > 0 and live + fresh > most then return {-1, live} end
 
--- An id: 41 bits of milliseconds since 2020, then 22 bits that count.
-local ms, serial = max(0, floor(now / 1000) - 1577836800000), 0
+-- An id: 41 bits of milliseconds since 2020 (the clock gives those up to 2087, as stores/queue/ids.py says), then 22
+-- bits that count.
+local ms, serial = math.min(max(0, floor(now / 1000) - 1577836800000), 2130303778816), 0
 if ms <= meta('ms') then
   ms = meta('ms')
   serial = meta('serial') + 1

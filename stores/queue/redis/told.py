@@ -64,8 +64,8 @@ end
 return found
 """,
 )
-#: Answers the time, then of each lane its number, when its oldest was due (empty: none is), and its highest attempt
-#: (empty: none was spent).
+#: Answers the time, then of each lane in which something waits or was tried its number, when its oldest was due (empty:
+#: none waits), and its highest attempt (empty: none was spent).
 _AGEING = queue_script(
     "no-writes",
     """
@@ -73,14 +73,14 @@ local found, seen = {now}, {}
 local function add(lane, oldest)
   if seen[lane] then return end
   seen[lane] = true
-  local tried = call('ZRANGE', base .. 'tried:' .. lane, -1, -1, 'WITHSCORES')
+  local highest = call('ZRANGE', base .. 'tried:' .. lane, -1, -1, 'WITHSCORES')
   found[#found + 1] = lane
   found[#found + 1] = oldest
-  found[#found + 1] = tried[2] or ''
+  found[#found + 1] = highest[2] or ''
 end
-local due = call('ZRANGEBYSCORE', base .. 'heads', '-inf', string.format('%.0f', now), 'WITHSCORES')
-for i = 1, #due, 2 do add(due[i], due[i + 1]) end
-for n = 1, meta('lanes') do add(be4(n), '') end
+local waiting = call('ZRANGE', base .. 'heads', 0, -1, 'WITHSCORES')
+for i = 1, #waiting, 2 do add(waiting[i], waiting[i + 1]) end
+for _, lane in ipairs(call('SMEMBERS', base .. 'tried')) do add(lane, '') end
 return found
 """,
 )

@@ -14,37 +14,12 @@ import msgspec
 from ....sdk.model.claim import Renewed, State
 from ..ids import id_number, id_text
 from ..lifecycle import may_move
+from .clocks import grant
 from .memory import Memory
-from .rows import BLOCKED, CANCEL, IDS, json_text
+from .rows import CANCEL, IDS, json_text
 from .settle import release_keys
 
-#: A wall clock that moved by so many µs against the monotonic one jumped; less is how clocks are kept right.
-JUMP = 1_000_000
-
 _decode = msgspec.json.Decoder().decode
-
-
-def keep_time(connection: sqlite3.Connection, memory: Memory, ahead: int) -> None:
-    """Moves the ends of all leases with a wall clock that jumped, so that none ends before its time (or long after
-    it): `ahead` is how far it is ahead of the monotonic clock now, µs. What it does while the store is closed is not
-    seen."""
-    jump = 0 if memory.ahead is None else ahead - memory.ahead
-    if memory.ahead is not None and abs(jump) < JUMP:
-        return
-    if jump:
-        connection.execute("UPDATE claims SET until = until + ?", (jump,))
-        for parts in memory.claims.values():
-            for part in parts:
-                part.until += jump
-        memory.soonest = min((part.until for parts in memory.claims.values() for part in parts), default=BLOCKED)
-    start_clock(connection, memory, ahead)
-
-
-def start_clock(connection: sqlite3.Connection, memory: Memory, ahead: int) -> None:
-    """Leases are right as they stand."""
-    connection.execute("DELETE FROM clock")
-    connection.execute("INSERT INTO clock VALUES (?)", (ahead,))
-    memory.ahead = ahead
 
 
 def renew(
@@ -54,7 +29,7 @@ def renew(
     fence: int,
     seconds: float,
     phase: State,
-    now: int,
+    monotonic: int,
 ) -> Renewed:
     """Prolongs the leases of those ids that are still out under the fence."""
     numbers = [id_number(each) for each in ids]
@@ -62,7 +37,8 @@ def renew(
     listed = set(numbers)
     held = {number for part in parts for number in part.out & listed}
     if held:
-        until = now + int(seconds * 1e6)
+        grant(connection, memory, length := int(seconds * 1e6))
+        until = monotonic + length
         if len(parts) == 1 and len(held) == len(parts[0].out):
             parts[0].until = max(parts[0].until, until)
             connection.execute("UPDATE claims SET until = ? WHERE number = ?", (parts[0].until, parts[0].number))
@@ -79,15 +55,14 @@ def renew(
 
 
 def _advance(connection: sqlite3.Connection, memory: Memory, held: set[int], fence: int, phase: State) -> None:
-    """ENQUEUED → CLAIMED → PROCESSING, never back."""
+    """ENQUEUED → PROCESSING, never back."""
     text = json_text([*held])
-    for before in (State.ENQUEUED, State.CLAIMED):
-        if before < phase and may_move(before, phase):
-            moved = connection.execute(
-                f"UPDATE tasks SET state = ? WHERE id IN {IDS} AND fence = ? AND state = ?",
-                (phase, text, fence, before),
-            ).rowcount
-            memory.moved(before, phase, moved)
+    if may_move(State.ENQUEUED, phase):
+        moved = connection.execute(
+            f"UPDATE tasks SET state = ? WHERE id IN {IDS} AND fence = ? AND state = ?",
+            (phase, text, fence, State.ENQUEUED),
+        ).rowcount
+        memory.moved(State.ENQUEUED, phase, moved)
 
 
 def _to_cancel(connection: sqlite3.Connection, held: set[int]) -> list[str]:
@@ -97,18 +72,19 @@ def _to_cancel(connection: sqlite3.Connection, held: set[int]) -> list[str]:
     return [id_text(number) for number in _decode(text)]
 
 
-def end_leases(connection: sqlite3.Connection, memory: Memory, now: int) -> int:
+def end_leases(connection: sqlite3.Connection, memory: Memory, now: int, monotonic: int) -> int:
     """Items whose lease is over wait again, first in their lanes, or are cancelled where that was asked; their fence
-    moves on, so that the former holder is refused. Returns the time at which the next lease may end."""
-    if memory.soonest > now:
-        return memory.soonest
+    moves on, so that the former holder is refused. Returns the time of the wall clock (as `now` is) at which the next
+    lease may end."""
+    if memory.soonest > monotonic:
+        return now + memory.soonest - monotonic
     for fence, parts in [*memory.claims.items()]:
-        over = {number for part in parts if part.until <= now for number in part.out}
+        over = {number for part in parts if part.until <= monotonic for number in part.out}
         if over:
             memory.release(connection, fence, over)
             _return(connection, memory, fence, over, now)
-    memory.soonest = min((part.until for parts in memory.claims.values() for part in parts), default=BLOCKED)
-    return memory.soonest
+    memory.find_soonest()
+    return now + memory.soonest - monotonic
 
 
 def _return(connection: sqlite3.Connection, memory: Memory, fence: int, over: set[int], now: int) -> None:

@@ -1,7 +1,8 @@
 """What other processes' transactions left in the queue's own file becomes items, once those have committed.
 
 They write to one table of it, the outbox, and to nothing that the writer keeps in memory. Whether somebody wrote is
-what SQLite says by itself (`data_version`), so a look costs a few µs until somebody did.
+what SQLite says by itself (`data_version`), so a look costs a few µs until somebody did. Whatever they wrote holds up
+nothing else: a claim goes on when a row, or the table itself, is not what it should be.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import sqlite3
 import msgspec
 
 from ....sdk.model.errors import Overloaded, UserError
-from ...outbox.item import Row, item_of
+from ...outbox.item import Row, item_of, said
+from ...outbox.sqlite_table import any_text
+from ...sqlite_errors import is_of_a_row
 from ..admission import check
 from ..queue import NewItem
 from .memory import Memory
@@ -21,14 +24,23 @@ from .submit import submit
 
 #: Rows that are moved in one step; about so many payload bytes.
 MOST, MOST_BYTES = 256, 4 << 20
+#: Rows that fail only when they are stored, of one step: after each the memory is read anew.
+MOST_FAILING = 4
 #: Seconds between looks, however often there is an occasion.
 LOOK = 0.05
 
+_OLDEST = (
+    "(SELECT * FROM (SELECT *, sum(length(payload)) OVER (ORDER BY place) - length(payload) AS before"
+    " FROM (SELECT * FROM tailrace_outbox WHERE reason = '' ORDER BY place LIMIT ?2)) WHERE before < ?3)"
+)
+_TIMES = "due_at - ?1, iif(expires_at > 0, expires_at - ?1, NULL)"
 _READ = (
     "SELECT json_group_array(json_array(place, token, function, hex(payload), priority, collection, tenant, key,"
-    " dedupe_key, headers, due_at - ?1, iif(expires_at > 0, expires_at - ?1, NULL))) FROM"
-    " (SELECT * FROM (SELECT *, sum(length(payload)) OVER (ORDER BY place) - length(payload) AS before"
-    " FROM (SELECT * FROM tailrace_outbox WHERE reason = '' ORDER BY place LIMIT ?2)) WHERE before < ?3)"
+    f" dedupe_key, headers, {_TIMES})) FROM {_OLDEST}"
+)
+_READ_EACH = (
+    "SELECT place, token, function, payload, priority, collection, tenant, key, dedupe_key, headers,"
+    f" {_TIMES} FROM {_OLDEST} ORDER BY place"
 )
 _decode = msgspec.json.Decoder().decode
 _LOG = logging.getLogger("tailrace.stores")
@@ -55,31 +67,91 @@ class Collecting:
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if version == self._seen:
             return False
-        (text,) = connection.execute(_READ, (now / 1e6, MOST, MOST_BYTES)).fetchone()
-        found = _decode(text)
-        if not found:
+        rows = _rows(connection, now)
+        if not rows:
             self._seen = version
             return False
-        items: list[NewItem] = []
-        gone: list[int] = []
-        for fields in found:
-            row = Row(*fields)._replace(payload=bytes.fromhex(fields[3]))
+        refused: dict[int, str] = {}
+        items: dict[int, NewItem] = {}
+        for row in rows:
             try:
                 item = item_of(row, now / 1e6, token=False)
                 check([item], self._max_payload)
             except UserError as error:
-                _LOG.warning("row %d of the outbox was set aside: %s", row.place, error)
-                connection.execute(
-                    "UPDATE tailrace_outbox SET reason = ? WHERE place = ?", (str(error)[:500], row.place)
-                )
+                refused[row.place] = said(error)
             else:
-                items.append(item)
-                gone.append(row.place)
+                items[row.place] = item
         try:
-            submit(connection, memory, items, self._max_waiting, now)
+            self._store(connection, memory, items, refused, now)
         except Overloaded as error:
             _LOG.warning("%s; what transactions enqueued waits in the outbox", error)
             return False
-        connection.execute(f"DELETE FROM tailrace_outbox WHERE place IN {IDS}", (json_text(gone),))
+        if refused:
+            first, reason = next(iter(refused.items()))
+            _LOG.warning("%d rows of the outbox were set aside; row %d: %s", len(refused), first, reason)
+            values = [(reason, place) for place, reason in refused.items()]
+            connection.executemany("UPDATE tailrace_outbox SET reason = ? WHERE place = ?", values)
+        connection.execute(f"DELETE FROM tailrace_outbox WHERE place IN {IDS}", (json_text([*items]),))
         self._seen = None
         return True
+
+    def _store(
+        self,
+        connection: sqlite3.Connection,
+        memory: Memory,
+        items: dict[int, NewItem],
+        refused: dict[int, str],
+        now: int,
+    ) -> None:
+        """All at once. When that fails for what one of them has, each by itself, in order: those that fail move to
+        `refused`, and those that are not tried any more leave `items`. Raises Overloaded with nothing stored."""
+        connection.execute("SAVEPOINT outbox")
+        try:
+            submit(connection, memory, [*items.values()], self._max_waiting, now)
+        except Overloaded:
+            connection.execute("RELEASE outbox")
+            raise
+        except Exception as error:
+            if not is_of_a_row(error):
+                raise
+            _undo(connection, memory)
+            left, failing = [*items.items()], 0
+            items.clear()
+            for place, item in left:
+                try:
+                    submit(connection, memory, [item], self._max_waiting, now)
+                except Exception as error:
+                    if not is_of_a_row(error):
+                        raise
+                    _undo(connection, memory)
+                    refused[place] = said(error)
+                    failing += 1
+                    if failing == MOST_FAILING:
+                        break
+                else:
+                    items[place] = item
+                    connection.execute("RELEASE outbox")
+                    connection.execute("SAVEPOINT outbox")
+        connection.execute("RELEASE outbox")
+
+
+def _rows(connection: sqlite3.Connection, now: int) -> list[Row]:
+    """The oldest rows. In one step of SQLite, unless one of them has what cannot be said in JSON or is no text."""
+    bounds = (now / 1e6, MOST, MOST_BYTES)
+    try:
+        (text,) = connection.execute(_READ, bounds).fetchone()
+        found = _decode(text)
+    except (sqlite3.Error, ValueError) as error:
+        if not is_of_a_row(error):
+            raise
+        connection.text_factory = any_text
+        try:
+            return [Row(*fields) for fields in connection.execute(_READ_EACH, bounds).fetchall()]
+        finally:
+            connection.text_factory = str
+    return [row._replace(payload=bytes.fromhex(fields[3])) for fields in found for row in (Row(*fields),)]
+
+
+def _undo(connection: sqlite3.Connection, memory: Memory) -> None:
+    connection.execute("ROLLBACK TO outbox")
+    memory.reload(connection)

@@ -18,6 +18,7 @@ from ..gates import Gates
 from ..ids import id_text
 from ..turns import Ready, turns
 from .claims import end_leases
+from .clocks import grant
 from .memory import Fresh, Memory, Row
 from .rows import BLOCKED, HAS_EXTRA, IDS, json_text, one_or_many
 from .settle import end
@@ -78,10 +79,19 @@ class _Visit:
 
 
 def claim(
-    connection: sqlite3.Connection, memory: Memory, demand: Demand, gates: Gates, seconds: float, share: float, now: int
+    connection: sqlite3.Connection,
+    memory: Memory,
+    demand: Demand,
+    gates: Gates,
+    seconds: float,
+    share: float,
+    now: int,
+    monotonic: int,
 ) -> Leased | float:
-    """Claims what is due within the demand; else seconds until something may be, at the latest."""
-    look = end_leases(connection, memory, now)
+    """Claims what is due within the demand; else seconds until something may be, at the latest. `now` is µs by the wall
+    clock."""
+    look = end_leases(connection, memory, now, monotonic)
+    until = monotonic + int(seconds * 1e6)
     cells, cell_of = demand.cells, memory.kinds.cells
     shut: dict[int, frozenset[int]] = {}
     ready: list[Ready] = []
@@ -104,7 +114,7 @@ def claim(
     fresh = memory.just_submitted(connection)
     if fresh is not None and (rows := _all_fresh(memory, fresh, demand, ready, shut)):
         memory.turn += 1
-        return _take(connection, memory, rows, now, seconds, [fresh.payloads[row[0]] for row in rows])
+        return _take(connection, memory, rows, now, seconds, until, [fresh.payloads[row[0]] for row in rows])
     visit = _Visit(demand, BESIDE_ITEMS if 0 <= now - memory.stored < BESIDE else FLIGHT_ITEMS)
     while ready and visit.left():
         plan = turns(ready, visit.left(), share, memory.turn)
@@ -124,7 +134,7 @@ def claim(
     else:
         look = min([look, *(memory.bound(lane, kinds) for lane, kinds in shut.items())])
         return max(0.0, (look - now) / 1e6)
-    return _take(connection, memory, visit.rows, now, seconds)
+    return _take(connection, memory, visit.rows, now, seconds, until)
 
 
 def _all_fresh(
@@ -191,6 +201,7 @@ def _take(
     rows: list[Row],
     now: int,
     seconds: float,
+    until: int,
     payloads: list[bytes] | None = None,
 ) -> Leased | float:
     """Writes the claim and reads the payloads that are not known. Expired items end here, without being handed out."""
@@ -198,7 +209,8 @@ def _take(
     which, ids = one_or_many(numbers)
     fence = memory.fence = max([now, memory.fence + 1, *(row[3] + 1 for row in rows)])
     connection.execute(f"UPDATE tasks SET state = 2, fence = ?, next_trigger = NULL WHERE id {which}", (fence, ids))
-    memory.claim(connection, fence, now + int(seconds * 1e6), numbers)
+    grant(connection, memory, int(seconds * 1e6))
+    memory.claim(connection, fence, until, numbers)
     for row in rows:
         memory.counts[State(row[2])] -= 1
     memory.counts[State.ENQUEUED] += len(rows)

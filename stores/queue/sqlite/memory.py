@@ -12,6 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 
 from ....sdk.model.claim import State
+from ....sdk.model.height import Height
+from ...sqlite_identity import identity
 from ..ids import Ids
 from .known import stems
 from .rows import BLOCKED, SqliteKinds, json_text
@@ -25,7 +27,8 @@ Row = tuple[int, int, int, int, int, int, int, int, int, int]
 
 
 class Part:
-    """The items of one claim that share a lease: its row's number, the lease's end in µs, and what is still out."""
+    """The items of one claim that share a lease: its row's number, the lease's end in µs of the monotonic clock, and
+    what is still out."""
 
     __slots__ = ("number", "out", "until")
 
@@ -72,7 +75,8 @@ class Memory:
     """Invariants:
 
     counts    the rows of `tasks` by state; `taken` of them since the tables were read, `forgotten` of those
-    earliest  at most the earliest next trigger of what waits in the lane; lanes where nothing waits may be absent
+    earliest  at most the earliest next trigger of what waits in the lane; a lane in which nothing waits by itself is
+              absent once a claim found that out, so that what was used once costs no claim
     passed    lane → closed kinds and a bound like `earliest`, for the lane's other kinds: what is not looked at again
               while a gate keeps many items at the lane's head
     claims    fence → parts; each row of `claims` is one part, each leased item is out in exactly one
@@ -80,8 +84,11 @@ class Memory:
     counted   rows that an audit is counting now
     runs      function and beginning of the tokens of each row of `runs` (known.py)
     fresh     None, or what a claim that follows at once need not read
+    fence     no fence that was ever given is above it, whatever the retention removed; `name` is the database's own
     stored    µs, when somebody submitted last
-    ahead     µs that the wall clock was ahead of the monotonic one when leases were last right; None: not known yet
+    ahead     µs that the wall clock was ahead of the monotonic one when that was last noted
+    longest   µs: no lease was ever granted for longer
+    noted_changes  what the connection had changed in all when the wall clock was last noted
     """
 
     def __init__(self) -> None:
@@ -95,8 +102,9 @@ class Memory:
         self.claims: dict[int, list[Part]] = {}
         self.soonest = BLOCKED
         self.fresh: Fresh | None = None
-        self.ahead: int | None = None
+        self.ahead = self.longest = self.noted_changes = 0
         self.fence = 0
+        self.name = ""
         self.stored = 0
         self.keyed = 0
         self.runs: set[tuple[str, str]] = set()
@@ -111,11 +119,7 @@ class Memory:
         self.taken, self.forgotten = self.counts.total(), 0
         if self.counted is not None:
             self.counted.begins_again = True
-        self.earliest = dict(
-            connection.execute(
-                "SELECT lane, min(next_trigger) FROM tasks WHERE next_trigger IS NOT NULL GROUP BY lane"
-            ).fetchall()
-        )
+        self.earliest = earliest_of(connection)
         self.passed = {}
         out: defaultdict[int, set[int]] = defaultdict(set)
         for number, fence in connection.execute("SELECT id, fence FROM tasks WHERE state IN (2, 3, 4)").fetchall():
@@ -124,14 +128,22 @@ class Memory:
         for number, fence, until, ids in connection.execute("SELECT number, fence, until, ids FROM claims").fetchall():
             part = Part(number, until, out[fence].intersection(json.loads(ids)))
             self.claims.setdefault(fence, []).append(part)
-        self.soonest = min((part.until for parts in self.claims.values() for part in parts), default=BLOCKED)
-        self.ahead = next((row[0] for row in connection.execute("SELECT ahead FROM clock")), None)
-        (self.fence,) = connection.execute("SELECT coalesce(max(fence), 0) FROM tasks").fetchone()
+        self.find_soonest()
+        noted = connection.execute("SELECT ahead, longest FROM lease_clock").fetchone()
+        self.ahead, self.longest = noted or (0, 0)
+        (highest,) = connection.execute("SELECT coalesce(max(fence), 0) FROM tasks").fetchone()
+        self.name, noted = identity(connection)
+        self.fence = max(noted, highest)
         (self.keyed,) = connection.execute("SELECT count(*) FROM keyed").fetchone()
         self.runs = stems(connection)
         (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM tasks").fetchone()
         self.ids = Ids(max(last, self.ids.last))
         self.loaded = True
+
+    @property
+    def height(self) -> Height:
+        """How high the fences of this database have come."""
+        return Height(self.name, self.fence)
 
     def moved(self, before: State, after: State, count: int = 1) -> None:
         """Counts a change of state."""
@@ -140,7 +152,7 @@ class Memory:
 
     def sooner(self, lane: int, trigger: int) -> None:
         """Something in the lane waits for this moment."""
-        if trigger < self.earliest.get(lane, BLOCKED + 1):
+        if trigger < self.earliest.get(lane, BLOCKED):
             self.earliest[lane] = trigger
         passed = self.passed.get(lane)
         if passed is not None and trigger < passed[1]:
@@ -156,7 +168,7 @@ class Memory:
             passed = self.passed.get(lane)
             if passed is not None and passed[0] <= shut:
                 return passed[1]
-        return self.earliest[lane]
+        return self.earliest.get(lane, BLOCKED)
 
     def just_submitted(self, connection: sqlite3.Connection) -> Fresh | None:
         """What was submitted by the last writes, if nothing else was written since. It is told once."""
@@ -167,8 +179,11 @@ class Memory:
         """Everything before the bound was taken, but for the `shut` kinds."""
         if shut:
             self.passed[lane] = (shut, bound)
-        else:
+        elif bound < BLOCKED:
             self.earliest[lane] = bound
+        else:
+            self.earliest.pop(lane, None)
+            self.passed.pop(lane, None)
 
     def claim(self, connection: sqlite3.Connection, fence: int, until: int, numbers: Iterable[int]) -> None:
         """Notes items that are out together until `until`, durably."""
@@ -180,8 +195,12 @@ class Memory:
         self.claims.setdefault(fence, []).append(Part(number, until, out))
         self.soonest = min(self.soonest, until)
 
+    def find_soonest(self) -> None:
+        """Looks at all parts."""
+        self.soonest = min((part.until for parts in self.claims.values() for part in parts), default=BLOCKED)
+
     def leased_until(self, fence: int) -> int:
-        """The latest end of a claim's leases, µs; 0 when none is out. Any thread may ask."""
+        """The latest end of a claim's leases, µs by the monotonic clock; 0 when none is out. Any thread may ask."""
         return max((part.until for part in self.claims.get(fence, ())), default=0)
 
     def release(self, connection: sqlite3.Connection, fence: int, numbers: Collection[int]) -> None:
@@ -196,6 +215,15 @@ class Memory:
         self.claims[fence] = [part for part in parts if part.out]
         if not self.claims[fence]:
             del self.claims[fence]
+
+
+def earliest_of(connection: sqlite3.Connection) -> dict[int, int]:
+    """The earliest next trigger of each lane in which something waits."""
+    statement = (
+        "SELECT lane, min(next_trigger) AS first FROM tasks WHERE next_trigger IS NOT NULL GROUP BY lane"
+        " HAVING first < ?"
+    )
+    return dict(connection.execute(statement, (BLOCKED,)).fetchall())
 
 
 def rows_by_state(connection: sqlite3.Connection) -> Counter[State]:

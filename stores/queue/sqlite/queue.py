@@ -9,31 +9,36 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....sdk.clock import SYSTEM_CLOCK, Clock
+from ....sdk.clock import SYSTEM_CLOCK, Clock, boot
 from ....sdk.model.claim import Leased, Renewed, Settle, State
 from ....sdk.model.demand import Demand
 from ....sdk.model.errors import InvalidRequest, NotConnected
+from ....sdk.model.height import Height
 from ....sdk.model.search import Search
 from ....sdk.model.tries import Try
 from ...config import StoresConfig
 from ...sqlite import Again, SqliteFile
+from ...sqlite_identity import note_height
 from ..admission import check
 from ..ageing import folded
 from ..gates import Gates
 from ..history import ROW, kept
 from ..ids import created_at, first_id, id_number, id_text
+from ..lease_clock import STEP
 from ..lifecycle import LEASED, TERMINAL
 from ..looking import kinds_of, span
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from . import known
 from .ageing import ages
-from .claims import keep_time, renew, start_clock
+from .claims import renew
+from .clocks import close_clock, keep_time, note_wall, open_clock
 from .collect import Collecting
 from .find import COLUMNS, find
 from .lease import claim
@@ -45,6 +50,8 @@ from .tally import Count
 
 __all__ = ["SCHEMA", "SqliteQueue"]
 
+_LOG = logging.getLogger("tailrace.stores")
+
 #: Items of a write that does not hold up others: two milliseconds' worth.
 LIGHT = 256
 #: Ended rows that one sweep removes, rows that it looks at in one read, and reads: so long does it hold others up.
@@ -55,33 +62,80 @@ class SqliteQueue:
     """A Queue in one SQLite file. The owner opens and closes the file, calls `open` after the file's, and `sweep` now
     and then."""
 
-    def __init__(self, file: SqliteFile, config: StoresConfig | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        file: SqliteFile,
+        config: StoresConfig | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        boot: Callable[[], str] = boot,
+    ) -> None:
         self._file = file
+        self._boot = boot()
         self._config = config or StoresConfig()
         self._clock = clock
         self._memory = Memory()
+        self._keeps_time = False  # the file's lease clock is this run's
         self._swept = 0
         self._tallying = asyncio.Lock()
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._outbox = Collecting(self._config.max_waiting, self._config.max_payload)
         file.on_rollback(self._memory.reload)
         file.on_rollback(self._outbox.again)
+        file.on_close(self._note_close)
 
     async def open(self) -> None:
         """Reads what must be known in memory. Harmless when open."""
 
-        def read(connection: sqlite3.Connection) -> None:
+        def read(connection: sqlite3.Connection) -> float:
             self._memory.reload(connection)
             self._outbox.again(connection)
-            start_clock(connection, self._memory, self._ahead())
+            durable = self._config.synchronous == "FULL"
+            quiet = open_clock(connection, self._memory, self._boot, self._now(), self._monotonic(), durable=durable)
+            self._keeps_time = True
+            return quiet / 1e6
 
-        await self._file.write(read)
+        if quiet := await self._file.write(read):
+            self.quiet_until = max(self.quiet_until, self._clock.monotonic() + quiet)
+            _LOG.warning(
+                "%s: the machine went down, and not every write was synced: nothing is handed out for %.0f s (the "
+                "longest lease)",
+                self._file.path,
+                quiet,
+            )
 
     async def close(self) -> None:
-        """Nothing is open but the file, which is its owner's."""
+        """The file is its owner's; what memory says of it is to be read again before it is used again."""
+        self._memory.loaded = False
 
-    def _ahead(self) -> int:
-        return int((self._clock.wall() - self._clock.monotonic()) * 1e6)
+    def _note_close(self, connection: sqlite3.Connection) -> None:
+        if self._keeps_time:
+            close_clock(connection, self._now())
+            self._keeps_time = False
+
+    async def height(self) -> Height:
+        """How high the fences of what is committed have come."""
+        memory = self._opened()
+        return await self._file.write(lambda connection: memory.height)
+
+    async def rise(self, above: int) -> None:
+        """All fences from now on are above this one."""
+        memory = self._opened()
+
+        def raise_it(connection: sqlite3.Connection) -> None:
+            memory.fence = max(memory.fence, above)
+            note_height(connection, memory.fence)
+
+        await self._file.write(raise_it)
+
+    def _monotonic(self) -> int:
+        return int(self._clock.monotonic() * 1e6)
+
+    def _keep_time(self, connection: sqlite3.Connection) -> tuple[int, int]:
+        """The wall clock, and the monotonic one; the store follows the first where it was set."""
+        wall, monotonic = self._now(), self._monotonic()
+        keep_time(connection, self._memory, self._boot, wall, monotonic)
+        return wall, monotonic
 
     def _now(self) -> int:
         return int(self._clock.wall() * 1e6)
@@ -111,9 +165,9 @@ class SqliteQueue:
             return None
 
         def look(connection: sqlite3.Connection) -> Leased | Again:
-            keep_time(connection, memory, self._ahead())
+            now, monotonic = self._keep_time(connection)
             self._collect(connection)
-            found = claim(connection, memory, demand, gates, seconds, share, self._now())
+            found = claim(connection, memory, demand, gates, seconds, share, now, monotonic)
             return found if isinstance(found, Leased) else Again(found)
 
         return await self._file.write_when(look, wait)
@@ -125,12 +179,12 @@ class SqliteQueue:
 
     async def renew(self, ids: Sequence[str], fence: int, seconds: float, phase: State) -> Renewed:
         memory = self._opened()
-        if phase not in (State.CLAIMED, State.PROCESSING):
-            raise InvalidRequest(f"a lease is renewed as claimed or processing, not as {phase.label}")
+        if phase is not State.PROCESSING:
+            raise InvalidRequest(f"a lease is renewed as processing, not as {phase.label}")
 
         def prolong(connection: sqlite3.Connection) -> Renewed:
-            keep_time(connection, memory, self._ahead())
-            return renew(connection, memory, ids, fence, seconds, phase, self._now())
+            _, monotonic = self._keep_time(connection)
+            return renew(connection, memory, ids, fence, seconds, phase, monotonic)
 
         return await self._file.write(prolong)
 
@@ -164,13 +218,15 @@ class SqliteQueue:
             return None
         state, kind, attempts, crashes, trigger, ended, reason, progress, due, fence = row
         until = self._memory.leased_until(fence) if state in LEASED else 0
+        if until:
+            until += self._now() - self._monotonic()
         return Status(
             id=id,
             state=State(state),
             kind=self._memory.kinds.kinds[kind],
             attempts=attempts,
             crashes=crashes,
-            created_at=created_at(id_number(id)),
+            created_at=min(created_at(id_number(id)), self._clock.wall()),
             due=((due if trigger == BLOCKED else trigger or until) or 0) / 1e6,
             ended_at=(ended or 0) / 1e6,
             reason=reason or "",
@@ -249,18 +305,28 @@ class SqliteQueue:
     async def ageing(self) -> list[Ageing]:
         memory, now = self._opened(), self._now()
         rows = await self._file.read(lambda connection: ages(connection, now))
-        return folded(dict(memory.kinds.lanes), rows)
+        return folded(memory.kinds.lanes, rows)
 
     async def sweep(self) -> int:
         """Forgets ended items beyond the retention, a bounded number at each call; returns how many."""
         memory = self._opened()
-        await self._file.write(lambda connection: self._collect(connection, now=True))  # though nobody may lease
+
+        def look_around(connection: sqlite3.Connection) -> None:
+            """What is to be done though nobody may lease."""
+            now, _ = self._keep_time(connection)
+            self._collect(connection, now=True)
+            note_wall(connection, self._memory, now)
+
+        await self._file.write(look_around)
         ended = sum(memory.counts[state] for state in TERMINAL)
         (beside,) = await self._file.read(lambda connection: connection.execute("SELECT bytes FROM history").fetchone())
         excess = ended - kept(self._config.keep_ended, ended, ended * ROW + beside, self._config.history_bytes)
-        oldest = self._now() - int(self._config.retention * 1e6)
-        # An item ended after it was made, and its id says when: younger ones need no look.
-        before = first_id(oldest // 1000) if excess <= 0 else (1 << 63) - 1
+        now = self._now()
+        oldest = now - int(self._config.retention * 1e6)
+        # An item ended after it was made, and its id says when (unless the clock was ahead then): younger ones need no
+        # look.
+        told = memory.ids.last < first_id((now + STEP) // 1000)
+        before = first_id(oldest // 1000) if excess <= 0 and told else (1 << 63) - 1
         gone: list[int] = []
         for _ in range(SWEEP_READS):
             gone = await self._file.read(lambda connection: self._look(connection, before, oldest, excess))
@@ -273,6 +339,7 @@ class SqliteQueue:
                 f"SELECT state, count(*) FROM tasks WHERE id IN {IDS} GROUP BY state", (text,)
             ).fetchall()
             remember(connection, text, "-")
+            note_height(connection, memory.fence)
             for table in ("tasks", "entities", "tries"):
                 connection.execute(f"DELETE FROM {table} WHERE id IN {IDS}", (text,))
             known.forget(connection, memory.runs, gone)

@@ -1,6 +1,6 @@
 """The queue's tables in SQLite, and the numbers of lanes and kinds (kinds.py) there.
 
-The narrow `tasks` row is what is polled and moved; payloads rest apart (ATF's two records, R9). Constraints stand in
+The narrow `tasks` row is what is polled and moved; payloads rest apart (ATF's two records). Constraints stand in
 the schema, so that a second writer that bypasses this code is refused by the database.
 
 The claim is the lease: its row holds the next trigger (the lease's end) of all the items claimed together, so that a
@@ -18,9 +18,10 @@ import msgspec
 
 from ....sdk.model.workload import Kind
 from ...outbox.sqlite_table import create
+from ...sqlite_identity import SCHEMA as IDENTITY
 from ..kinds import Kinds
 
-SCHEMA = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS lanes (
     lane INTEGER PRIMARY KEY,
     function TEXT NOT NULL,
@@ -56,7 +57,15 @@ CREATE TABLE IF NOT EXISTS claims (
     until INTEGER NOT NULL,
     ids TEXT NOT NULL
 ) STRICT;
-CREATE TABLE IF NOT EXISTS clock (ahead INTEGER NOT NULL) STRICT; -- see claims.keep_time
+CREATE TABLE IF NOT EXISTS lease_clock ( -- see stores/queue/lease_clock.py; `until` of a claim is by this boot's clock
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    boot TEXT NOT NULL,
+    ahead INTEGER NOT NULL,
+    wall INTEGER NOT NULL,
+    longest INTEGER NOT NULL CHECK (longest >= 0),
+    closed INTEGER NOT NULL
+) STRICT;
+DROP TABLE IF EXISTS clock; -- of versions whose leases ended by the wall clock
 CREATE TABLE IF NOT EXISTS entities (
     id INTEGER PRIMARY KEY,
     payload BLOB NOT NULL,
@@ -96,7 +105,8 @@ CREATE TABLE IF NOT EXISTS runs ( -- dedupe keys that rise together with their i
     last_id INTEGER NOT NULL UNIQUE CHECK (last_id >= id),
     PRIMARY KEY (function, first)
 ) STRICT, WITHOUT ROWID;
-""" + "".join(f"{statement};\n" for statement in create())
+"""
+SCHEMA = _TABLES + "".join(f"{statement};\n" for statement in create()) + IDENTITY
 
 #: Flags of a task.
 HAS_EXTRA = 1  # key, headers, expiry or progress in its entity
@@ -128,11 +138,16 @@ class SqliteKinds(Kinds):
     is forgotten by `reload`."""
 
     def reload(self, connection: sqlite3.Connection) -> None:
-        """Reads what is committed."""
+        """Reads what is committed; of what is known already it only forgets what is not."""
+        if self.kinds:
+            (last_kind,) = connection.execute("SELECT coalesce(max(kind), 0) FROM kinds").fetchone()
+            (last_lane,) = connection.execute("SELECT coalesce(max(lane), 0) FROM lanes").fetchone()
+            self.forget_above(last_kind, last_lane)
+            return
         fresh = SqliteKinds()
         for lane, function, priority, collection in connection.execute("SELECT * FROM lanes").fetchall():
             fresh.learn_lane(lane, (function, priority, collection))
-        for kind, lane, tenant in connection.execute("SELECT * FROM kinds").fetchall():
+        for kind, lane, tenant in connection.execute("SELECT * FROM kinds ORDER BY kind").fetchall():
             fresh.learn(kind, lane, tenant)
         self.__dict__.update(fresh.__dict__)
 

@@ -24,7 +24,7 @@ def succeed(connection: sqlite3.Connection, memory: Memory, fence: int, ids: Seq
     numbers = [id_number(each) for each in ids]
     which, named = one_or_many(numbers)
     left = len(numbers)
-    for before in (State.ENQUEUED, State.PROCESSING, State.CLAIMED):
+    for before in (State.ENQUEUED, State.PROCESSING):
         moved = connection.execute(
             f"UPDATE tasks SET state = 10, ended = ? WHERE id {which} AND fence = ? AND state = ?",
             (now, named, fence, before),

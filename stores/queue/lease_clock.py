@@ -1,0 +1,76 @@
+"""When a lease ends, whatever the wall clock does: THE rule for a store that counts leases by its own host's clocks.
+
+A lease ends by the monotonic clock, which nobody sets. That clock begins anew with each boot of the machine, so the
+store notes of which boot its leases are. Under another one nobody can tell how much of them is left: each then lasts as
+long again as the longest lease that this store ever granted, and none lasts longer. What was not out does not wait.
+
+The wall clock says when an item is due. One that was set wrong for a moment and then back leaves moments behind that
+are far ahead: `due_after` brings them back.
+
+All times are µs. `boot` is what names a run of the machine (sdk/clock.py); empty: unknown, so never the same one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+#: A wall clock that moved by so much against the monotonic one was set; less is how clocks are kept right.
+STEP: Final = 1_000_000
+#: A store that noted no longest lease, because an earlier version wrote it: what is out in it lasts at least so long,
+#: and at most a day, whatever its rows say.
+UNKNOWN_LEAST: Final = 60_000_000
+UNKNOWN_MOST: Final = 86_400_000_000
+#: No delay is so long: what is due that far behind a clock that was set back was counted by the wrong clock. A year.
+LONGEST_DELAY: Final = 366 * 86_400_000_000
+
+
+class Noted(NamedTuple):
+    """What a store knows of its clocks, from its last write of it.
+
+    ahead    how far the wall clock was ahead of the monotonic one
+    wall     the wall clock, then
+    longest  no lease was granted for longer
+    closed   whether the run that noted it closed the store
+    """
+
+    boot: str
+    ahead: int
+    wall: int
+    longest: int
+    closed: bool
+
+
+def same_run(noted: Noted, boot: str) -> bool:
+    """Whether moments of the monotonic clock that were written then mean the same now."""
+    return bool(boot) and noted.boot == boot
+
+
+def lease_end(until: int, noted: Noted, boot: str, monotonic: int) -> int:
+    """When a lease ends that is in the store as it is opened; `until` by the monotonic clock of the boot noted."""
+    latest = monotonic + noted.longest
+    return min(until, latest) if same_run(noted, boot) else latest
+
+
+def longest_unknown(latest: int, wall: int) -> int:
+    """The longest lease of a store that noted none, whose latest one ends at `latest` by the wall clock."""
+    return max(UNKNOWN_LEAST, min(latest - wall, UNKNOWN_MOST))
+
+
+def everything_waits(noted: Noted, boot: str, *, durable: bool) -> bool:
+    """Whether hand-outs may be missing in the store as it is opened, so that nothing may be handed out for the longest
+    lease: it does not sync each write (`durable`), and the machine went down under it."""
+    return not durable and not noted.closed and not same_run(noted, boot)
+
+
+def set_back_by(noted: Noted, boot: str, ahead: int, wall: int) -> int:
+    """By how much the wall clock was set back since, at least; 0: it was not."""
+    back = noted.ahead - ahead if same_run(noted, boot) else noted.wall - wall
+    return back if back > STEP else 0
+
+
+def due_after(due: int, now: int, back: int) -> int:
+    """When something is due, by a clock that was set back by so much and says `now`. What was due stays due; what is
+    further ahead than any delay was counted by the clock as it was; the rest was to wait for its moment, and does."""
+    if due <= now + back:
+        return min(due, now)
+    return due - back if back > LONGEST_DELAY else due

@@ -1,0 +1,92 @@
+"""The clocks of the queue on SQLite: what is noted of them, and what is done when the wall clock was set."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+
+from ..lease_clock import STEP, Noted, due_after, everything_waits, lease_end, longest_unknown, same_run, set_back_by
+from .memory import Memory, earliest_of
+from .rows import BLOCKED
+
+_LOG = logging.getLogger("tailrace.stores")
+
+
+def open_clock(
+    connection: sqlite3.Connection, memory: Memory, boot: str, wall: int, monotonic: int, *, durable: bool
+) -> int:
+    """Brings the ends of the leases, and what is due, to the clocks as they are now. Returns for how long (µs) nothing
+    may be handed out."""
+    row = connection.execute("SELECT boot, ahead, wall, longest, closed FROM lease_clock").fetchone()
+    parts = [part for parts in memory.claims.values() for part in parts]
+    latest = max((part.until for part in parts), default=wall)
+    noted = Noted("", 0, wall, longest_unknown(latest, wall), True) if row is None else Noted(*row)
+    for part in parts:
+        until = lease_end(part.until, noted, boot, monotonic)
+        if until != part.until:
+            part.until = until
+            connection.execute("UPDATE claims SET until = ? WHERE number = ?", (until, part.number))
+    memory.find_soonest()
+    if parts and not same_run(noted, boot):
+        _LOG.info(
+            "the machine was started anew: what was handed out before waits %.0f s, the rest goes on",
+            noted.longest / 1e6,
+        )
+    back = set_back_by(noted, boot, wall - monotonic, wall)
+    if back:
+        _set_back(connection, memory, wall, back)
+    memory.longest = noted.longest if row is not None or parts else 0
+    _note(connection, memory, boot, wall, monotonic)
+    return noted.longest if everything_waits(noted, boot, durable=durable) else 0
+
+
+def keep_time(connection: sqlite3.Connection, memory: Memory, boot: str, wall: int, monotonic: int) -> None:
+    """Follows a wall clock that was set. Leases do not end by it, so they stay as they are."""
+    moved = wall - monotonic - memory.ahead
+    if -STEP <= moved <= STEP:
+        return
+    if moved < 0:
+        _set_back(connection, memory, wall, -moved)
+    _note(connection, memory, boot, wall, monotonic)
+
+
+def note_wall(connection: sqlite3.Connection, memory: Memory, wall: int) -> None:
+    """Notes how late it is, if anything was written since it was noted: a run after another boot compares with it."""
+    if connection.total_changes != memory.noted_changes:
+        connection.execute("UPDATE lease_clock SET wall = ?", (wall,))
+        memory.noted_changes = connection.total_changes
+
+
+def close_clock(connection: sqlite3.Connection, wall: int) -> None:
+    """This run closes the store."""
+    connection.execute("UPDATE lease_clock SET wall = ?, closed = 1", (wall,))
+
+
+def grant(connection: sqlite3.Connection, memory: Memory, length: int) -> None:
+    """Notes a lease's length before the first one of that length is granted: it is in the same transaction."""
+    if length > memory.longest:
+        connection.execute("UPDATE lease_clock SET longest = ?", (length,))
+        memory.longest = length
+
+
+def _note(connection: sqlite3.Connection, memory: Memory, boot: str, wall: int, monotonic: int) -> None:
+    memory.ahead = wall - monotonic
+    connection.execute(
+        "INSERT OR REPLACE INTO lease_clock VALUES (1, ?, ?, ?, ?, 0)", (boot, memory.ahead, wall, memory.longest)
+    )
+
+
+def _set_back(connection: sqlite3.Connection, memory: Memory, now: int, back: int) -> None:
+    """What was submitted or came back while the clock was ahead does not wait until it is that late again."""
+    connection.create_function("due_after", 1, lambda due: due_after(due, now, back), deterministic=True)
+    try:
+        moved = connection.execute(
+            "UPDATE tasks SET next_trigger = due_after(next_trigger) WHERE next_trigger > ? AND next_trigger < ?"
+            " AND due_after(next_trigger) < next_trigger",
+            (now, BLOCKED),
+        ).rowcount
+        connection.execute("UPDATE keyed SET due = due_after(due) WHERE due > ?", (now,))
+    finally:
+        connection.create_function("due_after", 1, None)
+    memory.earliest, memory.passed, memory.fresh = earliest_of(connection), {}, None
+    _LOG.warning("the clock was set back by %.0f s; %d items that were due by it stay due", back / 1e6, moved)
