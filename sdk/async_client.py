@@ -13,15 +13,16 @@ import grpc
 
 from . import following, scheduling, submitting
 from .call import Call, shown_as_call
-from .conversation import PATIENCE, Ask, Conversation, Steps
-from .discovery import find_gateways
+from .conversation import PATIENCE, Ask, Conversation, Look, Steps
+from .discovery import Found, find_gateways, look_again
 from .gathering import Gathering
 from .handle import AsyncHandle
+from .inside import waiting
 from .model.errors import InvalidRequest, TailraceError
 from .model.units import seconds
 from .wire.channel import dial, error_of
 from .wire.gateway_messages import Accepted
-from .wire.submissions import Submissions
+from .wire.submissions import Submissions, Unsent
 from .wire.v1.gateway_pb2_grpc import GatewayStub
 
 P = ParamSpec("P")
@@ -38,6 +39,18 @@ def _awaited(
         return await self._run(core(self._talk, *args, **kwargs))
 
     return method
+
+
+def _counted(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """`result` in a function: its run gives its place to another one meanwhile, and does not wait without end."""
+
+    @wraps(method)
+    async def counted(self: AsyncClient, id: str, timeout: float | str | None = None) -> Any:
+        with waiting(blocking=False) as wait:
+            limit = wait.limit if wait is not None and timeout is None else timeout
+            return await self._run(following.result(self._talk, id, limit))
+
+    return counted  # type: ignore[return-value]
 
 
 _Awaited = Coroutine[Any, Any, AsyncHandle]
@@ -62,7 +75,8 @@ class AsyncClient:
 
     gateway  host:port, or several of one store (a list, or with commas between): a call that one does not answer is
              made to the next; default: TAILRACE_GATEWAY, else `gateway` or `gateways` in configs/client.yaml, else
-             127.0.0.1:8786
+             this user's on this machine: 127.0.0.1:8786, or another address if the one that runs listens there; when
+             that comes back elsewhere, the client goes along
     timeout  how long a call is tried while no gateway answers or takes it (default 10 s: longer than a gateway's
              restart, and than it takes to notice that its store is away); then Unavailable is raised
 
@@ -70,10 +84,12 @@ class AsyncClient:
     """
 
     def __init__(self, gateway: str | Sequence[str] | None = None, *, timeout: float | str = PATIENCE) -> None:
-        self._addresses = find_gateways(gateway)
+        found = find_gateways(gateway)
+        self._addresses = found.addresses
         self.gateway = ", ".join(self._addresses)
-        self._talk = Conversation(self._addresses, seconds(timeout), time.monotonic)
+        self._talk = Conversation(found, seconds(timeout), time.monotonic)
         self._channels: list[grpc.aio.Channel] = []
+        self._former: list[grpc.aio.Channel] = []
         self._stubs: list[Any] = []
         self._near: list[Submissions] = []
         self._closed = False
@@ -95,7 +111,7 @@ class AsyncClient:
     status = _awaited(following.status)
     status_many = _awaited(following.status_many)
     find = _awaited(following.find)
-    result = _awaited(following.result)
+    result = _counted(_awaited(following.result))
     cancel = _awaited(following.cancel)
     cancel_many = _awaited(following.cancel_many)
 
@@ -106,11 +122,12 @@ class AsyncClient:
     resume_schedule = _awaited(scheduling.resume)
 
     async def close(self) -> None:
-        """Closes the connection; the client cannot be used any more. Harmless twice."""
+        """Closes the connection; the client cannot be used any more. Calls that are under way raise InvalidRequest: the
+        gateway may have heard them or not. Harmless twice."""
         self._closed = True
-        await self._together.close()
-        channels, near = self._channels, self._near
-        self._channels, self._stubs, self._near = [], [], []
+        await self._together.close(self._is_closed())
+        channels, near = [*self._channels, *self._former], self._near
+        self._channels, self._former, self._stubs, self._near = [], [], [], []
         for each in near:
             await each.close()
         for channel in channels:
@@ -130,11 +147,9 @@ class AsyncClient:
     async def _run(self, steps: Steps[T]) -> T:
         """Makes the calls that the core asks for, and waits when it says so."""
         if self._closed:
-            raise InvalidRequest(f"this client of {self.gateway} is closed: make another one")
+            raise self._is_closed()
         if not self._stubs:
-            self._channels = [dial(address) for address in self._addresses]
-            self._stubs = [GatewayStub(each) for each in self._channels]  # type: ignore[no-untyped-call]
-            self._near = [Submissions(address) for address in self._addresses]
+            self._dial()
         answer: Any = None
         problem: Exception | None = None
         while True:
@@ -150,25 +165,68 @@ class AsyncClient:
                     problem = error_of(error, self._addresses[step.place])
                 except TailraceError as error:
                     problem = error
+                except asyncio.CancelledError:
+                    if not self._closed_under():
+                        raise
+                    problem = self._is_closed()
+            elif isinstance(step, Look):
+                answer = await self._look(step.before)
             else:
                 await asyncio.sleep(step.seconds)
 
+    def _dial(self) -> None:
+        self._channels = [dial(address) for address in self._addresses]
+        self._stubs = [GatewayStub(each) for each in self._channels]  # type: ignore[no-untyped-call]
+        self._near = [Submissions(address) for address in self._addresses]
+
+    async def _look(self, before: Found) -> Found | None:
+        """Looks for the gateway again, and dials it where it is now. What the former one is being asked goes on until
+        it moves once more."""
+        found = look_again("gateway", before)
+        if found is not None and found.addresses != self._addresses and not self._closed:
+            self._addresses, self.gateway = found.addresses, ", ".join(found.addresses)
+            former, self._former, near = self._former, self._channels, self._near
+            self._dial()
+            for each in near:
+                await each.close()
+            for channel in former:
+                await channel.close()
+        return found
+
+    def _closed_under(self) -> bool:
+        """Whether the channel of a call was closed under it; otherwise its caller was cancelled."""
+        task = asyncio.current_task()
+        return self._closed and task is not None and not task.cancelling()
+
+    def _is_closed(self) -> InvalidRequest:
+        return InvalidRequest(f"this client of {self.gateway} is closed: make another one")
+
     async def _asked(self, step: Ask) -> Any:
         """The answer to one call: of a submission, without gRPC where that is open."""
-        near = self._near[step.place] if step.method == "Submit" else None
-        call: Awaitable[Any]
+        near = self._open_near(step)
         if near is not None and near.open:
-            call = near.submit(step.request, step.timeout)
-            if step.meanwhile is not None:
-                call = asyncio.ensure_future(call)
-        else:
-            if near is not None:
-                step.request.asks_direct = near.asks()
-            call = getattr(self._stubs[step.place], step.method)(step.request, timeout=step.timeout)
-        if step.meanwhile is not None:
-            await asyncio.sleep(0)  # now it is on its way
-            step.meanwhile()  # does not wait
-        answer = await call
+            try:
+                return await self._answer(near.submit(step.request, step.timeout), step)
+            except Unsent:
+                step = step._replace(meanwhile=None)  # was called
+                near = self._open_near(step)
+        if near is not None:
+            step.request.asks_direct = near.asks()
+        call = getattr(self._stubs[step.place], step.method)
+        answer = await self._answer(call(step.request, timeout=step.timeout), step)
         if near is not None and answer.direct:
             near.told(answer.direct)
         return answer
+
+    def _open_near(self, step: Ask) -> Submissions | None:
+        """What a submission may go by without gRPC. Raises InvalidRequest when this client is closed."""
+        if self._closed:
+            raise self._is_closed()
+        return self._near[step.place] if step.method == "Submit" else None
+
+    async def _answer(self, call: Awaitable[Any], step: Ask) -> Any:
+        if step.meanwhile is not None:
+            call = asyncio.ensure_future(call) if asyncio.iscoroutine(call) else call  # others have begun
+            await asyncio.sleep(0)  # now it is on its way
+            step.meanwhile()  # does not wait
+        return await call

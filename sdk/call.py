@@ -9,7 +9,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .model.errors import InvalidPayload, InvalidRequest
-from .model.function_spec import NAME_LENGTH
+from .model.name import NAME_LENGTH
 from .model.priority import Priority
 from .model.reference import BY_REFERENCE, REFERENCE, Reference
 from .model.units import seconds
@@ -33,7 +33,7 @@ class Call:
     delay          seconds or "5m" from now; at: a datetime (naive: local time) or wall clock seconds instead
     priority       interactive | user_visible | eventual | reporting; default: the function's own
     collection     a label that gates can name; default: the function's own
-    tenant         whom it is for: fairness and quotas count by it
+    tenant         whom it is for: a label to find it and its dead letter by; no limit and no turn looks at it
     key            at most one workload of a key runs at a time, in order
     dedupe_key     a second submission with a known one is the first one
     headers        text pairs that the function finds in its Context

@@ -1,5 +1,5 @@
 """`Client`: the blocking face of the core in `conversation.py`, which alone knows what to say and when to try again.
-It finds the gateway by itself and never touches a store (R8).
+It finds the gateway by itself and never touches a store.
 
 It makes blocking gRPC calls rather than run the asyncio twin's event loop in a thread: gRPC's asyncio cannot be used in
 a process forked from one that used it, its blocking calls can (tried, 1.85).
@@ -20,10 +20,11 @@ import grpc
 
 from . import following, scheduling, submitting
 from .call import Call, shown_as_call
-from .conversation import PATIENCE, Ask, Conversation, Steps
-from .discovery import find_gateways
+from .conversation import PATIENCE, Ask, Conversation, Look, Steps
+from .discovery import Found, find_gateways, look_again
 from .handle import Handle
-from .model.errors import InvalidRequest
+from .inside import Wait, waiting
+from .model.errors import InvalidRequest, TailraceError
 from .model.units import seconds
 from .wire.channel import dial_blocking, error_of
 from .wire.gateway_messages import Accepted
@@ -41,6 +42,18 @@ def _blocking(core: Callable[Concatenate[Conversation, P], Steps[T]]) -> Callabl
         return self._run(core(self._talk, *args, **kwargs))
 
     return method
+
+
+def _counted(method: Callable[P, T]) -> Callable[P, T]:
+    """`result` in a function: its run gives its place to another one meanwhile, and does not wait without end."""
+
+    @wraps(method)
+    def counted(self: Client, id: str, timeout: float | str | None = None) -> Any:
+        with waiting(blocking=True) as wait:
+            limit = wait.limit if wait is not None and timeout is None else timeout
+            return self._run(following.result(self._talk, id, limit), wait)
+
+    return counted  # type: ignore[return-value]
 
 
 def _takes(
@@ -62,7 +75,8 @@ class Client:
 
     gateway  host:port, or several of one store (a list, or with commas between): a call that one does not answer is
              made to the next; default: TAILRACE_GATEWAY, else `gateway` or `gateways` in configs/client.yaml, else
-             127.0.0.1:8786
+             this user's on this machine: 127.0.0.1:8786, or another address if the one that runs listens there; when
+             that comes back elsewhere, the client goes along
     timeout  how long a call is tried while no gateway answers or takes it (default 10 s: longer than a gateway's
              restart, and than it takes to notice that its store is away); then Unavailable is raised
 
@@ -70,11 +84,13 @@ class Client:
     """
 
     def __init__(self, gateway: str | Sequence[str] | None = None, *, timeout: float | str = PATIENCE) -> None:
-        self._addresses = find_gateways(gateway)
+        found = find_gateways(gateway)
+        self._addresses = found.addresses
         self.gateway = ", ".join(self._addresses)
-        self._talk = Conversation(self._addresses, seconds(timeout), time.monotonic)
+        self._talk = Conversation(found, seconds(timeout), time.monotonic)
         self._lock = threading.Lock()
         self._channels: list[grpc.Channel] = []
+        self._former: list[grpc.Channel] = []
         self._stubs: list[Any] = []
         self._process = os.getpid()
         self._closed = False
@@ -104,7 +120,7 @@ class Client:
     status = _blocking(following.status)
     status_many = _blocking(following.status_many)
     find = _blocking(following.find)
-    result = _blocking(following.result)
+    result = _counted(_blocking(following.result))
     cancel = _blocking(following.cancel)
     cancel_many = _blocking(following.cancel_many)
 
@@ -115,10 +131,11 @@ class Client:
     resume_schedule = _blocking(scheduling.resume)
 
     def close(self) -> None:
-        """Closes the connection; the client cannot be used any more. Harmless twice."""
+        """Closes the connection; the client cannot be used any more. Calls that are under way raise InvalidRequest: the
+        gateway may have heard them or not. Harmless twice."""
         with self._lock:
             self._closed = True
-            channels, self._channels, self._stubs = self._channels, [], []
+            channels, self._channels, self._former, self._stubs = [*self._channels, *self._former], [], [], []
         if self._process == os.getpid():
             for channel in channels:
                 channel.close()
@@ -134,9 +151,9 @@ class Client:
     def __repr__(self) -> str:
         return f"<Client of {self.gateway}>"
 
-    def _run(self, steps: Steps[T]) -> T:
-        """Makes the calls that the core asks for, and waits when it says so."""
-        stubs = self._connected()
+    def _run(self, steps: Steps[T], wait: Wait | None = None) -> T:
+        """Makes the calls that the core asks for, and waits when it says so. `wait` is that of the run that this is
+        inside of: it can be stopped."""
         answer: Any = None
         problem: Exception | None = None
         while True:
@@ -146,16 +163,22 @@ class Client:
                 return end.value  # type: ignore[no-any-return]
             answer = problem = None
             if isinstance(step, Ask):
+                stubs, addresses = self._connected(), self._addresses
                 try:
                     call = getattr(stubs[step.place], step.method)
-                    if step.meanwhile is None:
+                    if step.meanwhile is None and wait is None:
                         answer = call(step.request, timeout=step.timeout)
                     else:
                         answering = call.future(step.request, timeout=step.timeout)
-                        step.meanwhile()
+                        if wait is not None:
+                            wait.stops(answering.cancel)
+                        if step.meanwhile is not None:
+                            step.meanwhile()
                         answer = answering.result()
-                except grpc.RpcError as error:
-                    problem = error_of(error, self._addresses[step.place])
+                except (grpc.RpcError, grpc.FutureCancelledError, ValueError) as error:
+                    problem = self._problem(error, addresses[step.place])
+            elif isinstance(step, Look):
+                answer = self._look(step.before)
             else:
                 time.sleep(step.seconds)
 
@@ -165,12 +188,39 @@ class Client:
             return self._stubs
         with self._lock:
             if self._closed:
-                raise InvalidRequest(f"this client of {self.gateway} is closed: make another one")
+                raise self._is_closed()
             if not self._stubs or self._process != os.getpid():
                 self._process = os.getpid()
                 self._channels = [dial_blocking(address) for address in self._addresses]
                 self._stubs = [GatewayStub(each) for each in self._channels]  # type: ignore[no-untyped-call]
             return self._stubs
+
+    def _look(self, before: Found) -> Found | None:
+        """Looks for the gateway again, and dials it where it is now. What other threads are asking the former one goes
+        on until it moves once more."""
+        found = look_again("gateway", before)
+        if found is None:
+            return None
+        with self._lock:
+            if found.addresses != self._addresses and not self._closed:
+                self._addresses, self.gateway = found.addresses, ", ".join(found.addresses)
+                former, self._former = self._former, self._channels
+                self._channels, self._stubs = [], []
+                if self._process == os.getpid():
+                    for channel in former:
+                        channel.close()
+        return found
+
+    def _problem(self, error: Exception, address: str) -> Exception:
+        """What a call's failure means to the core."""
+        if self._closed:  # under this call
+            return self._is_closed()
+        if isinstance(error, grpc.FutureCancelledError):
+            return TailraceError("nobody waits any longer: the run that asked was told to end")
+        return error_of(error, address) if isinstance(error, grpc.RpcError) else error
+
+    def _is_closed(self) -> InvalidRequest:
+        return InvalidRequest(f"this client of {self.gateway} is closed: make another one")
 
     def _forked(self) -> None:
         """In a child: another lock (the parent's may be held), and a connection of its own at the next call."""

@@ -5,7 +5,6 @@ Models validate; `strict_yaml.py` reads. Unknown keys are answered with the near
 
 from __future__ import annotations
 
-import difflib
 import os
 import stat
 import typing
@@ -13,9 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
+from .meant import meant
 from .model.errors import ConfigError, InvalidRequest, UserError
+from .model.name import NAME_LENGTH, NAME_PATTERN
 from .model.units import seconds, size
 from .strict_yaml import MAX_BYTES, Document, Place, short
 
@@ -52,6 +53,8 @@ Bytes = Annotated[
     BeforeValidator(_bytes),
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}], "description": 'bytes, or text like "16MiB"'}),
 ]
+#: A name in a model (model/name.py).
+Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME_PATTERN}$")]
 
 
 def load(path: Path, model: type[M], *, environment: Mapping[str, str] = os.environ) -> M:
@@ -109,10 +112,9 @@ def _sentence(each: Any, path: Place, location: Place, known: list[str]) -> str:
     name = ".".join(map(str, path)) or "the file"
     if each["type"] == "extra_forbidden":
         key = str(location[-1])
-        near = difflib.get_close_matches(key, known, n=1)
         under = ".".join(map(str, path[:-1] if path and path[-1] == key else path))
         where = f" under {under}" if under else ""
-        hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(set(known)))}"
+        hint = meant(key, known, f"known keys: {', '.join(sorted(set(known)))}")
         return f"unknown key {key!r}{where}; {hint}" if known else f"unknown key {key!r}{where}"
     if each["type"] == "missing":
         return f"key {'.'.join(map(str, (*path, location[-1])))!r} is missing"

@@ -11,6 +11,7 @@ from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from .model.errors import InvalidRequest
+from .model.plain_text import plain
 from .model.workload import Headers
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Context:
         if not isinstance(note, str):
             raise InvalidRequest(f"a progress note is text, not {type(note).__name__}")
         if self._note is not None:
-            self._note(note[:PROGRESS_LENGTH])
+            self._note(plain(note, PROGRESS_LENGTH))
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -1,8 +1,8 @@
 """What a client says to a gateway, and what it makes of the answers: the one core under `Client` and `AsyncClient`.
 
-Each operation is a generator that yields `Ask` (a call to make) and `Pause` (seconds to wait), is sent the answer or
-thrown the error, and returns its result. The faces only make calls and wait, one blocking and one awaiting, so the
-rules below have no twins, and are tested without a network.
+Each operation is a generator that yields `Ask` (a call to make), `Pause` (seconds to wait) and `Look` (for where the
+gateway is), is sent the answer or thrown the error, and returns its result. The faces only make calls, wait and look,
+one blocking and one awaiting, so the rules below have no twins, and are tested without a network.
 
 A call that was not answered is made again until `patience` seconds have passed, to the next gateway where there are
 several. The operations are in `submitting.py`, `following.py` and `scheduling.py`.
@@ -15,6 +15,8 @@ import random
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from .discovery import Found
+from .model.backoff import Backoff
 from .model.errors import Overloaded, StoreFull, Unavailable
 
 T = TypeVar("T")
@@ -24,6 +26,8 @@ PATIENCE = 10.0
 #: Pauses before a call is made again: doubling, half of each random.
 FIRST_PAUSE = 0.05
 LAST_PAUSE = 1.0
+#: Seconds at least between two looks for a gateway that does not answer.
+LOOK_PAUSE = 0.2
 #: Of several gateways one gets half of the time that is left to answer, and at least so much: a gateway whose store is
 #: away takes two seconds to notice.
 LEAST_TRY = 3.0
@@ -46,19 +50,34 @@ class Pause(NamedTuple):
     seconds: float
 
 
-Steps = Generator[Ask | Pause, Any, T]
+class Look(NamedTuple):
+    """Look whether the gateway that was found here is elsewhere by now, and call that one from now on. The answer is
+    where it is; None: here still, or nobody knows."""
+
+    before: Found
+
+
+Steps = Generator[Ask | Pause | Look, Any, T]
 
 
 class Conversation:
     """What one client says to these gateways, which share a store. `patience` (seconds) bounds how long a call
     is tried; `now` is monotonic. Calls go to the gateway that answered last; the first one is any of them, so that
-    many clients spread."""
+    many clients spread. One that was looked for is looked for again while it does not answer, unless it did before
+    and nobody can tell it from another platform's."""
 
-    def __init__(self, addresses: Sequence[str], patience: float, now: Callable[[], float]) -> None:
-        self.addresses = addresses
+    def __init__(self, found: Found, patience: float, now: Callable[[], float]) -> None:
+        self.found = found
         self._patience = patience
         self.now = now
-        self._place = random.randrange(len(addresses)) if len(addresses) > 1 else 0
+        self._place = random.randrange(len(found.addresses)) if len(found.addresses) > 1 else 0
+        self._reached = False
+        self._look_at = 0.0
+
+    @property
+    def addresses(self) -> Sequence[str]:
+        """Where the gateways are."""
+        return self.found.addresses
 
     def turn(self) -> None:
         """Goes on with the next gateway."""
@@ -83,23 +102,29 @@ class Conversation:
         again: bool = True,
         meanwhile: Callable[[], None] | None = None,
     ) -> Steps[Any]:
-        """One call, made again while no gateway can be reached or they ask to come later, as far as patience goes."""
+        """One call, made again while no gateway can be reached or they ask to come later, as far as patience goes. A
+        try that was not answered may have been heard: from then on no refusal says that nothing was stored."""
         end = self.now() + self._patience
-        pause, places = FIRST_PAUSE, len(self.addresses)
+        backoff, places = Backoff(FIRST_PAUSE, LAST_PAUSE), len(self.addresses)
         asked, soonest = 0, math.inf  # of this round: how many gateways, and the shortest wait that one asked for
-        place = self._place
+        place, heard = self._place, False
         while True:
             left = max(FIRST_PAUSE, end - self.now())
             timeout = left if places == 1 else min(left, max(left / 2, LEAST_TRY))
             try:
-                return (yield Ask(method, request, timeout + extra, place, meanwhile))
-            except StoreFull:
-                raise
-            except Overloaded as error:
+                reply = yield Ask(method, request, timeout + extra, place, meanwhile)
+                self._reached = True
+                return reply
+            except StoreFull as error:
+                if not heard:
+                    raise
                 problem: Unavailable = error
+            except Overloaded as error:
+                problem = error
                 soonest = min(soonest, error.retry_after)
             except Unavailable as error:
-                problem = error
+                problem, heard = error, True
+                yield from self._look()
                 if not again:
                     raise Unavailable(self._unreachable(error)) from None
             asked += 1
@@ -109,20 +134,29 @@ class Conversation:
             if soonest < math.inf:
                 wait = soonest * random.uniform(1.0, 1.5)
             else:
-                wait = pause * random.uniform(0.5, 1.0)
-                pause = min(pause * 2, LAST_PAUSE)
+                wait = backoff.pause() * random.uniform(0.5, 1.0)
             if self.now() + wait >= end:
-                if isinstance(problem, Overloaded):
+                if isinstance(problem, Overloaded) and not heard:
                     raise problem
                 raise Unavailable(self._unreachable(problem)) from None
             asked, soonest = 0, math.inf
             yield Pause(wait)
 
+    def _look(self) -> Steps[None]:
+        """Goes on with the gateway where it is now, if it moved."""
+        found, now = self.found, self.now()
+        if found.looked and (found.home or not self._reached) and now >= self._look_at:
+            self._look_at = now + LOOK_PAUSE
+            elsewhere = yield Look(found)
+            if elsewhere is not None:
+                self.found = elsewhere
+
     def _unreachable(self, error: Unavailable) -> str:
         reason = str(error).removesuffix("; is it running?")
         return (
             f"no answer from {self._name()} within {self._patience:g} seconds ({reason}). "
-            "Is it running? Start it with `tailrace up`, or give its address: the gateway argument or TAILRACE_GATEWAY"
+            "Is it running? Start it with `tailrace up`, or give its address: the gateway argument or TAILRACE_GATEWAY."
+            f"{self.found.reason}"
         )
 
     def _name(self) -> str:

@@ -79,7 +79,7 @@ def find(
     known = {state.label: state for state in State}
     for name in states:
         if name not in known:
-            raise InvalidRequest(f"there is no state {name!r:.50}: {meant(name, [*known])}")
+            raise InvalidRequest(f"there is no state {name!r:.50}: {meant(name, known)}")
     if limit < 1:
         raise InvalidRequest(f"limit is {limit}: expected at least 1")
     chosen = tuple(known[name] for name in states)
@@ -98,7 +98,8 @@ def result(talk: Conversation, id: str, timeout: float | str | None = None) -> S
     """Waits for the end of a workload and returns its value (None too when its result is not kept any more).
 
     Raises WorkloadFailed with the reason when it did not succeed, TimeoutError after `timeout` (seconds or "10s";
-    None: as long as it takes), InvalidRequest for an unknown id.
+    None: as long as it takes; in a function what is left of its own timeout, else 10 minutes), InvalidRequest for an
+    unknown id. In a function whose run cannot wait also InvalidRequest, and Throttled when too many wait already.
     """
     patience = None if timeout is None else seconds(timeout)
     end = None if patience is None else talk.now() + patience

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import re
 import sys
 import typing
 from collections.abc import Callable, Mapping
@@ -19,7 +18,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from .context import Context
 from .model.errors import DeclarationError, InvalidRequest
-from .model.function_spec import DEFAULT_POOL, ISOLATED_POOL, NAME_LENGTH, NAME_PATTERN, FunctionSpec
+from .model.function_spec import DEFAULT_POOL, ISOLATED_POOL, FunctionSpec
+from .model.name import EXPECTED, NAME_LENGTH, is_name
 from .model.priority import DEFAULT_PRIORITY, Priority
 from .model.retry import DEFAULT_RETRY, Retry
 from .model.units import seconds
@@ -31,8 +31,6 @@ R = TypeVar("R")
 ISOLATIONS = ("shared", "process")
 #: Longest description kept: the first line of the docstring.
 DESCRIPTION_LENGTH = 200
-
-_NAME = re.compile(NAME_PATTERN)
 
 
 class _Plan(typing.NamedTuple):
@@ -268,11 +266,8 @@ def _check_parameters(name: str, signature: inspect.Signature) -> None:
 
 
 def _check_label(what: str, value: Any) -> None:
-    if not isinstance(value, str) or len(value) > NAME_LENGTH or not _NAME.fullmatch(value):
-        raise DeclarationError(
-            f"{what} {value!r:.100} is not usable: expected 1 to {NAME_LENGTH} letters, digits or _ . - / : "
-            "that start with a letter, digit or _"
-        )
+    if not isinstance(value, str) or not is_name(value):
+        raise DeclarationError(f"{what} {value!r:.100} is not usable: {EXPECTED}")
 
 
 def _description(target: Callable[..., Any]) -> str:

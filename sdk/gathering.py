@@ -26,6 +26,7 @@ class Gathering:
         self._submit = submit
         self._waiting: list[_Waiting] = []
         self._running: set[asyncio.Task[None]] = set()
+        self._closed: Exception | None = None
 
     async def submit(self, call: Call) -> Accepted:
         """Submits one. Raises what is wrong with it, whoever goes with it."""
@@ -69,21 +70,22 @@ class Gathering:
                 _tell(future, error)
         except asyncio.CancelledError:
             for _, future in group:
-                future.cancel()
+                _tell(future, self._closed or asyncio.CancelledError())
             raise
         else:
             for (_, future), answer in zip(group, answers, strict=True):
                 if not future.done():
                     future.set_result(answer)
 
-    async def close(self) -> None:
-        """Ends what is under way, whose callers are cancelled."""
+    async def close(self, why: Exception) -> None:
+        """Ends what is under way, of which it is not known whether it was heard: its callers are told why."""
+        self._closed = why
         running = list(self._running)
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def _tell(future: asyncio.Future[Accepted], error: Exception) -> None:
+def _tell(future: asyncio.Future[Accepted], error: BaseException) -> None:
     if not future.done():
         future.set_exception(error)

@@ -6,9 +6,10 @@ held against it, also where a store ignores conditions: content is never mixed o
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -23,8 +24,11 @@ from obstore.exceptions import (
 )
 from obstore.store import from_url
 
+from .clock import SYSTEM_CLOCK
 from .model.errors import NotConnected, TailraceError
+from .object_keys import offence
 from .place import SCHEMES, Place
+from .s3_listing import raw_page, secrets_of
 
 #: Stores whose listings come in the order of keys.
 SORTED = ("s3", "gs", "az", "memory")
@@ -39,6 +43,15 @@ class Gone(TailraceError):
 
 class Replaced(TailraceError):
     """The object is another version than the one asked for."""
+
+
+class Unread(NotConnected):
+    """One object could not be read. `refused`: the store refuses it, or no client can name it; else whether it is the
+    object or the store is not known."""
+
+    def __init__(self, message: str, *, refused: bool) -> None:
+        super().__init__(message)
+        self.refused = refused
 
 
 class Listed(NamedTuple):
@@ -60,7 +73,7 @@ class Facts(NamedTuple):
 
 
 class ObjectStore:
-    """One place. Every method may raise NotConnected, saying what to do; those of one object Gone and Replaced.
+    """One place. Every method may raise NotConnected, saying what to do; those of one object Gone, Replaced and Unread.
 
     `client` stands for a store that exists already, such as one in memory."""
 
@@ -77,32 +90,124 @@ class ObjectStore:
 
     async def pages(self, after: str, size: int) -> AsyncIterator[list[Listed]]:
         """All objects whose keys are greater than `after`, so many at a time; sorted where the store does that. Some
-        stores do not know where to begin and list everything: what comes before is left out here too."""
+        stores do not know where to begin and list everything: what comes before is left out here too. Of keys that
+        begin as none can be named the first is among them, and the listing goes on behind them."""
+        listing = self._sorted(after, size) if self.place.scheme in SORTED else self._unsorted(after, size)
         with self._explained(""):
-            async for page in obstore.list(self._store, offset=after or None, chunk_size=size):
-                if rest := [Listed(meta["path"], _bare(meta["e_tag"])) for meta in page if meta["path"] > after]:
+            async for page in listing:
+                yield page
+
+    async def _sorted(self, after: str, size: int) -> AsyncIterator[list[Listed]]:
+        """A page in which there is a key that cannot be named is none at all for the client: it is asked for by the
+        protocol itself, and so are those behind it until one has no such key."""
+        at = after
+        while True:
+            if not offence(at):
+                try:
+                    async for page in obstore.list(self._store, offset=at or None, chunk_size=size):
+                        if rest := _listed(page, at):
+                            yield rest
+                            at = rest[-1].key
+                    return
+                except InvalidPathError:
+                    if self.place.scheme != "s3":
+                        raise
+            before = at
+            async for found, behind in self._raw(at):
+                at = behind
+                if found:
+                    yield found
+            if at == before:
+                return
+
+    async def _raw(self, at: str) -> AsyncIterator[tuple[list[Listed], str]]:
+        """Pages behind a key, up to one in which every key can be named; and the last key of each. Of keys that begin
+        alike and cannot be named the first is enough."""
+        secrets = secrets_of(self.place)
+        if secrets is None and not self.place.anonymous:
+            raise InvalidPathError(
+                "a listing gets past it where access_key_id and secret_access_key are given, in the file or by the "
+                "environment"
+            )
+        passed, odd = "", True
+        while odd and (page := await raw_page(self.place, secrets, at, SYSTEM_CLOCK.wall())):
+            if page[-1].key <= at:
+                raise NotConnected(f"{self.place.url}: the store lists the same keys again, from {at!r} on")
+            odd, found = False, []
+            for key, etag in page:
+                begins = offence(key)
+                if not begins:
+                    found.append(Listed(key, _bare(etag)))
+                elif begins != passed:
+                    found.append(Listed(key, ""))
+                odd, passed = odd or bool(begins), begins or passed
+            at = page[-1].key
+            yield found, at
+
+    async def _unsorted(self, after: str, size: int) -> AsyncIterator[list[Listed]]:
+        """A local folder goes on behind a name that cannot be one of a key, without the others of that page: so it is
+        listed again one by one."""
+        try:
+            async for whole in obstore.list(self._store, offset=after or None, chunk_size=size):
+                if rest := _listed(whole, after):
                     yield rest
+            return
+        except InvalidPathError:
+            one_by_one = aiter(obstore.list(self._store, offset=after or None, chunk_size=1))
+        while True:
+            found: list[Listed] = []
+            try:
+                found = _listed(await anext(one_by_one), after)
+            except StopAsyncIteration:
+                return
+            except InvalidPathError as error:
+                with contextlib.suppress(InvalidPathError):  # a name that is no text
+                    found = [Listed(self._unnameable(error), "")]
+            if found:
+                yield found
+
+    def _unnameable(self, error: InvalidPathError) -> str:
+        """The name in a local folder that it is about. Raises the error when it names none."""
+        found = _NAMED.match(str(error).partition("\n\nDebug source")[0])
+        name = found[1].removeprefix("/") if found else ""
+        if not offence(name):
+            raise error
+        return name
 
     async def facts(self, key: str, version: str = "") -> Facts:
         """What is known of an object without reading it."""
-        with self._explained(key):
+        async with self._asking(key):
             found = await obstore.get_async(self._store, key, options=_options(version, head=True))
             return _checked(_facts(found), version)
 
     async def whole(self, key: str, most: int) -> tuple[Facts, bytes | None]:
         """An object as it is now; None instead of content that is longer than `most` bytes."""
-        with self._explained(key):
+        async with self._asking(key):
             found = await obstore.get_async(self._store, key)
             facts = _facts(found)
             return facts, bytes(await found.bytes_async()) if facts.size <= most else None
 
     async def part(self, key: str, version: str, start: int, length: int) -> bytes:
         """Stored bytes of one version; `start` must be within it. Less at its end."""
-        with self._explained(key):
+        async with self._asking(key):
             options = _options(version, range=(start, start + length))
             found = await obstore.get_async(self._store, key, options=options)
             _checked(_facts(found), version)
             return bytes(await found.bytes_async())
+
+    @contextlib.asynccontextmanager
+    async def _asking(self, key: str) -> AsyncIterator[None]:
+        """Asks for one object: for no longer than the client itself would, which knows no end in a local folder."""
+        if begins := offence(key):
+            raise Unread(f"no client can name the key {key!r}, nor others that begin with {begins!r}", refused=True)
+        local = self.place.scheme == "file"
+        seconds = self.place.timeout if local else 2 * self.place.timeout + RETRY_SECONDS
+        with self._explained(key):
+            try:
+                async with asyncio.timeout(seconds):
+                    yield
+            except TimeoutError:
+                raise TimeoutError(f"no answer within {seconds:g} s") from None
 
     @contextlib.contextmanager
     def _explained(self, key: str) -> Iterator[None]:
@@ -116,18 +221,34 @@ class ObjectStore:
         except PreconditionError:
             raise Replaced(f"{what} was replaced") from None
         except (UnauthenticatedError, PermissionDeniedError, PermissionError) as error:
-            raise NotConnected(f"{what}: {_refused(error)}") from None
+            raise _unread(key, f"{what}: {_refused(error)}", True) from None
         except (InvalidPathError, ValueError) as error:
             raise NotConnected(
                 f"{what}: a key that this client cannot name stands in the way: {_first_line(error)}. Rename the "
                 "object, or narrow the url"
             ) from None
         except (BaseError, OSError) as error:
-            raise NotConnected(f"{what}{_why(error)}") from None
+            raise _unread(key, f"{what}{_why(error)}", _is_refusal(error)) from None
+
+
+def _unread(key: str, words: str, refused: bool) -> NotConnected:
+    return Unread(words, refused=refused) if key else NotConnected(words)
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether the store says that it is about what was asked for, not that it cannot answer now."""
+    found = _STATUS.search(str(error))
+    return found is not None and found[1].startswith("4") and found[1] not in ("408", "425", "429")
+
+
+def _listed(page: Iterable[Any], after: str) -> list[Listed]:
+    return [Listed(meta["path"], _bare(meta["e_tag"])) for meta in page if meta["path"] > after]
 
 
 #: What an answer that is no success says of itself: its status, and its code in the store's words.
 _STATUS = re.compile(r"non-2xx status code: (\d{3})")
+#: What the client says of a key that it cannot name.
+_NAMED = re.compile(r'.*?Path "(.*)"(?:: Encountered| contained)', re.DOTALL)
 _CODE = re.compile(r"<Code>([^<]{1,80})</Code>")
 
 

@@ -6,7 +6,6 @@ A payload is a JSON object of keyword arguments; empty means none. A function wh
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, Protocol, Required
 
@@ -15,7 +14,9 @@ import pydantic_core
 from typing_extensions import TypedDict  # pydantic asks for it below Python 3.12, and brings it
 
 from .argument_schema import argument_schema
+from .meant import meant
 from .model.errors import InvalidPayload
+from .model.plain_text import plain
 
 #: Bounds of an error message: characters of a value shown, errors listed, characters in all.
 SHOWN_VALUE = 80
@@ -125,9 +126,7 @@ def _problem(names: Sequence[str], problem: Any) -> str:
     if kind == "missing":
         return f"argument {name!r} is missing"
     if kind == "extra_forbidden":
-        near = difflib.get_close_matches(str(where[0]), names, 1) if len(where) == 1 else []
-        known = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(names) or 'none'}"
-        return f"unknown argument {name[:SHOWN_VALUE]!r} ({known})"
+        return f"unknown argument {name[:SHOWN_VALUE]!r} ({meant(name, names)})"
     expected = str(problem["msg"])
     for prefix in _EXPECTED:
         expected = expected.removeprefix(prefix)
@@ -150,18 +149,18 @@ def encode_result(value: Any) -> bytes:
 def _to_json(value: Any, what: str) -> bytes:
     try:
         return pydantic_core.to_json(value)
+    except MemoryError:
+        raise
     except Exception as error:
-        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        first = plain(error, MESSAGE_LENGTH).strip().partition("\n")[0] or type(error).__name__
         raise InvalidPayload(_bounded(f"{what} cannot be written as JSON: {first}")) from None
 
 
 def _shown(value: Any) -> str:
     try:
-        text = repr(value)
+        text = plain(repr(value), SHOWN_VALUE + 1)
     except Exception:
         text = "…"
-    if len(text) > SHOWN_VALUE:
-        text = f"{text[:SHOWN_VALUE]}…"
     return f"{text} ({type(value).__name__})"
 
 

@@ -1,6 +1,6 @@
 """What a source implements: the seam between where work rests and the one pump that drives them all.
 
-Two families, because sources differ in one thing only (DESIGN section 6). A *queue* source settles each item; a
+Two families, because sources differ in one thing only. A *queue* source settles each item; a
 *stream* source has positions and a checkpoint. A source connects, reads and closes; reconnecting with back-off,
 windows, pushing and settling are the pump's work (Benthos' division). A new source is one file with a `SourceKind`
 named by an entry point in the group `tailrace.sources`, and passes `tailrace.testing.conformance`.
@@ -66,7 +66,8 @@ class StreamBatch:
 
 
 class StreamSource(Protocol):
-    """Positions and a checkpoint. All methods may raise NotConnected; then the pump closes and opens again."""
+    """Positions and a checkpoint. All methods may raise NotConnected; then the pump closes and opens again. With any
+    other error it ends, and another one is begun after a pause; ConfigError is shown as what somebody must mend."""
 
     capabilities: Capabilities
 

@@ -3,21 +3,23 @@
     TAILRACE_LOG=json | text      overrules the choice
     TAILRACE_LOG_LEVEL=debug      default: info
 
-Both `logging` and `structlog` end here. What stands under a name that sounds like a secret is never written, and nor is
-a payload: it is the user's data.
+All of it is the standard library's `logging`. What stands under a name that sounds like a secret is never written, and
+nor is a payload: it is the user's data.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from .logger import facts_of
 from .model.errors import ConfigError
-from .plain_structlog import structlog
 
 FORMAT_VARIABLE = "TAILRACE_LOG"
 LEVEL_VARIABLE = "TAILRACE_LOG_LEVEL"
@@ -30,8 +32,11 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 _SECRET = re.compile(r"passw|secret|token|credential|authorization|api_?key|cookie|^payload", re.IGNORECASE)
 
 
-def set_up(part: str, *, stream: TextIO | None = None, environment: Mapping[str, str] = os.environ) -> None:
-    """Logs of this process go to `stream` (default: standard error), each line naming `part` and the process.
+def set_up(
+    part: str, *, stream: TextIO | None = None, environment: Mapping[str, str] = os.environ, number: int = 0
+) -> None:
+    """Logs of this process go to `stream` (default: standard error), each line naming `part` and the process, by
+    `number` where others know it by another one than it does itself (what it forks is not meant).
 
     Raises ConfigError for a format or level that is not known. Harmless twice: the last call counts.
     """
@@ -42,26 +47,8 @@ def set_up(part: str, *, stream: TextIO | None = None, environment: Mapping[str,
     chosen = environment.get(FORMAT_VARIABLE) or ("text" if stream.isatty() else "json")
     if chosen not in ("json", "text"):
         raise ConfigError(f"{FORMAT_VARIABLE} is {chosen!r}: expected json or text")
-
-    def name_part(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        event["part"], event["pid"] = part, os.getpid()
-        return event
-
-    shared: list[Any] = [
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.ExtraAdder(),
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-        name_part,
-        hide_secrets,
-    ]
-    render: Any = structlog.processors.JSONRenderer(ensure_ascii=False, default=str) if chosen == "json" else _line
-    formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, render]
-    )
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(formatter)
+    handler.setFormatter(_Json(part, number) if chosen == "json" else _Text(part))
     handler.set_name("tailrace")
     root = logging.getLogger()
     for old in [each for each in root.handlers if each.get_name() == "tailrace"]:
@@ -69,23 +56,62 @@ def set_up(part: str, *, stream: TextIO | None = None, environment: Mapping[str,
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("tailrace").setLevel(_LEVELS[level])
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=False,
-    )
 
 
-def hide_secrets(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Hides values by their names, at any depth, and cuts long ones."""
-    for name, value in list(event.items()):
-        event[name] = _safe(name, value)
-    return event
+class _Json(logging.Formatter):
+    """One object per line: what happened, the facts of it, and which process of which part said so."""
+
+    def __init__(self, part: str, number: int) -> None:
+        super().__init__()
+        self._part = part
+        self._here = os.getpid()
+        self._number = number or self._here
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line = facts_of(record)
+        line["event"] = record.getMessage()
+        line["level"] = record.levelname.lower()
+        line["logger"] = record.name
+        line["timestamp"] = _moment(record).isoformat().replace("+00:00", "Z")
+        if trace := _trace(self, record):
+            line["exception"] = trace
+        pid = os.getpid()
+        line["part"], line["pid"] = self._part, self._number if pid == self._here else pid
+        return json.dumps(hide_secrets(line), ensure_ascii=False, default=str)
+
+
+class _Text(logging.Formatter):
+    """One line for people; a traceback follows on lines of its own."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__()
+        self._part = part
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        moment = _moment(record).strftime("%H:%M:%S.%f")[:12]
+        mark = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
+        said = hide_secrets({**facts_of(record), "event": record.getMessage()})
+        text = said.pop("event")
+        rest = "".join(f"  {name}={value}" for name, value in said.items())
+        trace = _trace(self, record)
+        return f"{moment} {self._part:>9}  {mark}{text}{rest}" + (f"\n{trace}" if trace else "")
+
+
+def _moment(record: logging.LogRecord) -> datetime:
+    return datetime.fromtimestamp(record.created, UTC)
+
+
+def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    """The traceback, and the stack that was asked for."""
+    trace = formatter.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
+    return "\n".join(filter(None, (trace, record.stack_info)))
+
+
+def hide_secrets(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with values hidden by their names, at any depth, and long ones cut."""
+    return {name: _safe(name, value) for name, value in facts.items()}
 
 
 def _safe(name: str, value: Any) -> Any:
@@ -98,16 +124,3 @@ def _safe(name: str, value: Any) -> Any:
     if isinstance(value, str) and len(value) > LONGEST_VALUE:
         return value[:LONGEST_VALUE] + f"… ({len(value)} characters)"
     return value
-
-
-def _line(logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
-    """One line for people; a traceback follows on lines of its own."""
-    facts = dict(event)
-    moment = str(facts.pop("timestamp", ""))[11:23]
-    level, name = str(facts.pop("level", "info")), facts.pop("part", "")
-    text, trace = str(facts.pop("event", "")), facts.pop("exception", "")
-    facts.pop("logger", None)
-    facts.pop("pid", None)
-    rest = "".join(f"  {key}={value}" for key, value in facts.items())
-    mark = "" if level == "info" else f"{level}: "
-    return f"{moment} {name:>9}  {mark}{text}{rest}" + (f"\n{trace}" if trace else "")

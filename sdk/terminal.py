@@ -29,7 +29,11 @@ UNAVAILABLE = 3
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 GatewayAddress = Annotated[
     str | None,
-    typer.Option("--gateway", metavar="HOST:PORT", help="The gateway; default: TAILRACE_GATEWAY, else 127.0.0.1:8786."),
+    typer.Option(
+        "--gateway",
+        metavar="HOST:PORT",
+        help="The gateway; default: TAILRACE_GATEWAY, else yours here, 127.0.0.1:8786 or the one that runs.",
+    ),
 ]
 
 
@@ -110,15 +114,22 @@ def call(work: Coroutine[Any, Any, T]) -> T:
 
 
 def ask(gateway: str | None, question: Callable[[GatewayClient], Awaitable[T]]) -> T:
-    """One conversation with the gateway at this address; None: where it usually is."""
-    from .discovery import find_gateway
-    from .wire.gateway import GatewayClient
+    """One conversation with the gateway at this address; None: where it is found."""
 
     async def conversation() -> T:
-        async with GatewayClient(find_gateway(gateway)) as client:
+        async with gateway_client(gateway) as client:
             return await question(client)
 
     return call(conversation())
+
+
+def gateway_client(gateway: str | None) -> GatewayClient:
+    """What calls the gateway at this address; None: where it is found."""
+    from .discovery import find_gateways
+    from .wire.gateway import GatewayClient
+
+    found = find_gateways(gateway)
+    return GatewayClient(found.addresses[0], reason=found.reason)
 
 
 def not_found(message: str) -> NoReturn:

@@ -15,7 +15,6 @@ class State(IntEnum):
     NEW = 0
     RETRIABLE_FAILURE = 1
     ENQUEUED = 2
-    CLAIMED = 3
     PROCESSING = 4
     SUCCESS = 10
     FATAL_FAILURE = 11

@@ -7,7 +7,8 @@ TailraceError
 │   ├── UnknownFunction       a name nobody ever registered
 │   ├── InvalidPayload        a payload of the wrong shape or size
 │   ├── InvalidRequest        any other argument outside its bounds (a negative delay, an unknown id)
-│   └── Conflict              it exists already, or moved on since it was read
+│   ├── Conflict              it exists already, or moved on since it was read
+│   └── PositionsGone         what a source had is gone before it was done; nothing passes that without somebody's word
 ├── Unavailable               the other side cannot be reached or refuses for now; trying again may help
 │   ├── NotConnected          the one error a source raises when its connection is gone
 │   ├── Overloaded            refused to protect itself; carries retry_after
@@ -59,6 +60,10 @@ class InvalidRequest(UserError):
 
 class Conflict(UserError):
     """What was to be created exists, or what was to be changed moved on since it was read."""
+
+
+class PositionsGone(UserError):
+    """What a source had is gone before it was done. Its tailer stops, and stays so until somebody says what to do."""
 
 
 class Unavailable(TailraceError):

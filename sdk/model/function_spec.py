@@ -8,17 +8,13 @@ from typing import Any
 from .priority import DEFAULT_PRIORITY, Priority
 from .retry import DEFAULT_RETRY, Retry
 
-#: Names of functions, collections, tenants, tailers, pools: letters, digits and ._-/ , at most this long.
-NAME_LENGTH = 200
-NAME_PATTERN = r"[A-Za-z0-9_][A-Za-z0-9_.\-/:]*"
-
 DEFAULT_POOL = "default"
 ISOLATED_POOL = "isolated"
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
-    """A registered function. `timeout` is in seconds, None for no limit (a heartbeat keeps a long run alive, R43).
+    """A registered function. `timeout` is in seconds, None for no limit (a heartbeat keeps a long run alive).
 
     owner      who to ask about it
     results    whether what it returns is kept

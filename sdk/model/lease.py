@@ -76,3 +76,9 @@ def wait_for_worker(sizes: LeaseSizes, granted: float) -> float:
 def wait_for_source(sizes: LeaseSizes) -> float:
     """How long whoever takes over a source waits from first reading its row unchanged."""
     return sizes.drift * sizes.source
+
+
+def counts_of_claim(sizes: LeaseSizes, granted: float) -> float:
+    """What a tailer counts of a lease that a store granted on a claim: the store's clock may be as fast as its own is
+    slow. So it asks for `wait_for_source`, and counts the lease of a source."""
+    return granted / sizes.drift

@@ -69,6 +69,9 @@ REPLAY_ITEMS = _gauge("replay.items", "Items that a replay has to run, where the
 REPLAY_PROGRESS = _gauge("replay.progress", "Items of a replay, by how they ended, or that they wait for a retry.")
 QUEUE = _gauge("queue.items", "Workloads in the queue, by state.")
 DELAY = _gauge("delay.items", "Items in the delay service, by stream.")
+ENDED_PEERS = _counter(
+    "gateway.ended_peers", "Connections and calls that the gateway refused or ended at its bounds for peers, by which."
+)
 SPOOLED = _gauge("spool.items", "Workloads that the gateway took while its store was away and still has.")
 SPOOL_SIZE = _gauge("spool.size", "Their payloads.", "By")
 SPOOL_AGE = _gauge("spool.age", "How long the oldest of them has waited.", "s")
@@ -87,6 +90,10 @@ EMPTY_IN = _gauge(
 )
 ALERTS = _gauge("alerts", "Things to look at, by code: what `tailrace alerts` says.", "1")
 LETTERS = _gauge("dead_letters", "Dead letters that are kept.")
+
+PART_FAILURES = _counter(
+    "part.failures", "How often a part was closed, and opened again, because something in it failed."
+)
 
 READY = _gauge("scheduler.ready", "1 while it knows gates and quotas and admits items, else 0.", "1")
 WORKERS = _gauge("scheduler.workers", "Workers that are connected.", "{worker}")
@@ -126,6 +133,7 @@ NODE = (
     REPLAY_PROGRESS,
     QUEUE,
     DELAY,
+    ENDED_PEERS,
     SPOOLED,
     SPOOL_SIZE,
     SPOOL_AGE,
@@ -143,7 +151,7 @@ NODE = (
 )
 SCHEDULER = (READY, WORKERS, TAILERS, WAITING, RUNNING, CLOGGED, ENDED, REASONS)
 WORKER = (SESSIONS, WORKER_ENDED, SLOTS, ASSIGNED, EXECUTORS, DEATHS)
-CATALOGUE = (*NODE, *SCHEDULER, *WORKER)
+CATALOGUE = (*NODE, *SCHEDULER, *WORKER, PART_FAILURES)
 
 _PLACES = {metric: place for place, metric in enumerate(CATALOGUE)}
 
@@ -153,6 +161,7 @@ def samples(overview: Overview) -> list[Sample]:
     found = [Sample(LETTERS, (), overview.dead_letters)]
     found += [Sample(QUEUE, (("state", state),), count) for state, count in overview.queue.items()]
     found += [Sample(DELAY, (("stream", stream),), count) for stream, count in overview.delay.items()]
+    found += [Sample(ENDED_PEERS, (("bound", bound),), count) for bound, count in overview.ended_peers.items()]
     found += [sample for replay in overview.replays for sample in _of_replay(replay)]
     found += [sample for level in overview.levels for sample in _of_level(level)]
     found += [sample for backlog in overview.backlogs for sample in _of_backlog(backlog)]

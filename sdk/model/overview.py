@@ -72,7 +72,10 @@ class ReplayOverview:
 @dataclass(slots=True)
 class Overview:
     """`queue` counts by state, and is empty while the store does not answer a gateway with a spool; `delay` counts by
-    delay stream. `levels`: each priority against its service level, the most urgent first; empty like `queue`."""
+    delay stream. `levels`: each priority against its service level, the most urgent first; empty like `queue`.
+    `ended_peers` counts what the gateway refused or ended at its bounds for peers, by which.
+    `held_logs`: of each database whose write-ahead log somebody keeps from being begun anew, the log's bytes and other
+    processes that have it open; only the node itself knows, others are told by the alerts."""
 
     queue: dict[str, int] = field(default_factory=dict)
     tailers: list[TailerOverview] = field(default_factory=list)
@@ -83,3 +86,5 @@ class Overview:
     levels: list[LevelOverview] = field(default_factory=list)
     backlogs: list[Backlog] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
+    ended_peers: dict[str, int] = field(default_factory=dict)
+    held_logs: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)

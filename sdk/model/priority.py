@@ -1,4 +1,4 @@
-"""Priorities are named levels; lower numbers go first (DESIGN section 2)."""
+"""Priorities are named levels; lower numbers go first."""
 
 from __future__ import annotations
 

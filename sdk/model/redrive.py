@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 
+from .claim import State
 from .dead_letter import DeadLetter, Death, Past
 
 #: Former deaths that are kept, the latest ones, and characters of each one's reason and progress note.
@@ -28,6 +29,19 @@ def refusal(letter: DeadLetter, most: int, known: bool) -> str:
             f"it was redriven {letter.redrives} times and died each time (`max_redrives` of the gateway is {most}): "
             "mend the function or the data, or purge it"
         )
+    return ""
+
+
+def came_back(state: State) -> str:
+    """Why the letter of a workload stays that its queue has in this state; empty: it may go.
+
+    A letter is durable before its workload ends in the queue. So whoever buried it may have died in between: then the
+    workload runs once more by itself, and may end otherwise.
+    """
+    if state < State.SUCCESS:
+        return "its workload has not ended in the queue yet: try again in a moment"
+    if state in (State.SUCCESS, State.CANCELLED):
+        return f"its workload came back by itself after that, and ended as {state.label}: purge the letter"
     return ""
 
 

@@ -1,7 +1,7 @@
 """May a failed workload be tried again, and after how long: THE rule.
 
 Presets: `exponential` with a fifth of jitter (the default: 5 s doubling to a cap of 6 h, 20 attempts, about two days),
-`quartic` (delayed_job's n^4 + 5 s; R65) and `list` (delays of your own, the last one repeating).
+`quartic` (delayed_job's n^4 + 5 s) and `list` (delays of your own, the last one repeating).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .backoff import doubled
 from .errors import InvalidRequest
 from .units import seconds
 
@@ -77,7 +78,7 @@ def delay_after(policy: Retry, attempts: int, random: Callable[[], float] | None
     if policy.backoff == "list":
         delays = policy.delays
         return float(delays[attempts - 1] if attempts < len(delays) else delays[-1])
-    base = min(float(policy.max), float(policy.first) * 2.0 ** min(attempts - 1, 60))
+    base = doubled(float(policy.first), float(policy.max), attempts - 1)
     if random is None or not policy.jitter:
         return base
     return base * (1 - policy.jitter / 2 + policy.jitter * random())

@@ -5,13 +5,12 @@ Its runs are a stream (tailers/sources/schedule.py); the rule that says which ar
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from .errors import InvalidRequest
-from .function_spec import NAME_LENGTH, NAME_PATTERN
+from .name import EXPECTED, NAME_LENGTH, is_name
 from .priority import Priority
 from .units import duration_text
 
@@ -26,7 +25,6 @@ LONGEST_JITTER = 86400.0
 MOST_CATCH_UP = 1000
 #: Characters of who made one.
 _WHO_LENGTH = 500
-_NAME = re.compile(NAME_PATTERN)
 
 
 class Overlap(StrEnum):
@@ -167,11 +165,8 @@ def check_schedule(schedule: Schedule) -> None:
     """Everything about it but its cron expression and time zone (stores/schedules/timetable.py). Raises
     InvalidRequest."""
     name = schedule.name
-    if not name or len(name) > NAME_LENGTH or not _NAME.fullmatch(name):
-        raise InvalidRequest(
-            f"{name[:NAME_LENGTH]!r} is not a schedule's name: expected 1 to {NAME_LENGTH} letters, digits or "
-            "_ . - / : that start with a letter, digit or _"
-        )
+    if not is_name(name):
+        raise InvalidRequest(f"{name[:NAME_LENGTH]!r} is not a schedule's name: {EXPECTED}")
     given = [each for each in ("cron", "every", "at") if getattr(schedule, each)]
     if len(given) != 1:
         said = " and ".join(given) if given else "none of them"
@@ -189,8 +184,8 @@ def check_schedule(schedule: Schedule) -> None:
         Priority.parse(schedule.priority)
     for what in ("collection", "tenant"):
         text = getattr(schedule, what)
-        if text and (len(text) > NAME_LENGTH or not _NAME.fullmatch(text)):
-            raise InvalidRequest(f"{name}: {what} is {text[:NAME_LENGTH]!r}: expected a name, such as billing")
+        if text and not is_name(text):
+            raise InvalidRequest(f"{name}: {what} is {text[:NAME_LENGTH]!r}: {EXPECTED}")
     if len(schedule.created_by) > _WHO_LENGTH:
         raise InvalidRequest(f"{name}: created_by has {len(schedule.created_by)} characters: at most {_WHO_LENGTH}")
     if schedule.overlap is Overlap.SKIP and schedule.catch_up is CatchUp.ALL:

@@ -11,13 +11,16 @@ from .workload import Kind
 SUCCESS = State.SUCCESS.label
 #: On a gateway's disk and not in the queue yet.
 SPOOLED = "spooled"
+#: The names of those in which a tailer holds it under a lease, whose end is `due_at` then.
+HANDED_OUT = frozenset(state.label for state in (State.ENQUEUED, State.PROCESSING))
 #: The names of the states after which nothing happens any more. The live ones are numbered below SUCCESS.
 ENDED = frozenset(state.label for state in State if state >= State.SUCCESS)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadStatus:
-    """Times are wall clock seconds. `due_at` 0: it will not run again; `ended_at` 0: it has not ended.
+    """Times are wall clock seconds. `due_at` 0: it will not run again, while it is handed out the end of its lease;
+    `ended_at` 0: it has not ended.
 
     state     spooled | new | enqueued | claimed | processing | retriable_failure | success | fatal_failure |
               cancelled | dropped | expired

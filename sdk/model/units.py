@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime
 
@@ -19,24 +20,44 @@ _BYTES = {
     "gib": 2**30,
     "tib": 2**40,
 }
+#: The longest duration that is taken, in seconds.
+LONGEST = 36_525 * 86_400.0
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d|w)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 
 
 def seconds(value: float | str) -> float:
-    """A duration in seconds. Raises InvalidRequest for what is not one, or is negative."""
+    """A duration in seconds, an exact float. Raises InvalidRequest for what is not one, is negative or beyond LONGEST:
+    no store could keep when it is over."""
+    found: float | None = None
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if not 0 <= value < float("inf"):
-            raise InvalidRequest(f"{value!r} is not a duration: expected zero or more seconds")
-        return float(value)
-    if isinstance(value, str):
+        try:
+            found = float(value)
+        except OverflowError:
+            found = math.inf
+        if not 0 <= found < math.inf:
+            raise InvalidRequest(f"{_shown(value)} is not a duration: expected zero or more seconds")
+    elif isinstance(value, str):
         text = value.strip().lower()
         parts = _DURATION_PART.findall(text)
         if parts and "".join(number + unit for number, unit in parts) == text:
-            return float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
-        if re.fullmatch(r"\d+(\.\d+)?", text):
-            return float(text)
-    raise InvalidRequest(f'{value!r} is not a duration: expected seconds, or text like "30s", "5m" or "1h30m"')
+            found = float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
+        elif re.fullmatch(r"\d+(\.\d+)?", text):
+            found = float(text)
+    if found is None:
+        raise InvalidRequest(
+            f'{_shown(value)} is not a duration: expected seconds, or text like "30s", "5m" or "1h30m"'
+        )
+    if found > LONGEST:
+        raise InvalidRequest(f"{_shown(value)} is too long for a duration: expected at most a hundred years")
+    return found
+
+
+def _shown(value: object) -> str:
+    try:
+        return f"{value!r:.100}"
+    except ValueError:  # an int of more digits than Python writes out
+        return f"a number of some {int(value).bit_length()} bits"  # type: ignore[call-overload]
 
 
 def size(value: int | str) -> int:

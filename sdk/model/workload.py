@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from .outcome import Outcome
 from .priority import DEFAULT_PRIORITY
 
 #: An item's place in its flight takes this many bits of a ref; a flight holds at most FLIGHT_ITEMS items.
@@ -24,7 +25,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Kind(NamedTuple):
-    """What the scheduler may know of an item: never where it came from (R95)."""
+    """What the scheduler may know of an item: never where it came from."""
 
     function: str
     priority: int = int(DEFAULT_PRIORITY)  # a Priority's rank; a plain int hashes five times faster
@@ -123,6 +124,10 @@ class Ended(msgspec.Struct):
     crashed: bool = False
     progress: str = ""
     dropped_by: DroppedBy | None = None
+
+
+#: How an item ends whose end cannot be written: it costs itself alone, not what leaves in the same frame.
+UNWRITABLE = Ended(Outcome.RETRY, "how it ended cannot be written: see what it raised or returned")
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ An address is `host:port`, or for streams without gRPC `direct:host:port` or, in
 from __future__ import annotations
 
 import contextvars
-import ipaddress
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
@@ -26,7 +25,11 @@ from ..model.errors import (
     Unavailable,
     UnknownFunction,
 )
+from .bounds import USUAL, Endings, PeerBounds
 from .direct import NAMED, SCHEME, DirectChannel, DirectServer
+from .entry import ENTRY, ERROR_KEY, Proof, ProvenChannel, is_loopback
+from .methods import Methods
+from .unread import UnreadAnswers
 
 #: The largest gRPC message: a batch is cut at 1 MiB beside its largest payload, which is at most 4 MiB by default.
 MAX_MESSAGE = 16 << 20
@@ -59,6 +62,20 @@ _SERVER_OPTIONS: list[tuple[str, int]] = [
     ("grpc.server.max_pending_requests_hard_limit", 2 * _BURST),
 ]
 
+#: Calls of all peers that a server has inside; beyond it they are refused. Each takes some kilobytes of gRPC's own.
+_CALLS_IN_ALL = 2 * _BURST
+
+
+def _bounded(bounds: PeerBounds) -> list[tuple[str, int]]:
+    """Bounds in gRPC's words. It closes a connection beyond their number at once, and tells nobody."""
+    return [
+        ("grpc.max_allowed_incoming_connections", bounds.connections),
+        ("grpc.max_concurrent_streams", bounds.calls),
+        ("grpc.server_handshake_timeout_ms", int(bounds.greeting * 1000)),
+        ("grpc.max_connection_idle_ms", int(bounds.idle * 1000)),
+    ]
+
+
 _STATUS: list[tuple[type[TailraceError], grpc.StatusCode]] = [
     (UnknownFunction, grpc.StatusCode.NOT_FOUND),
     (InvalidPayload, grpc.StatusCode.INVALID_ARGUMENT),
@@ -74,7 +91,6 @@ _STATUS: list[tuple[type[TailraceError], grpc.StatusCode]] = [
 _AWAY = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
 _CLASSES = {kind.__name__: kind for kind, _ in _STATUS}
 #: Trailing metadata that carries the error's class, so that both ends raise the same one.
-ERROR_KEY = "tailrace-error"
 RETRY_AFTER_KEY = "tailrace-retry-after"
 #: Characters of an error's message that cross: a status travels in headers, which gRPC bounds at 8 KiB.
 MESSAGE_LENGTH = 1000
@@ -101,50 +117,40 @@ def dial(address: str) -> grpc.aio.Channel:
         return network.dial(address)
     if address.startswith(SCHEME):
         return cast(grpc.aio.Channel, DirectChannel(address, MAX_MESSAGE))
-    return grpc.aio.insecure_channel(address, options=_OPTIONS)
+    channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
+    return cast(grpc.aio.Channel, ProvenChannel(channel, Proof(address)))
 
 
 def dial_blocking(address: str) -> grpc.Channel:
     """The same for blocking calls, which also work in a process forked from one that made some."""
-    return grpc.insecure_channel(address, options=_OPTIONS)
+    channel = grpc.insecure_channel(address, options=_OPTIONS)
+    return cast(grpc.Channel, ProvenChannel(channel, Proof(address)))
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address stays on this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-class _Methods:
-    """What registers services with a server: found by name when a call comes. gRPC would also wait for the next call of
-    each method by a task of its own, and look at all of those tasks at each call, before it answers: with a gateway's
-    two dozen methods a sixth of the node's time for a lone submission."""
-
-    def __init__(self, server: grpc.aio.Server) -> None:
-        self.add_generic_rpc_handlers = server.add_generic_rpc_handlers
-
-    def add_registered_method_handlers(self, service: str, handlers: object) -> None:
-        """The same methods were given as generic ones."""
-
-
-async def serve(address: str, register: Sequence[Callable[[grpc.aio.Server], None]]) -> tuple[grpc.aio.Server, str]:
-    """Starts a server on `host:port` (port 0: any free one) and returns it with its actual address.
+async def serve(
+    address: str,
+    register: Sequence[Callable[[grpc.aio.Server], None]],
+    bounds: PeerBounds = USUAL,
+    endings: Endings | None = None,
+) -> tuple[grpc.aio.Server, str]:
+    """Starts a server on `host:port` (port 0: any free one) and returns it with its actual address. What it refuses or
+    ends at these bounds is noted in `endings`.
 
     Raises ConfigError beyond loopback (until authentication can be configured), AlreadyInUse for a taken port.
     """
     network = NETWORK.get()
     if network is not None:
         return await network.serve(address, register)
+    bounds = bounds.within_files()
     if address.startswith(SCHEME):
-        return await _serve_direct(address, register)
+        return await _serve_direct(address, register, bounds, endings or Endings())
     host, _ = _listening(address)
-    server = grpc.aio.server(options=[*_OPTIONS, *_SERVER_OPTIONS])
+    server = grpc.aio.server(
+        options=[*_OPTIONS, *_SERVER_OPTIONS, *_bounded(bounds)], maximum_concurrent_rpcs=_CALLS_IN_ALL
+    )
+    methods = Methods(server, UnreadAnswers(bounds, endings or Endings()), ENTRY.get())
     for add in register:
-        add(cast(grpc.aio.Server, _Methods(server)))
+        add(cast(grpc.aio.Server, methods))
     try:
         bound = server.add_insecure_port(address)
     except RuntimeError:
@@ -154,9 +160,9 @@ async def serve(address: str, register: Sequence[Callable[[grpc.aio.Server], Non
 
 
 async def _serve_direct(
-    address: str, register: Sequence[Callable[[grpc.aio.Server], None]]
+    address: str, register: Sequence[Callable[[grpc.aio.Server], None]], bounds: PeerBounds, endings: Endings
 ) -> tuple[grpc.aio.Server, str]:
-    server = cast(grpc.aio.Server, DirectServer(MAX_MESSAGE))
+    server = cast(grpc.aio.Server, DirectServer(MAX_MESSAGE, bounds, endings, ENTRY.get()))
     for add in register:
         add(server)
     if address.startswith(NAMED):
@@ -198,7 +204,8 @@ def _taken(address: str) -> AlreadyInUse:
 async def abort(context: Any, error: TailraceError) -> None:
     """Ends a server call with the status and class of an error."""
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
-    metadata = [(ERROR_KEY, type(error).__name__)]
+    kind = next((each for each in type(error).__mro__ if _CLASSES.get(each.__name__) is each), type(error))
+    metadata = [(ERROR_KEY, kind.__name__)]
     if isinstance(error, Overloaded):
         metadata.append((RETRY_AFTER_KEY, repr(error.retry_after)))
     await context.abort(status, str(error)[:MESSAGE_LENGTH], tuple(metadata))
@@ -212,8 +219,9 @@ def error_named(name: str, message: str, retry_after: float) -> TailraceError | 
     return None if kind is None else kind(message)
 
 
-def error_of(error: Any, address: str) -> TailraceError:
-    """The error that the other side raised, or that its absence means, of a gRPC error (blocking or asyncio)."""
+def error_of(error: Any, address: str, reason: str = "") -> TailraceError:
+    """The error that the other side raised, or that its absence means, of a gRPC error (blocking or asyncio). `reason`:
+    why this address was asked, behind what is said of its silence."""
     trailing = dict(error.trailing_metadata() or ())
     details = error.details() or str(error.code())
     retry_after = float(str(trailing.get(RETRY_AFTER_KEY, 1.0)))
@@ -221,5 +229,5 @@ def error_of(error: Any, address: str) -> TailraceError:
         return named
     if error.code() in _AWAY:
         why = details.rpartition(": ")[2] if details.startswith("failed to connect") else details
-        return NotConnected(f"{address} does not answer ({why}); is it running?")
+        return NotConnected(f"{address} does not answer ({why}); is it running?{reason}")
     return TailraceError(f"{address}: {details}")

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from ..model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
-from ..model.workload import DroppedBy, Ended, Extra, Flight, Headers, Kind, Outcomes, Owned
+from ..model.workload import UNWRITABLE, DroppedBy, Ended, Extra, Flight, Headers, Kind, Outcomes, Owned
 from .v1 import common_pb2 as pb
 
 #: Kinds named at once in one direction of a session; beyond it numbers are used again, oldest first.
@@ -158,19 +158,26 @@ def _extra_from_wire(extra: pb.Extra) -> Extra:
 
 
 def write_outcomes(message: pb.Outcomes, outcomes: Outcomes) -> None:
-    """Fills an Outcomes message."""
+    """Fills an Outcomes message. A row that cannot be written says so, and costs no other."""
     message.succeeded.extend(outcomes.succeeded)
     for ref, ended in outcomes.ended.items():
-        message.ended.add(
-            ref=ref,
-            outcome=ended.outcome,
-            reason=ended.reason,
-            after=ended.after,
-            result=ended.result,
-            crashed=ended.crashed,
-            progress=ended.progress,
-            dropped_by=None if ended.dropped_by is None else pb.DroppedBy(**ended.dropped_by._asdict()),
-        )
+        try:
+            _write_ended(message, ref, ended)
+        except (TypeError, ValueError):
+            _write_ended(message, ref, UNWRITABLE)
+
+
+def _write_ended(message: pb.Outcomes, ref: int, ended: Ended) -> None:
+    message.ended.add(
+        ref=ref,
+        outcome=ended.outcome,
+        reason=ended.reason,
+        after=ended.after,
+        result=ended.result,
+        crashed=ended.crashed,
+        progress=ended.progress,
+        dropped_by=None if ended.dropped_by is None else pb.DroppedBy(**ended.dropped_by._asdict()),
+    )
 
 
 def read_outcomes(message: pb.Outcomes) -> Outcomes:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import grpc
 
+from ..model.backoff import Backoff
 from ..model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
 from ..model.parked import Parked
-from ..model.spread import spread
 from ..model.workload import FLIGHT_ITEMS, Extra
 from .channel import abort, dial, error_of
 from .convert import KindReader, KindWriter, read_items, write_items
@@ -86,7 +86,7 @@ class DelayClient:
 
     async def _patiently(self, request: pb.ParkRequest) -> None:
         loop = asyncio.get_running_loop()
-        until, pause = loop.time() + self._patience, FIRST_PAUSE
+        until, backoff = loop.time() + self._patience, Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
         while True:
             try:
                 await self._call(self._stub.Park, request)
@@ -94,11 +94,10 @@ class DelayClient:
             except Overloaded:
                 raise
             except Unavailable:
-                wait = spread(pause, random.random)
+                wait = backoff.pause()
                 if loop.time() + wait > until:
                     raise
             await asyncio.sleep(wait)
-            pause = min(LAST_PAUSE, pause * 2)
 
     async def depth(self) -> list[Depth]:
         """The depth of every rung and due stream. Raises Unavailable."""

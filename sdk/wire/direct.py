@@ -20,7 +20,11 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from ..run_dir import cards
+from .bounds import CONNECTION, USUAL, Endings, PeerBounds
+from .bounds import GREETING as NO_GREETING
 from .direct_frames import CALL, MESSAGE, STATUS, Wire
+from .entry import ERROR_KEY, Entry, Proof, showable
 
 #: What an address begins with that is dialed this way, and one that is a name in the kernel of this machine (of Linux:
 #: an abstract socket, which is gone with whoever listens).
@@ -28,8 +32,6 @@ SCHEME = "direct:"
 NAMED = SCHEME + "@"
 #: The first frame: this, then the method's path.
 GREETING = b"tailrace-direct/1 "
-#: Seconds that who connects has to say which method it calls.
-GREETING_WITHIN = 10.0
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -48,6 +50,7 @@ class DirectChannel:
     def __init__(self, address: str, largest: int) -> None:
         self.address = address
         self.largest = largest
+        self.proof = Proof(address)
         self._calls: set[DialedCall] = set()
 
     def stream_stream(self, path: str, request_serializer: Any, response_deserializer: Any, **_: Any) -> Any:
@@ -105,6 +108,7 @@ class DialedCall:
         """Sends a message. Raises what grpc.aio raises: UNAVAILABLE where nobody listens, InvalidStateError once the
         call is over."""
         wire = self._wire or await self._connect()
+        await wire.room()
         if wire.over or self._cancelled:
             raise asyncio.InvalidStateError("the call is over")
         wire.send(MESSAGE, self._serialize(message))
@@ -138,21 +142,36 @@ class DialedCall:
             if address.startswith(NAMED):
                 found = named_socket(address.removeprefix(NAMED), socket.socket.connect)
                 _, wire = await loop.create_unix_connection(lambda: Wire(self._channel.largest), sock=found)
+                peer = wire.peer
+                shown = showable(cards(), None if peer is None else {peer})
             else:
                 host, _, port = address.removeprefix(SCHEME).rpartition(":")
                 _, wire = await loop.create_connection(lambda: Wire(self._channel.largest), host.strip("[]"), int(port))
+                shown = self._channel.proof.secrets()
         except OSError as error:
             raise failed(grpc.StatusCode.UNAVAILABLE, f"failed to connect: {error.strerror or error}") from None
         self._wire = wire
-        wire.send(CALL, GREETING + self._path.encode())
+        wire.send(CALL, GREETING + " ".join((self._path, *shown)).encode())
         return wire
 
 
 class DirectServer:
-    """As grpc.aio.Server, for methods of two streams: what generated code registers with."""
+    """As grpc.aio.Server, for methods of two streams: what generated code registers with.
 
-    def __init__(self, largest: int) -> None:
+    Invariant: `_connections` counts the sockets that are open, greeted or not."""
+
+    def __init__(
+        self,
+        largest: int,
+        bounds: PeerBounds = USUAL,
+        endings: Endings | None = None,
+        entry: Entry | None = None,
+    ) -> None:
+        self._entry = entry
         self._largest = largest
+        self._bounds = bounds
+        self._endings = endings or Endings()
+        self._connections = 0
         self._handlers: dict[str, Any] = {}
         self._server: asyncio.Server | None = None
         self._calls: set[asyncio.Task[None]] = set()
@@ -167,15 +186,13 @@ class DirectServer:
     async def listen(self, host: str, port: int) -> int:
         """Begins to listen; the actual port. Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Wire(self._largest, self._opened), host.strip("[]"), port)
+        self._server = await loop.create_server(self._wire, host.strip("[]"), port)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def listen_named(self, name: str) -> None:
         """Begins to listen under a name that nobody has. Raises OSError."""
         made = named_socket(name, socket.socket.bind)
-        self._server = await asyncio.get_running_loop().create_unix_server(
-            lambda: Wire(self._largest, self._opened), sock=made
-        )
+        self._server = await asyncio.get_running_loop().create_unix_server(self._wire, sock=made)
 
     async def stop(self, grace: float | None) -> None:
         """Ends now: what is open is broken off."""
@@ -186,27 +203,49 @@ class DirectServer:
             call.cancel()
         await asyncio.gather(*self._calls, return_exceptions=True)
 
+    def _wire(self) -> Wire:
+        return Wire(self._largest, self._opened, self._closed, bounds=self._bounds, endings=self._endings)
+
+    def _closed(self, wire: Wire) -> None:
+        self._connections -= 1
+
     def _opened(self, wire: Wire) -> None:
+        self._connections += 1
+        if self._connections > self._bounds.connections:
+            self._endings.note(CONNECTION, f"a connection was refused: {self._bounds.connections} are open")
+            wire.abort()
+            return
         call = asyncio.get_running_loop().create_task(self._serve(wire), name="direct-call")
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
 
+    async def _greeting(self, wire: Wire) -> tuple[int, bytes] | None:
+        try:
+            async with asyncio.timeout(self._bounds.greeting):
+                return await wire.read()
+        except TimeoutError:
+            what = f"a connection was ended: it did not say for {self._bounds.greeting:g} s what it is for"
+            self._endings.note(NO_GREETING, what)
+            return None
+
     async def _serve(self, wire: Wire) -> None:
         """One connection from its greeting to its status."""
         try:
-            async with asyncio.timeout(GREETING_WITHIN):
-                greeting = await wire.read()
+            greeting = await self._greeting(wire)
             if greeting is None or greeting[0] != CALL or not greeting[1].startswith(GREETING):
                 return
-            path = greeting[1].removeprefix(GREETING).decode(errors="replace")
+            path, _, shown = greeting[1].removeprefix(GREETING).decode(errors="replace").partition(" ")
+            entry = self._entry
+            if entry is not None and not (entry.admits(shown.split()) and entry.admits_user(wire.peer)):
+                refused = ((ERROR_KEY, "InvalidRequest"),)
+                _end(wire, grpc.StatusCode.UNAUTHENTICATED, entry.refusal(), refused)
+                return
             handler = self._handlers.get(path)
             if handler is None or handler.stream_stream is None:
                 _end(wire, grpc.StatusCode.UNIMPLEMENTED, f"{path[:200]} is no method of streams here")
                 return
             await handler.stream_stream(None, ServedCall(wire, handler))
             _end(wire, grpc.StatusCode.OK)
-        except TimeoutError:
-            _LOG.info("a connection that said nothing for %.0f s was closed", GREETING_WITHIN)
         except grpc.aio.AbortError:
             pass  # the handler has ended it
         except asyncio.CancelledError:
@@ -235,7 +274,8 @@ class ServedCall:
         return grpc.aio.EOF if frame is None or frame[0] != MESSAGE else self._parse(frame[1])
 
     async def write(self, message: Any, /) -> None:
-        """Sends a message."""
+        """Sends a message, once there is room for it."""
+        await self._wire.room()
         if self._wire.over:
             raise asyncio.InvalidStateError("the call is over")
         self._wire.send(MESSAGE, self._serialize(message))

@@ -18,6 +18,7 @@ import grpc
 
 from ..identity import whoami
 from ..model.audit import Audit
+from ..model.backoff import Backoff
 from ..model.dead_letter import EVERY, DeadLetter, LetterFilter
 from ..model.drop import DropRow
 from ..model.errors import InvalidRequest, TailraceError
@@ -27,11 +28,12 @@ from ..model.overview import Overview
 from ..model.replay import ReplayOrder
 from ..model.schedule import Schedule
 from ..model.seek import Move, Seek
-from ..model.spread import spread
 from ..model.status import WorkloadStatus
 from .audit_messages import audit_from_wire
+from .bounds import USUAL
 from .channel import abort, dial, error_of
 from .convert import function_from_wire, function_to_wire
+from .direct import SCHEME, ServedCall
 from .drop_messages import drop_from_wire
 from .gateway_messages import (
     gate_to_wire,
@@ -73,6 +75,7 @@ _UNARY = {
     "PurgeDead": "purge_dead",
     "ListDrops": "list_drops",
     "Overview": "overview",
+    "TellFailure": "tell_failure",
     "Audit": "audit",
     "PauseTailer": "pause_tailer",
     "SeekTailer": "seek_tailer",
@@ -136,6 +139,8 @@ class Gateway(Protocol):
 
     async def overview(self, request: pb.OverviewRequest) -> pb.OverviewReply: ...
 
+    async def tell_failure(self, request: pb.TellFailureRequest) -> pb.TellFailureReply: ...
+
     def watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.ControlSnapshot]: ...
 
     async def submissions(self, stream: Any) -> None: ...
@@ -150,12 +155,17 @@ class _Servicer:
             setattr(self, method, _unary(getattr(gateway, name)))
 
     async def Submissions(self, request_iterator: Any, context: Any) -> None:
+        if not isinstance(context, ServedCall):  # gRPC keeps what is not read, and ends nobody for it
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"submissions come in a stream by {SCHEME} only")
         await self._gateway.submissions(context)
 
-    async def Watch(self, request: pb.WatchRequest, context: Any) -> AsyncIterator[pb.ControlSnapshot]:
+    async def Watch(self, request: pb.WatchRequest, context: Any) -> None:
         try:
             async for message in self._gateway.watch(request):
-                yield message
+                async with asyncio.timeout(USUAL.stalled):  # who reads nothing would keep a watcher's place
+                    await context.write(message)
+        except TimeoutError:
+            await context.abort(grpc.StatusCode.CANCELLED, f"it read nothing for {USUAL.stalled:g} s")
         except TailraceError as error:
             await abort(context, error)
 
@@ -180,10 +190,12 @@ def register(gateway: Gateway) -> Callable[[grpc.aio.Server], None]:
 
 
 class GatewayClient:
-    """The client half: one call, one answer or error, no second try. An async context manager."""
+    """The client half: one call, one answer or error, no second try. An async context manager. `reason`: why this
+    address is asked, for whoever gets no answer."""
 
-    def __init__(self, address: str, timeout: float = CALL_TIMEOUT) -> None:
+    def __init__(self, address: str, timeout: float = CALL_TIMEOUT, reason: str = "") -> None:
         self.address = address
+        self._reason = reason
         self._timeout = timeout
         self._channel = dial(address)
         self._stub: Any = GatewayStub(self._channel)  # type: ignore[no-untyped-call]
@@ -205,7 +217,7 @@ class GatewayClient:
         try:
             return await getattr(self._stub, method)(request, timeout=timeout or self._timeout)
         except grpc.aio.AioRpcError as error:
-            raise error_of(error, self.address) from None
+            raise error_of(error, self.address, self._reason) from None
 
     async def register_functions(self, worker: str, functions: Sequence[FunctionSpec]) -> None:
         """Announces what a worker can run."""
@@ -233,7 +245,7 @@ class GatewayClient:
             async for message in stream:
                 return snapshot_from_wire(message)
         except grpc.aio.AioRpcError as error:
-            raise error_of(error, self.address) from None
+            raise error_of(error, self.address, self._reason) from None
         finally:
             stream.cancel()
         raise TailraceError(f"{self.address} ended a watch without a snapshot")
@@ -345,7 +357,7 @@ async def watch(
     A gateway that dies or is cut off is called again with back-off; meanwhile nothing is said to `on_snapshot`, so that
     whoever watches keeps the last version. `unreachable` gets the reason, once per outage. Ends by being cancelled.
     """
-    pause, said = FIRST_PAUSE, False
+    backoff, said = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random), False
     channel = dial(address)
     try:
         stub: Any = GatewayStub(channel)  # type: ignore[no-untyped-call]
@@ -356,14 +368,14 @@ async def watch(
                 try:
                     async for message in stream:
                         on_snapshot(snapshot_from_wire(message))
-                        pause, said = FIRST_PAUSE, False
+                        backoff.reset()
+                        said = False
                 except grpc.aio.AioRpcError as error:
                     reason = str(error_of(error, address))
             if not said and unreachable is not None:
                 unreachable(reason)
             said = True
-            await asyncio.sleep(spread(pause, random.random))
-            pause = min(pause * 2, LAST_PAUSE)
+            await asyncio.sleep(backoff.pause())
     finally:
         await channel.close()
 

@@ -196,6 +196,7 @@ def overview_to_wire(overview: Overview) -> pb.OverviewReply:
             for tailer in overview.tailers
         ],
         delay=_counts_to_wire(overview.delay),
+        ended_peers=_counts_to_wire(overview.ended_peers),
         dead_letters=overview.dead_letters,
         spool=_spool_to_wire(overview.spool),
         replays=[
@@ -225,6 +226,7 @@ def overview_from_wire(message: pb.OverviewReply) -> Overview:
             for tailer in message.tailers
         ],
         delay=_counts_from_wire(message.delay),
+        ended_peers=_counts_from_wire(message.ended_peers),
         dead_letters=message.dead_letters,
         spool=SpoolOverview(**{name: getattr(message.spool, name) for name in SpoolOverview.__slots__}),
         replays=[

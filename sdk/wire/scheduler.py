@@ -19,10 +19,12 @@ SERVICE = "tailrace.v1.Scheduler"
 
 
 class SchedulerClient:
-    """Calls a scheduler at `address` (host:port); connects by itself. Made in a running loop; `close` ends it."""
+    """Calls a scheduler at `address` (host:port); connects by itself. Made in a running loop; `close` ends it.
+    `reason`: why this address is asked, for whoever gets no answer."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, reason: str = "") -> None:
         self.address = address
+        self._reason = reason
         self._channel = dial(address)
         self._stub: Any = SchedulerStub(self._channel)  # type: ignore[no-untyped-call]
 
@@ -93,7 +95,7 @@ class SchedulerClient:
         try:
             return await method(request, timeout=timeout)
         except grpc.aio.AioRpcError as error:
-            raise error_of(error, self.address) from None
+            raise error_of(error, self.address, self._reason) from None
 
 
 class SchedulerCalls(Protocol):

@@ -8,6 +8,7 @@ go at once when idle: coalescing without a linger.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import uuid
 from collections.abc import Callable
@@ -16,8 +17,8 @@ from typing import Any, Protocol
 import grpc
 
 from ..clock import SYSTEM_CLOCK, Clock
+from ..model.backoff import Backoff
 from ..model.errors import SessionLost
-from ..model.spread import spread
 from .link import Link
 from .v1 import scheduler_pb2 as pb
 
@@ -72,6 +73,7 @@ class Connection:
         self._clock = clock
         self._wake = asyncio.Event()
         self._heard = clock.monotonic()
+        self._writing = math.inf  # since when a frame waits to be taken
 
     def notify(self) -> None:
         """The endpoint has something to send."""
@@ -100,14 +102,17 @@ class Connection:
     async def _write(self, stream: Stream, again: list[Any]) -> None:
         link, compose, wake, clock = self._link, self._endpoint.compose, self._wake, self._clock
         for frame in again:
+            self._writing = clock.monotonic()
             await stream.write(frame)
+        self._writing = math.inf
         while True:
             wake.clear()
             frame = None if link.full else compose()
             if frame is not None:
-                began = clock.monotonic()
+                began = self._writing = clock.monotonic()
                 link.stamp(frame)
                 await stream.write(frame)
+                self._writing = math.inf
                 pause = min(MOST_PAUSE, PAUSE_SHARE * (clock.monotonic() - began))
                 if pause >= LEAST_PAUSE and wake.is_set():
                     await asyncio.sleep(pause)
@@ -119,7 +124,9 @@ class Connection:
     async def _write_ack(self, stream: Stream) -> None:
         frame = self._empty()
         self._link.stamp(frame, carries=False)
+        self._writing = self._clock.monotonic()
         await stream.write(frame)
+        self._writing = math.inf
 
     async def _read(self, stream: Stream) -> None:
         link, accept, clock = self._link, self._endpoint.accept, self._clock
@@ -135,8 +142,10 @@ class Connection:
                 self._wake.set()
 
     async def _listen(self) -> None:
-        """Ends the connection when the other side has been silent for too long: it may be half open."""
-        while (left := self._heard + self._silence - self._clock.monotonic()) > 0:  # noqa: ASYNC110 - no event to await
+        """Ends the connection when the other side has been silent for too long, or has taken nothing: it may be half
+        open, or never read."""
+        silence, now = self._silence, self._clock.monotonic
+        while (left := min(self._heard, self._writing) + silence - now()) > 0:  # noqa: ASYNC110 - no event to await
             await asyncio.sleep(left)
 
 
@@ -174,6 +183,7 @@ class Dialer:
         self.session = uuid.uuid4().hex
         self.peer = ""  # the other process's id, as its last welcome said
         self.reads_parts = False  # … and whether a flight may have items of several parts of a source
+        self.remembers = False  # … and whether it tells how high it saw a store
         self.connected = asyncio.Event()
         self._known = False  # the other side has welcomed this session
 
@@ -204,7 +214,7 @@ class Dialer:
             await asyncio.shield(self._task)
 
     async def _run(self) -> None:
-        pause, said = FIRST_PAUSE, False
+        backoff, said = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random), False
         while True:
             began = self._clock.monotonic()
             welcomed, reason = await self._connect()
@@ -212,10 +222,9 @@ class Dialer:
                 self._unreachable(reason)
             said = not welcomed
             if welcomed and self._clock.monotonic() - began >= LAST_PAUSE:
-                pause = FIRST_PAUSE  # it worked for a while: again at once
+                backoff.reset()  # it worked for a while: again at once
                 continue
-            await asyncio.sleep(spread(pause, random.random))
-            pause = min(LAST_PAUSE, pause * 2)
+            await asyncio.sleep(backoff.pause())
 
     async def _connect(self) -> tuple[bool, str]:
         """One connection from hello to its end. Returns whether it was welcomed, and if not, why."""
@@ -223,7 +232,8 @@ class Dialer:
         welcomed = given_up = False
         reason = "the connection ended"
         try:
-            hello = self._hello(pb.Hello(session=self.session, resume=self._known))
+            anew = uuid.uuid4().hex if self._known else ""
+            hello = self._hello(pb.Hello(session=self.session, resume=self._known, anew=anew))
             hello.link.ack = self._link.last_handled
             async with asyncio.timeout(self._silence):
                 await stream.write(hello)
@@ -260,6 +270,8 @@ class Dialer:
                 self._endpoint.broken()
             if given_up:
                 self._forget()
+            elif not self._known:  # a hello that arrives late must not begin anew what the next one began
+                self.session = uuid.uuid4().hex
         return welcomed, reason
 
     def _welcomed(self, reply: Any) -> list[Any]:
@@ -270,12 +282,14 @@ class Dialer:
         if self._known and not reply.welcome.resumed:
             self._endpoint.lost()
             self._link = Link()
+            self.session = reply.welcome.session or self.session
         resumed = self._known and reply.welcome.resumed
         if not resumed:
             self._link = Link()
         self._known = True
         self.peer = reply.welcome.scheduler
         self.reads_parts = reply.welcome.reads_parts
+        self.remembers = reply.welcome.remembers
         self._link.acknowledged(reply.link.ack)
         self._endpoint.opened(resumed)
         return self._link.unacknowledged()

@@ -9,11 +9,10 @@ out of a container, finds nobody there and goes on with gRPC, as everybody does 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import grpc.aio
@@ -21,13 +20,16 @@ import grpc.aio
 from ..clock import SYSTEM_CLOCK, Clock
 from ..lifecycle import cancel
 from ..model.errors import NotConnected, Overloaded, TailraceError
-from .channel import MESSAGE_LENGTH, NETWORK, dial, error_named, is_loopback
+from .channel import MESSAGE_LENGTH, NETWORK, dial, error_named
 from .direct import NAMED
+from .entry import is_loopback
 from .v1 import gateway_pb2 as pb
 from .v1.gateway_pb2_grpc import GatewayStub
 
 #: Calls of one stream that are being answered; more wait unread.
 AT_ONCE = 1000
+#: Answers of one stream that were made and not read; who has so many is asked for no more calls until it reads.
+UNREAD = 256
 #: Seconds until a client asks again that could not use what it was told, or whose stream ended.
 PAUSE = 10.0
 
@@ -51,8 +53,25 @@ async def answer_submissions(submit: Callable[[pb.SubmitRequest], Awaitable[pb.S
     """Answers each call of a stream until it ends."""
     room = asyncio.Semaphore(AT_ONCE)
     running: set[asyncio.Task[None]] = set()
+    unread, taken = 0, asyncio.Event()
 
     async def answer(call: pb.NumberedSubmit) -> None:
+        nonlocal unread
+        try:
+            made = await answered(call)
+            del call  # it may be large, and who asked may be slow to read
+            unread += 1
+            try:
+                await stream.write(made)
+            finally:
+                unread -= 1
+                taken.set()
+        except asyncio.InvalidStateError:
+            pass  # who asked is gone
+        finally:
+            room.release()
+
+    async def answered(call: pb.NumberedSubmit) -> pb.NumberedAnswer:
         try:
             answer = pb.NumberedAnswer(number=call.number, reply=await submit(call.request))
         except TailraceError as error:
@@ -61,16 +80,16 @@ async def answer_submissions(submit: Callable[[pb.SubmitRequest], Awaitable[pb.S
             _LOG.exception("the gateway failed at a submission")
             what = f"the gateway failed: {type(error).__name__}: {error}; see its log"
             answer = pb.NumberedAnswer(number=call.number, refusal=_refusal(TailraceError(what)))
-        finally:
-            room.release()
-        with contextlib.suppress(asyncio.InvalidStateError):  # who asked is gone
-            await stream.write(answer)
+        return answer
 
     try:
         while (call := await stream.read()) is not grpc.aio.EOF:
             if not call.HasField("request"):
                 await stream.write(pb.NumberedAnswer(number=call.number))
                 continue
+            while unread >= UNREAD:
+                taken.clear()
+                await taken.wait()
             await room.acquire()
             task = asyncio.create_task(answer(call), name="gateway: a submission")
             running.add(task)
@@ -87,6 +106,10 @@ def _refusal(error: TailraceError) -> pb.Refusal:
 
 
 # The client's half.
+
+
+class Unsent(NotConnected):
+    """The stream ended before anything of a call went into it: the call may be made another way."""
 
 
 class Submissions:
@@ -118,14 +141,20 @@ class Submissions:
         if self.asks() and name.startswith(NAMED):
             self._task = asyncio.create_task(self._run(name), name="client: direct submissions")
 
-    async def submit(self, request: pb.SubmitRequest, timeout: float) -> pb.SubmitReply:
-        """One call; the stream is open. Raises what the gateway raised, or NotConnected."""
+    def submit(self, request: pb.SubmitRequest, timeout: float) -> Coroutine[Any, Any, pb.SubmitReply]:
+        """One call, while the stream is open, which may have ended when the call takes its first step. Raises what the
+        gateway raised, or NotConnected: Unsent where the gateway cannot have it."""
+        return self._submit(self._stream, request, timeout)
+
+    async def _submit(self, stream: Any, request: pb.SubmitRequest, timeout: float) -> pb.SubmitReply:
+        if stream is None or stream is not self._stream:
+            raise Unsent(str(self._away("its connection was closed")))
         self._last = number = self._last + 1
         future = self._calls[number] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(timeout):
                 try:
-                    await self._stream.write(pb.NumberedSubmit(number=number, request=request))
+                    await stream.write(pb.NumberedSubmit(number=number, request=request))
                 except asyncio.InvalidStateError:
                     raise self._away("its connection was closed") from None
                 reply: pb.SubmitReply = await future
@@ -133,7 +162,9 @@ class Submissions:
         except TimeoutError:
             raise self._away("no answer in time") from None
         finally:
-            self._calls.pop(number, None)
+            del self._calls[number]
+            if future.done() and not future.cancelled():
+                future.exception()  # heard of, also where the write told it first
 
     async def close(self) -> None:
         """Ends the stream, and what waits on it. Harmless when closed."""
@@ -145,8 +176,9 @@ class Submissions:
         stream = GatewayStub(dial(name)).Submissions()  # type: ignore[no-untyped-call]
         try:
             await stream.write(pb.NumberedSubmit())
-            await stream.read()  # it is a gateway that answers
-            self._stream = stream
+            if await stream.read() is grpc.aio.EOF:
+                return
+            self._stream = stream  # it is a gateway that answers
             while (answer := await stream.read()) is not grpc.aio.EOF:
                 self._answered(answer)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):

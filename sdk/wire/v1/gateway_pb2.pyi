@@ -217,6 +217,20 @@ class RegisterFunctionsReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class TellFailureRequest(_message.Message):
+    __slots__ = ("part", "why", "times")
+    PART_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    part: str
+    why: str
+    times: int
+    def __init__(self, part: _Optional[str] = ..., why: _Optional[str] = ..., times: _Optional[int] = ...) -> None: ...
+
+class TellFailureReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ListFunctionsRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
@@ -918,7 +932,7 @@ class ReplayOverview(_message.Message):
     def __init__(self, name: _Optional[str] = ..., tailer: _Optional[str] = ..., state: _Optional[str] = ..., items: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ...) -> None: ...
 
 class OverviewReply(_message.Message):
-    __slots__ = ("queue", "tailers", "delay", "dead_letters", "spool", "replays", "levels", "backlogs", "alerts")
+    __slots__ = ("queue", "tailers", "delay", "dead_letters", "spool", "replays", "levels", "backlogs", "alerts", "ended_peers")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     TAILERS_FIELD_NUMBER: _ClassVar[int]
     DELAY_FIELD_NUMBER: _ClassVar[int]
@@ -928,6 +942,7 @@ class OverviewReply(_message.Message):
     LEVELS_FIELD_NUMBER: _ClassVar[int]
     BACKLOGS_FIELD_NUMBER: _ClassVar[int]
     ALERTS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_PEERS_FIELD_NUMBER: _ClassVar[int]
     queue: _containers.RepeatedCompositeFieldContainer[CountByName]
     tailers: _containers.RepeatedCompositeFieldContainer[TailerOverview]
     delay: _containers.RepeatedCompositeFieldContainer[CountByName]
@@ -937,7 +952,8 @@ class OverviewReply(_message.Message):
     levels: _containers.RepeatedCompositeFieldContainer[LevelOverview]
     backlogs: _containers.RepeatedCompositeFieldContainer[Backlog]
     alerts: _containers.RepeatedCompositeFieldContainer[Alert]
-    def __init__(self, queue: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerOverview, _Mapping]]] = ..., delay: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., dead_letters: _Optional[int] = ..., spool: _Optional[_Union[SpoolOverview, _Mapping]] = ..., replays: _Optional[_Iterable[_Union[ReplayOverview, _Mapping]]] = ..., levels: _Optional[_Iterable[_Union[LevelOverview, _Mapping]]] = ..., backlogs: _Optional[_Iterable[_Union[Backlog, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[Alert, _Mapping]]] = ...) -> None: ...
+    ended_peers: _containers.RepeatedCompositeFieldContainer[CountByName]
+    def __init__(self, queue: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., tailers: _Optional[_Iterable[_Union[TailerOverview, _Mapping]]] = ..., delay: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ..., dead_letters: _Optional[int] = ..., spool: _Optional[_Union[SpoolOverview, _Mapping]] = ..., replays: _Optional[_Iterable[_Union[ReplayOverview, _Mapping]]] = ..., levels: _Optional[_Iterable[_Union[LevelOverview, _Mapping]]] = ..., backlogs: _Optional[_Iterable[_Union[Backlog, _Mapping]]] = ..., alerts: _Optional[_Iterable[_Union[Alert, _Mapping]]] = ..., ended_peers: _Optional[_Iterable[_Union[CountByName, _Mapping]]] = ...) -> None: ...
 
 class LevelOverview(_message.Message):
     __slots__ = ("priority", "waited", "waited_allowed", "waited_by", "attempts", "attempts_allowed", "attempts_by", "beyond")

@@ -164,6 +164,11 @@ class GatewayStub:
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewRequest.SerializeToString,
                 response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewReply.FromString,
                 _registered_method=True)
+        self.TellFailure = channel.unary_unary(
+                '/tailrace.v1.Gateway/TellFailure',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.TellFailureRequest.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.TellFailureReply.FromString,
+                _registered_method=True)
 
 
 class GatewayServicer:
@@ -337,6 +342,13 @@ class GatewayServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TellFailure(self, request, context):
+        """A part that runs apart was opened again, because something in it failed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GatewayServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -469,6 +481,11 @@ def add_GatewayServicer_to_server(servicer, server):
                     servicer.Overview,
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewRequest.FromString,
                     response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewReply.SerializeToString,
+            ),
+            'TellFailure': grpc.unary_unary_rpc_method_handler(
+                    servicer.TellFailure,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.TellFailureRequest.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.TellFailureReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1173,6 +1190,33 @@ class Gateway:
             '/tailrace.v1.Gateway/Overview',
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewRequest.SerializeToString,
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TellFailure(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Gateway/TellFailure',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.TellFailureRequest.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.TellFailureReply.FromString,
             options,
             channel_credentials,
             insecure,

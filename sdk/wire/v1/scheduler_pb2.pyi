@@ -48,7 +48,7 @@ class Link(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., ack: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("session", "name", "resume", "region", "functions", "pools", "through_outages")
+    __slots__ = ("session", "name", "resume", "region", "functions", "pools", "through_outages", "anew")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
@@ -56,6 +56,7 @@ class Hello(_message.Message):
     FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
     POOLS_FIELD_NUMBER: _ClassVar[int]
     THROUGH_OUTAGES_FIELD_NUMBER: _ClassVar[int]
+    ANEW_FIELD_NUMBER: _ClassVar[int]
     session: str
     name: str
     resume: bool
@@ -63,19 +64,24 @@ class Hello(_message.Message):
     functions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Function]
     pools: _containers.RepeatedCompositeFieldContainer[Pool]
     through_outages: bool
-    def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., region: _Optional[str] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ...) -> None: ...
+    anew: str
+    def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., region: _Optional[str] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ..., anew: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("scheduler", "resumed", "heartbeat", "reads_parts")
+    __slots__ = ("scheduler", "resumed", "heartbeat", "reads_parts", "remembers", "session")
     SCHEDULER_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     READS_PARTS_FIELD_NUMBER: _ClassVar[int]
+    REMEMBERS_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
     scheduler: str
     resumed: bool
     heartbeat: float
     reads_parts: bool
-    def __init__(self, scheduler: _Optional[str] = ..., resumed: _Optional[bool] = ..., heartbeat: _Optional[float] = ..., reads_parts: _Optional[bool] = ...) -> None: ...
+    remembers: bool
+    session: str
+    def __init__(self, scheduler: _Optional[str] = ..., resumed: _Optional[bool] = ..., heartbeat: _Optional[float] = ..., reads_parts: _Optional[bool] = ..., remembers: _Optional[bool] = ..., session: _Optional[str] = ...) -> None: ...
 
 class LeaseRequest(_message.Message):
     __slots__ = ("number",)
@@ -84,7 +90,7 @@ class LeaseRequest(_message.Message):
     def __init__(self, number: _Optional[int] = ...) -> None: ...
 
 class TailerFrame(_message.Message):
-    __slots__ = ("link", "hello", "pushes", "grant", "cancel", "draining", "listed", "adopt")
+    __slots__ = ("link", "hello", "pushes", "grant", "cancel", "draining", "listed", "adopt", "store")
     LINK_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     PUSHES_FIELD_NUMBER: _ClassVar[int]
@@ -93,6 +99,7 @@ class TailerFrame(_message.Message):
     DRAINING_FIELD_NUMBER: _ClassVar[int]
     LISTED_FIELD_NUMBER: _ClassVar[int]
     ADOPT_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
     link: Link
     hello: Hello
     pushes: _containers.RepeatedCompositeFieldContainer[Push]
@@ -101,7 +108,8 @@ class TailerFrame(_message.Message):
     draining: bool
     listed: _containers.RepeatedCompositeFieldContainer[Listed]
     adopt: _containers.RepeatedCompositeFieldContainer[Adopt]
-    def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., pushes: _Optional[_Iterable[_Union[Push, _Mapping]]] = ..., grant: _Optional[_Union[LeaseGrant, _Mapping]] = ..., cancel: _Optional[_Iterable[int]] = ..., draining: _Optional[bool] = ..., listed: _Optional[_Iterable[_Union[Listed, _Mapping]]] = ..., adopt: _Optional[_Iterable[_Union[Adopt, _Mapping]]] = ...) -> None: ...
+    store: str
+    def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., pushes: _Optional[_Iterable[_Union[Push, _Mapping]]] = ..., grant: _Optional[_Union[LeaseGrant, _Mapping]] = ..., cancel: _Optional[_Iterable[int]] = ..., draining: _Optional[bool] = ..., listed: _Optional[_Iterable[_Union[Listed, _Mapping]]] = ..., adopt: _Optional[_Iterable[_Union[Adopt, _Mapping]]] = ..., store: _Optional[str] = ...) -> None: ...
 
 class Listed(_message.Message):
     __slots__ = ("source", "partition", "epoch", "version")
@@ -154,7 +162,7 @@ class LeaseGrant(_message.Message):
     def __init__(self, request: _Optional[int] = ..., lease: _Optional[float] = ..., flights: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class TailerReply(_message.Message):
-    __slots__ = ("link", "welcome", "credit", "outcomes", "lease_request", "adoptions", "barred")
+    __slots__ = ("link", "welcome", "credit", "outcomes", "lease_request", "adoptions", "barred", "height")
     LINK_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     CREDIT_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +170,7 @@ class TailerReply(_message.Message):
     LEASE_REQUEST_FIELD_NUMBER: _ClassVar[int]
     ADOPTIONS_FIELD_NUMBER: _ClassVar[int]
     BARRED_FIELD_NUMBER: _ClassVar[int]
+    HEIGHT_FIELD_NUMBER: _ClassVar[int]
     link: Link
     welcome: Welcome
     credit: Credit
@@ -169,7 +178,16 @@ class TailerReply(_message.Message):
     lease_request: LeaseRequest
     adoptions: _containers.RepeatedCompositeFieldContainer[Adoption]
     barred: _containers.RepeatedCompositeFieldContainer[Barred]
-    def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., credit: _Optional[_Union[Credit, _Mapping]] = ..., outcomes: _Optional[_Union[_common_pb2.Outcomes, _Mapping]] = ..., lease_request: _Optional[_Union[LeaseRequest, _Mapping]] = ..., adoptions: _Optional[_Iterable[_Union[Adoption, _Mapping]]] = ..., barred: _Optional[_Iterable[_Union[Barred, _Mapping]]] = ...) -> None: ...
+    height: StoreHeight
+    def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., credit: _Optional[_Union[Credit, _Mapping]] = ..., outcomes: _Optional[_Union[_common_pb2.Outcomes, _Mapping]] = ..., lease_request: _Optional[_Union[LeaseRequest, _Mapping]] = ..., adoptions: _Optional[_Iterable[_Union[Adoption, _Mapping]]] = ..., barred: _Optional[_Iterable[_Union[Barred, _Mapping]]] = ..., height: _Optional[_Union[StoreHeight, _Mapping]] = ...) -> None: ...
+
+class StoreHeight(_message.Message):
+    __slots__ = ("store", "highest")
+    STORE_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_FIELD_NUMBER: _ClassVar[int]
+    store: str
+    highest: int
+    def __init__(self, store: _Optional[str] = ..., highest: _Optional[int] = ...) -> None: ...
 
 class Adoption(_message.Message):
     __slots__ = ("source", "partition", "version", "confirmed", "reason", "lease", "flights")
@@ -264,7 +282,7 @@ class ClosedCell(_message.Message):
     def __init__(self, function: _Optional[str] = ..., collection: _Optional[str] = ..., tenant: _Optional[str] = ..., reason: _Optional[str] = ..., drop: _Optional[bool] = ..., probes: _Optional[int] = ..., since: _Optional[float] = ...) -> None: ...
 
 class WorkerFrame(_message.Message):
-    __slots__ = ("link", "hello", "outcomes", "lease_request", "pools", "draining", "progress")
+    __slots__ = ("link", "hello", "outcomes", "lease_request", "pools", "draining", "progress", "waits", "goes_on")
     LINK_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
@@ -272,6 +290,8 @@ class WorkerFrame(_message.Message):
     POOLS_FIELD_NUMBER: _ClassVar[int]
     DRAINING_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    GOES_ON_FIELD_NUMBER: _ClassVar[int]
     link: Link
     hello: Hello
     outcomes: _common_pb2.Outcomes
@@ -279,7 +299,9 @@ class WorkerFrame(_message.Message):
     pools: _containers.RepeatedCompositeFieldContainer[Pool]
     draining: bool
     progress: _containers.RepeatedCompositeFieldContainer[Progress]
-    def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., outcomes: _Optional[_Union[_common_pb2.Outcomes, _Mapping]] = ..., lease_request: _Optional[_Union[LeaseRequest, _Mapping]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., draining: _Optional[bool] = ..., progress: _Optional[_Iterable[_Union[Progress, _Mapping]]] = ...) -> None: ...
+    waits: _containers.RepeatedScalarFieldContainer[int]
+    goes_on: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, link: _Optional[_Union[Link, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., outcomes: _Optional[_Union[_common_pb2.Outcomes, _Mapping]] = ..., lease_request: _Optional[_Union[LeaseRequest, _Mapping]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., draining: _Optional[bool] = ..., progress: _Optional[_Iterable[_Union[Progress, _Mapping]]] = ..., waits: _Optional[_Iterable[int]] = ..., goes_on: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Pool(_message.Message):
     __slots__ = ("name", "functions", "slots", "limit", "alone")

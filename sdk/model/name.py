@@ -1,0 +1,18 @@
+"""What a function, a collection, a tenant, a pool, a tailer or a schedule may be called."""
+
+from __future__ import annotations
+
+import re
+
+#: Characters of a name, at most.
+NAME_LENGTH = 200
+NAME_PATTERN = r"[A-Za-z0-9_][A-Za-z0-9_.\-/:]*"
+#: The rule as a refusal says it.
+EXPECTED = f"expected 1 to {NAME_LENGTH} letters, digits or _ . - / : that start with a letter, digit or _"
+
+_NAME = re.compile(NAME_PATTERN)
+
+
+def is_name(text: str) -> bool:
+    """Whether something may be called so."""
+    return len(text) <= NAME_LENGTH and _NAME.fullmatch(text) is not None

@@ -1,0 +1,53 @@
+"""A part of which something failed beyond its own handling is closed and opened again: after which pause, and for how
+long it is shown.
+
+The first failure is answered nearly at once; each further one within a window doubles the pause, up to a cap. It never
+gives up: what the world did to a part (a disk, a server, a neighbour) the world may undo.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .backoff import doubled
+
+#: Pauses before a part that failed is opened again, seconds: after a lone failure, and the cap that they double to.
+FIRST_PAUSE = 0.1
+LAST_PAUSE = 30.0
+#: Failures count together, and are shown, for so long (seconds).
+WINDOW = 600.0
+#: More of them are not told apart.
+MOST = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """When a part failed in the last window, by the monotonic clock, the oldest first: at most MOST."""
+
+    times: tuple[float, ...] = ()
+
+    def and_now(self, now: float) -> Failures:
+        """With one more."""
+        return Failures((*self.recent(now).times, now)[-MOST:])
+
+    def recent(self, now: float) -> Failures:
+        """Those that still count."""
+        return Failures(tuple(each for each in self.times if now - each < WINDOW))
+
+    def pause(self, now: float) -> float:
+        """Seconds from the last failure until the part is opened again."""
+        count = len(self.recent(now).times)
+        return doubled(FIRST_PAUSE, LAST_PAUSE, max(0, count - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something of a part that failed, for operators: which part, `since` when (wall clock seconds), what is so.
+    `times`: how often the part was closed for it in the last window; 0: its duty is tried again by itself. `todo`: what
+    to do about it, where that is neither of these."""
+
+    part: str
+    since: float
+    what: str
+    times: int = 0
+    todo: str = ""
