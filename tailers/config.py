@@ -11,15 +11,14 @@ window: {items: 8192, bytes: 16MiB, positions: 100000}
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_core.core_schema import ErrorType
 
-from ..sdk.config import Bytes, Seconds
+from ..sdk.config import Bytes, Name, Seconds
 from ..sdk.model.errors import ConfigError, InvalidRequest
-from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
 from ..sdk.model.retry import Retry
 from ..sdk.source import SourceKind
 from .mapping.record_values import (
@@ -35,8 +34,6 @@ from .mapping.record_values import (
 from .registry import kind_of
 from .rules.clog import OnOutage
 from .rules.window import Window
-
-Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME_PATTERN}$")]
 
 
 class RetryConfig(BaseModel):
@@ -150,6 +147,7 @@ class TailerConfig(BaseModel):
             mistakes.append(
                 _mistake("function", "a stream's records do not name their function: give a name or {header: …}", None)
             )
+        mistakes += [_mistake(key, why, getattr(config, key)) for key, why in _why_not_said_again(config, kind)]
         if why := _why_not_in_order(config, kind):
             mistakes.append(_mistake("order", why, config.order))
         if why := _why_not_detached(config, kind):
@@ -219,6 +217,21 @@ class TailerConfig(BaseModel):
         if self.look_ahead is not None:
             return self.look_ahead
         return max(1, self.window.items >> 1) if isinstance(self.function, str) else 0
+
+
+def _why_not_said_again(config: TailerConfig, kind: SourceKind) -> Iterator[tuple[str, str]]:
+    """Keys about what each workload of a queue says itself, each with what to write instead."""
+    if kind.family != "queue":
+        return
+    for key in ("function", "priority", "collection", "tenant", "key"):
+        if key in config.model_fields_set and not (
+            key == "priority" and config.ranked
+        ):  # of that _why_not_urgent tells
+            more = ", or name it in `functions` under source, which takes only its workloads" * (key == "function")
+            yield (
+                key,
+                f"a workload of the {kind.name} has the {key} that it was submitted with: leave the key out{more}",
+            )
 
 
 def _why_never_lost(config: TailerConfig, kind: SourceKind) -> str:

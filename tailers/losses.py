@@ -1,4 +1,4 @@
-"""What a stream tailer passes without running it: nothing without somebody's word and a durable note (R103).
+"""What a stream tailer passes without running it: nothing without somebody's word and a durable note.
 
 A source forgets positions before they were done; a position holds nothing (any more). Each is noted in the store of
 drops before the frontier may pass it, as is what an operator's gate drops (departures.py).
@@ -13,7 +13,7 @@ from itertools import pairwise
 from ..sdk.clock import Clock
 from ..sdk.model.audit import Fate
 from ..sdk.model.drop import Cause, Drop
-from ..sdk.model.errors import UserError
+from ..sdk.model.errors import PositionsGone
 from ..sdk.source import StreamBatch
 from ..stores.drops.drops import Drops
 from .config import TailerConfig
@@ -42,7 +42,7 @@ class Losses:
         return self._why
 
     async def read(self, part: Partition, batch: StreamBatch) -> None:
-        """A batch as it was read, before its frontier takes note of it. Raises UserError, which stops the tailer, when
+        """A batch as it was read, before its frontier takes note of it. Raises PositionsGone, which stops it, when
         something was lost that its file does not allow to lose."""
         for first, last in batch.lost:
             await self._forgotten(part, part.frontier.unread(first, last), batch.lost_items)
@@ -65,7 +65,7 @@ class Losses:
         if "retention" not in self._allowed:
             some = ", ".join(f"{first} to {last}" for first, last in lost[:3])
             about = f" (about {items} items)" if items else ""
-            raise UserError(
+            raise PositionsGone(
                 f"positions {some} of partition {part.name}{about} are gone: the source's retention passed them before "
                 "they were done. Nothing is lost without your word: bring the records back, or add "
                 f'"allow_loss: [retention]" to the file of "{self._name}" to go on behind them, and start it again'

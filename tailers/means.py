@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..sdk.clock import Clock
+from ..sdk.duties import Duties
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.source import SourceKind
 from .config import TailerConfig
@@ -17,7 +18,8 @@ from .registry import Environment
 @dataclass(frozen=True, slots=True)
 class Means:
     """`scheduler` is its address, `parking` takes what fails, `origin` finds the configuration of the tailer that a
-    parked item first came from; `remembered` are rows of what was parked here."""
+    parked item first came from; `remembered` are rows of what was parked here; `duties` hear of
+    what fails beyond a tailer's own handling."""
 
     environment: Environment
     scheduler: str
@@ -25,6 +27,7 @@ class Means:
     sizes: LeaseSizes
     origin: Callable[[str], TailerConfig | None] = lambda name: None
     remembered: Remembered = field(default_factory=Remembered)
+    duties: Duties = field(default_factory=lambda: Duties("a tailer"))
 
     @property
     def clock(self) -> Clock:

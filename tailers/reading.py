@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from ..sdk.model.demand import Cell
@@ -67,19 +67,20 @@ class Reading:
         """How many positions lie between the frontiers and what was read."""
         return sum(map(_span, self._partitions.values()))
 
-    async def measure(self, pump: Measured) -> None:
-        """Measures how far behind the source's end the tailer is, for ever."""
+    async def measure(self, pump: Measured, ends_at: Callable[[Mapping[str, int]], None]) -> None:
+        """Measures how far behind the source's end the tailer is, for ever; tells where each partition ends."""
         while True:
             await asyncio.sleep(pump.sizes.heartbeat)
             with contextlib.suppress(TailraceError):
-                pump.lag = await self.lag(pump.source)
+                pump.lag = await self._lag(pump.source, ends_at)
 
-    async def lag(self, source: StreamSource) -> int:
+    async def _lag(self, source: StreamSource, ends_at: Callable[[Mapping[str, int]], None]) -> int:
         """How many positions lie between the frontiers and the ends of the source; items, where it counts them."""
         positions = {name: part.frontier.position for name, part in self._partitions.items()}
         if isinstance(source, Counted):
             return await source.behind(positions)
         ends = await source.ends()
+        ends_at(ends)
         return sum(max(0, end - positions.get(name, 0)) for name, end in ends.items())
 
 

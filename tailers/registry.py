@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.meant import meant
 from ..sdk.model.errors import ConfigError
 from ..sdk.source import SourceKind
 from ..stores.checkpoints.checkpoints import Checkpoints
 from ..stores.control.control import Control
 from ..stores.dead_letters.dead_letters import DeadLetters
 from ..stores.drops.drops import Drops
+from ..stores.heights import Heights
 from ..stores.inventory.inventory import Inventory
 from ..stores.ledger.ledger import Ledger
 from ..stores.log.log import Log
@@ -37,8 +38,8 @@ EXTRAS = {"redis_stream": "redis"}
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The stores that this process has, embedded or remote. `delay_log` holds the delay service's streams (None: they
-    are in `log`); `schedules` may be none, and so may `control`, which has the registry of functions; `tailer` is the
-    name of the tailer being built."""
+    are in `log`); `schedules` and `heights` may be none, and so may `control`, which has the registry of functions;
+    `tailer` is the name of the tailer being built."""
 
     queue: Queue
     log: Log
@@ -55,6 +56,7 @@ class Environment:
     delay_log: Log | None = None
     schedules: Schedules | None = None
     control: Control | None = None
+    heights: Heights | None = None
 
     @property
     def due_log(self) -> Log:
@@ -80,10 +82,7 @@ def kind_of(name: str) -> SourceKind:
     if name in BUILT_IN:
         points[name] = EntryPoint(name, BUILT_IN[name], GROUP)
     if name not in points:
-        known = kinds()
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f'; did you mean "{near[0]}"?' if near else ""
-        raise ConfigError(f'source.kind: unknown kind "{name}": expected one of {", ".join(known)}{hint}')
+        raise ConfigError(f'source.kind: unknown kind "{name}": {meant(name, kinds())}')
     try:
         kind = points[name].load()
     except ModuleNotFoundError as error:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from ..sdk.clock import Clock
 from ..sdk.model.demand import Cell, Closed
 from ..sdk.model.function_spec import FunctionSpec
+from ..sdk.model.height import Height
 from ..sdk.model.lease import LeaseSizes, grant_to_scheduler, wait_for_scheduler
 from ..sdk.model.workload import Flight, Outcomes
 from ..sdk.wire.channel import dial
@@ -22,6 +23,7 @@ from ..sdk.wire.convert import KindWriter, function_from_wire, owned_to_wire, re
 from ..sdk.wire.session import Dialer
 from ..sdk.wire.v1 import scheduler_pb2 as pb
 from ..sdk.wire.v1.scheduler_pb2_grpc import SchedulerStub
+from .greeting import Greeting
 from .rules.credit import Credit
 
 #: Payload bytes after which a frame takes no further flight: a fraction of the largest gRPC message.
@@ -78,7 +80,8 @@ class Owner(Protocol):
 
 
 class SchedulerSession:
-    """One tailer's session. `unreachable` says why the scheduler cannot be reached; empty while it can."""
+    """One tailer's session. `unreachable` says why the scheduler cannot be reached; empty while it can. `greeting` says
+    when a new connection may be pushed to; None: at once."""
 
     def __init__(
         self,
@@ -89,6 +92,7 @@ class SchedulerSession:
         clock: Clock,
         *,
         through_outages: bool = False,
+        greeting: Greeting | None = None,
     ) -> None:
         self.credit = Credit()
         self.functions: dict[str, FunctionSpec] = {}
@@ -98,6 +102,9 @@ class SchedulerSession:
         self._owner = owner
         self._sizes = sizes
         self._clock = clock
+        self._greeting = greeting
+        self._store = ""  # its height is to be asked for
+        self._held_back = False  # nothing may be pushed yet
         self._kinds = KindWriter()
         self._unsent: deque[Flight] = deque()
         self._cancel: list[int] = []
@@ -192,10 +199,24 @@ class SchedulerSession:
         """Seconds until nothing that was granted so far can still be running."""
         return max(0.0, self._granted_until - self._clock.monotonic())
 
+    # What the greeting asks.
+
+    def ask_height(self, name: str) -> None:
+        """Asks how high the scheduler saw this store."""
+        self._store = name
+        self._dialer.notify()
+
+    def may_push(self) -> None:
+        """The store is as high as this scheduler saw it."""
+        self._held_back = False
+        self._dialer.notify()
+
     # The endpoint of the link.
 
     def opened(self, resumed: bool) -> None:
-        self.unreachable = ""
+        self.unreachable = self._store = ""
+        greeting = self._greeting
+        self._held_back = greeting is not None and self._dialer.remembers and greeting.opened(self)
         if not resumed:
             self._kinds = KindWriter()
             self._request = 0
@@ -206,9 +227,11 @@ class SchedulerSession:
 
     def compose(self) -> pb.TailerFrame | None:
         rows = self._rows or self._asks
-        if not (self._unsent or self._owed or self._cancel or self._say_draining or rows):
+        pushes = self._unsent and not self._held_back
+        if not (pushes or self._owed or self._cancel or self._say_draining or rows or self._store):
             return None
-        frame = pb.TailerFrame(cancel=self._cancel, draining=self._say_draining)
+        frame = pb.TailerFrame(cancel=self._cancel, draining=self._say_draining, store=self._store)
+        self._store = ""
         if rows:
             frame.listed.extend(self._rows)
             frame.adopt.extend(self._asks)
@@ -218,7 +241,7 @@ class SchedulerSession:
         if self._owed:
             self._grant(frame)
         size = 0
-        while self._unsent and size < FRAME_BYTES:
+        while pushes and self._unsent and size < FRAME_BYTES:
             flight = self._unsent.popleft()
             lease = self._granting(self._owner.held_for(flight.number))
             push = frame.pushes.add(flight=flight.number, fence=flight.fence, lease_request=self._request, lease=lease)
@@ -239,6 +262,8 @@ class SchedulerSession:
             self._take_credit(frame.credit)
         for answer in frame.adoptions:
             self._adopted(answer)
+        if frame.HasField("height") and self._greeting is not None:
+            self._greeting.told(Height(frame.height.store, frame.height.highest))
         if frame.barred:
             self._owner.session_opened()
         if frame.HasField("outcomes"):

@@ -7,9 +7,9 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
-import structlog
-
-from ..sdk.lifecycle import cancel
+from ..sdk.duties import Duties
+from ..sdk.lifecycle import cancel, each_of
+from ..sdk.logger import Logger
 from ..sdk.model.audit import Audit, Fate, queue_audit
 from ..sdk.model.drop import Cause
 from ..sdk.model.errors import ConfigError, InvalidRequest, TailraceError, Unavailable
@@ -27,7 +27,7 @@ from .rules.stock import tell_apart
 from .rules.witnesses import Facts, after_delay, confront
 from .tailer import Tailer
 
-log = structlog.get_logger("tailrace.tailers")
+log = Logger("tailrace.tailers")
 
 #: The tailer of what is due, and the one of schedules: each run says itself what it is.
 DUE = "due"
@@ -83,14 +83,15 @@ class Tailers:
         self._configs = {config.name: config for config in configs}
         self._environment = environment
         self._parking = parking
-        self._means = Means(environment, scheduler, self, sizes, self._origin)
+        self.duties = Duties("tailers")
+        self._means = Means(environment, scheduler, self, sizes, self._origin, duties=self.duties)
         self._due = due
         self._tailers: dict[str, Tailer] = {}
         self._replaying = None if replays is None else Replaying(replays, self._configs, self._means)
         self._on_health = on_health
         self._health: dict[str, bool] = {}
-        self._watch: asyncio.Task[None] | None = None
         self._look: asyncio.Task[None] | None = None
+        self._paused: set[str] = set()  # by hand, until this process ends
 
     async def start(self) -> None:
         """Starts every tailer; raises the first one's error with none left running."""
@@ -100,9 +101,9 @@ class Tailers:
         except BaseException:
             await self.stop()
             raise
-        self._watch = asyncio.create_task(self._keep_watch(), name="tailers-watch")
+        self.duties.begin(self._keep_watch(), "tailers-watch")
         if self._due:
-            self._look = asyncio.create_task(self._find_due(), name="due-tailers")
+            self._look = self.duties.begin(self._find_due(), "due-tailers")
         if self._replaying is not None:
             await self._replaying.start()
 
@@ -114,14 +115,11 @@ class Tailers:
 
     async def stop(self) -> None:
         """Ends all of them."""
-        await self._stop_looking()
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            await cancel(watch)
-        if self._replaying is not None:
-            await self._replaying.stop()
+        self._look = None
         tailers, self._tailers = self._tailers, {}
-        await asyncio.gather(*(tailer.stop() for tailer in tailers.values()))
+        replays = [] if self._replaying is None else [self._replaying.stop]
+        await each_of([*replays, *(tailer.stop for tailer in tailers.values()), self.duties.end])
+        self._health = {}
 
     async def park(self, items: Sequence[Parked]) -> None:
         """Parks, and sees to it that somebody reads the items when they are due."""
@@ -171,8 +169,10 @@ class Tailers:
         """Pauses or resumes a tailer, until this process ends. Raises InvalidRequest for an unknown one."""
         tailer = self._configured(name)
         if paused:
+            self._paused.add(name)
             tailer.pause()
         else:
+            self._paused.discard(name)
             tailer.resume()
 
     async def seek(self, seek: Seek) -> list[Move]:
@@ -232,6 +232,8 @@ class Tailers:
     async def _add(self, config: TailerConfig) -> None:
         tailer = Tailer(config, self._means)
         self._tailers[config.name] = tailer
+        if config.name in self._paused:  # before this part was opened again
+            tailer.pause()
         await tailer.start()
 
     async def watch(self) -> None:
@@ -258,8 +260,8 @@ class Tailers:
     async def _find_due(self) -> None:
         while True:
             with contextlib.suppress(TailraceError):  # a store server of an older version has no schedules
-                if self._schedules is not None and await self._schedules.list(1):
-                    self._schedules = None
+                known = self._schedules is None or SCHEDULES["name"] in self._tailers
+                if not known and self._schedules is not None and await self._schedules.list(1):
                     await self._add(TailerConfig.model_validate(SCHEDULES))
             with contextlib.suppress(Unavailable):
                 names = map(due_function, await self._environment.due_log.streams())

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from dataclasses import replace
 
-import structlog
-
 from ..sdk.lifecycle import cancel
+from ..sdk.logger import Logger
 from ..sdk.model.audit import Audit
-from ..sdk.model.errors import InvalidRequest, NotConnected, StaleFence, TailraceError, UserError
+from ..sdk.model.errors import InvalidRequest, NotConnected, StaleFence, TailraceError
 from ..sdk.model.overview import TailerOverview
 from ..sdk.model.seek import Move, Seek
-from ..sdk.model.spread import spread
 from .config import TailerConfig
 from .counts import Counts
+from .hurry import Hurry
 from .means import Means, Setup
 from .pumps.due_pump import DuePump
 from .pumps.pump import Pump
@@ -25,18 +23,13 @@ from .pumps.relay_pump import RelayPump
 from .pumps.shared_pump import SharedPump
 from .pumps.stream_pump import StreamPump
 from .registry import kind_of
+from .rules.again import Again, Ended
 from .rules.watchdog import Facts, Verdict, Watchdog
 from .seek.seeking import Seeking
 from .vitals.pump import facts_of, state_of
 from .vitals.shared import shared_facts, shared_state
 
-#: Pauses before a pump that failed is started again, seconds: the first, and the cap it doubles to.
-FIRST_PAUSE = 0.5
-LAST_PAUSE = 30.0
-#: A pump that ran this long starts over with the first pause.
-HEALTHY_AFTER = 60.0
-
-log = structlog.get_logger("tailrace.tailer")
+log = Logger("tailrace.tailer")
 
 
 class Tailer:
@@ -53,6 +46,7 @@ class Tailer:
             means.sizes,
             means.origin,
             means.remembered,
+            means.duties,
             config=config,
             kind=self._kind,
         )
@@ -62,6 +56,8 @@ class Tailer:
         self._task: asyncio.Task[None] | None = None
         self._paused = False
         self._failure = ""
+        self._again = Again()
+        self._hurry = Hurry()
         self._seeking = self._draining = self._over = False
         self._watchdog = Watchdog(config.stalled_after)
         self.verdict = Verdict()
@@ -69,12 +65,16 @@ class Tailer:
     async def start(self) -> None:
         """Begins. Raises ConfigError, or what the kind's `build` raises, for a source that cannot be."""
         self._pump = self._build()
-        self._task = asyncio.create_task(self._run(), name=f"tailer-{self.config.name}")
+        self._begin()
+
+    def _begin(self) -> None:
+        self._task = self._setup.duties.begin(self._run(), f"tailer-{self.config.name}")
 
     async def drain(self, timeout: float) -> None:
         """Reads nothing more; returns when nothing is out any more, when what is out is another owner's by now or will
         not be heard of for another reason, or after `timeout` seconds."""
         self._draining = True
+        self._hurry.say()
         pump, task = self._pump, self._task
         if pump is None or task is None or task.done():
             return
@@ -101,11 +101,13 @@ class Tailer:
         self._set_paused(True)
 
     def resume(self) -> None:
-        """The opposite of `pause`; also starts again what had failed for good."""
+        """The opposite of `pause`; also starts again what had failed for good, or at once what would be later."""
         self._set_paused(False)
+        if self._failure or self._mend:
+            self._hurry.say()
         if self._failure and (self._task is None or self._task.done()):
             self._pump = self._build()
-            self._task = asyncio.create_task(self._run(), name=f"tailer-{self.config.name}")
+            self._begin()
 
     async def seek(self, seek: Seek) -> list[Move]:
         """Moves the checkpoint of a stream by hand, while it is paused or has stopped; then it goes on from there,
@@ -137,7 +139,7 @@ class Tailer:
             self._seeking = False
             if not self._over:
                 self._pump = self._build()
-                self._task = asyncio.create_task(self._run(), name=f"tailer-{name}")
+                self._begin()
         log.warning("checkpoint moved by hand", tailer=name, who=seek.who, why=seek.why, moves=[*map(tuple, moves)])
         return moves
 
@@ -154,7 +156,7 @@ class Tailer:
         if pump is not None and not pump.draining:
             over = self._task is None or self._task.done()
             failed = self._failure if over else ""
-            facts = _facts(pump, failed)
+            facts = _facts(pump, failed)._replace(by_hand=self._mend)
             self.verdict = self._watchdog.look(facts, self._setup.clock.monotonic())
         return self.verdict.healthy
 
@@ -165,6 +167,8 @@ class Tailer:
             state, detail = "failed", self._failure
         else:
             state, detail = _state(pump)
+            if self._mend:
+                state, detail = "failed", self._mend
         if self._seeking:
             state, detail = "paused", "its checkpoint is being moved"
         return TailerOverview(
@@ -200,6 +204,12 @@ class Tailer:
             raise NotConnected(f"the tailer {self.config.name!r} does not run: {self._failure or 'it is stopped'}")
         return pump.audits(partition, span)
 
+    @property
+    def _mend(self) -> str:
+        """What somebody must mend before it goes on, which it finds by itself; empty when it is well or has stopped."""
+        now, pump = self._setup.clock.monotonic(), self._pump
+        return self._again.why(now) or (pump.needs_a_hand if isinstance(pump, SharedPump) else "")
+
     def _set_paused(self, paused: bool) -> None:
         self._paused = paused
         if self._pump is not None:
@@ -223,13 +233,15 @@ class Tailer:
         return pump
 
     async def _run(self) -> None:
-        """One pump after another, until one ends for a reason that trying again cannot mend."""
+        """One pump after another, until one ends for a reason that must not be passed."""
         clock = self._setup.clock
-        pause = FIRST_PAUSE
         while True:
-            assert self._pump is not None
-            began = clock.monotonic()
+            self._again.began(clock.monotonic())
+            hurry = self._hurry.said
             try:
+                if self._failure:
+                    self._pump = self._build()
+                assert self._pump is not None
                 await self._pump.run()
             except Exception as raised:
                 if self._task is not asyncio.current_task():  # it was to end, and this is what failed as it did
@@ -238,23 +250,26 @@ class Tailer:
             else:
                 return
             self._failure = str(error) or type(error).__name__
+            if not self._draining:
+                ended = self._again.ended(error, clock.monotonic())
+                self._say(error, ended)
+                if ended.pause is None:
+                    return
+                await self._hurry.rest(ended.pause, hurry)
             if self._draining:
                 log.info("ended as it drained", tailer=self.config.name, reason=self._failure)
                 return
-            if isinstance(error, StaleFence):
-                log.warning("another owner took the source; standing by", tailer=self.config.name, reason=self._failure)
-                await asyncio.sleep(FIRST_PAUSE)
-                self._pump = self._build()
-                continue
-            if isinstance(error, UserError):
-                log.error("tailer stopped", tailer=self.config.name, reason=self._failure)
-                return
-            log.error("tailer failed, starting again", tailer=self.config.name, reason=self._failure, exc_info=error)
-            if clock.monotonic() - began > HEALTHY_AFTER:
-                pause = FIRST_PAUSE
-            await asyncio.sleep(spread(pause, random.random))
-            pause = min(LAST_PAUSE, pause * 2)
-            self._pump = self._build()
+
+    def _say(self, error: Exception, ended: Ended) -> None:
+        name, reason = self.config.name, self._failure
+        if isinstance(error, StaleFence):
+            log.warning("another owner took the source; standing by", tailer=name, reason=reason)
+        elif ended.pause is None:
+            log.error("tailer stopped", tailer=name, reason=reason)
+        elif not ended.by_hand:
+            log.error("tailer failed, starting again", tailer=name, reason=reason, exc_info=error)
+        elif ended.news:
+            log.error("tailer failed, trying again until somebody mended it", tailer=name, reason=reason)
 
 
 def _facts(pump: Pump | SharedPump | RelayPump, failed: str) -> Facts:

@@ -22,7 +22,7 @@ def pause(tailer: Name, gateway: GatewayAddress = None) -> None:
 
 
 def resume(tailer: Name, gateway: GatewayAddress = None) -> None:
-    """The opposite of `pause`; also starts again what had failed for good."""
+    """The opposite of `pause`; also starts again what had failed for good, or at once what would be later."""
     _set_paused(tailer, False, gateway)
     terminal.say(f"{tailer}: goes on")
 

@@ -1,5 +1,5 @@
 """Items that run long are detached: they get a row in the ledger and a guard, a copy in the delay service; then the
-frontier passes them while they run on (R107; rules/detached.py says when, rules/ledger.py what the row says).
+frontier passes them while they run on (rules/detached.py says when, rules/ledger.py what the row says).
 
 Invariants: an item is passed only when its row and its guard are durable, in that order, so that a row without a guard
 is always of an item that whoever comes next reads again. It is handed out by its source no more: what is to run again

@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
+from ...sdk.model.backoff import Backoff
 from ...sdk.model.errors import Unavailable
-from ...sdk.model.spread import spread
 from ..rules.together import gathers
 
 T = TypeVar("T")
@@ -33,14 +33,13 @@ LAST_PAUSE = 5.0
 
 async def until_available(call: Callable[[], Awaitable[T]], failing: Callable[[str], None]) -> T:
     """The call's answer, however often it must be tried. `failing` hears why it failed, "" when it no longer does."""
-    pause = FIRST_PAUSE
+    backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
     while True:
         try:
             answer = await call()
         except Unavailable as error:
             failing(str(error) or type(error).__name__)
-            await asyncio.sleep(spread(pause, random.random))
-            pause = min(LAST_PAUSE, pause * 2)
+            await asyncio.sleep(backoff.pause())
         else:
             failing("")
             return answer

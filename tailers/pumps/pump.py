@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-import structlog
-
+from ...sdk.logger import Logger
 from ...sdk.model.audit import Audit
 from ...sdk.model.demand import Cell, Closed
 from ...sdk.model.errors import InvalidRequest, NotConnected
@@ -24,7 +23,9 @@ from ...sdk.model.retry import DEFAULT_RETRY, Retry
 from ...sdk.model.spread import spread
 from ...sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes
 from ...sdk.together import together
+from ...stores import heights
 from ..counts import Counts
+from ..greeting import Greeting
 from ..means import Setup
 from ..out import Out
 from ..rules.clog import OnOutage, settle_in_outage
@@ -32,7 +33,7 @@ from ..rules.reconnect import Reconnect
 from ..rules.settlement import Action, Family, History, Settlement, settle
 from ..session import Renewal, SchedulerSession
 
-log = structlog.get_logger("tailrace.tailer")
+log = Logger("tailrace.tailer")
 
 T = TypeVar("T")
 
@@ -47,6 +48,9 @@ class Pump(ABC):
         self.clock = setup.clock
         self.counts = counts
         self.window = setup.config.window.rule()
+        self.greeting = Greeting(
+            setup.environment.heights, heights.QUEUE if setup.kind.family == "queue" else heights.STATE
+        )
         self.session = SchedulerSession(
             setup.scheduler,
             setup.config.name,
@@ -54,6 +58,7 @@ class Pump(ABC):
             setup.sizes,
             setup.clock,
             through_outages=setup.config.on_outage == OnOutage.PARK,
+            greeting=self.greeting,
         )
         self.flights: dict[int, Out] = {}
         self.paused = False
@@ -70,7 +75,7 @@ class Pump(ABC):
         try:
             self.session.start()
             await self.open()
-            await together(*self.steps(), self.session.wait())
+            await together(*self.steps(), self.greeting.run(), self.session.wait())
         finally:
             await self.session.close()
             await self.close()
@@ -115,7 +120,7 @@ class Pump(ABC):
     @property
     def store_failing(self) -> str:
         """Why something cannot be written; empty when everything can."""
-        return self._store_failing
+        return self._store_failing or self.greeting.failing
 
     @property
     def functions(self) -> set[str]:

@@ -17,6 +17,7 @@ from typing import Any
 from ...sdk.model.claim import Leased, State
 from ...sdk.model.demand import Cell, Demand
 from ...sdk.model.errors import TailraceError, Unavailable
+from ...sdk.model.lease import counts_of_claim, wait_for_source
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
 from ...sdk.source import QueueSource
@@ -120,7 +121,7 @@ class QueuePump(Pump):
 
     async def _push_claimed(self, demand: Demand, sent: float) -> None:
         """One claim; what it found is pushed at once, before anything else is woken."""
-        ask = partial(self.source.lease, demand, self.sizes.source, LEASE_WAIT)
+        ask = partial(self.source.lease, demand, wait_for_source(self.sizes), LEASE_WAIT)
         leased = await unless_refused(partial(self.connecting, ask, self._reopen), self._fails, LEASE_WAIT)
         if leased is not None and leased.ids:
             self._push_claim(leased, sent)
@@ -153,7 +154,7 @@ class QueuePump(Pump):
         self._settling.claimed(flight)
         self.counts.read += len(flight)
         self.window.take(len(flight), sum(map(len, leased.payloads)))
-        out = self.push(flight, cells, Counter(cells), Claim(sent + leased.lease))
+        out = self.push(flight, cells, Counter(cells), Claim(sent + counts_of_claim(self.sizes, leased.lease)))
         if self.draining:
             self._return_all(out)
 
@@ -227,12 +228,13 @@ class QueuePump(Pump):
             return
         sent = self.clock.monotonic()
         try:
-            renewed = await self.source.renew(list(still), flight.fence, self.sizes.source, State.PROCESSING)
+            renewed = await self.source.renew(list(still), flight.fence, wait_for_source(self.sizes), State.PROCESSING)
         except Unavailable as error:
             self._fails(str(error))
             return
         self._fails("")
-        claim.until = max(claim.until, sent + renewed.lease)
+        if len(renewed.lost) < len(still):  # else nothing of it is ours, and nothing is granted on its strength
+            claim.until = max(claim.until, sent + counts_of_claim(self.sizes, renewed.lease))
         lost = [still[id_] for id_ in renewed.lost if id_ in still]
         claim.gone.update(index for index in lost if out.open[index])
         stop = {*lost, *(still[id_] for id_ in renewed.cancel if id_ in still)}
@@ -274,10 +276,17 @@ class QueuePump(Pump):
         return 0.0 if out is None else max(0.0, out.place.until - self.clock.monotonic())
 
     def renewal(self) -> Renewal:
-        """The flights whose claims last for more than a heartbeat; the others keep what they have."""
+        """The flights whose claims last for more than a heartbeat. The scheduler lets go of the others, and will not
+        tell how they end: here too they are let go of, and go back when nothing of them can be running."""
         now = self.clock.monotonic()
         least = now + self.sizes.heartbeat
         held = {number: out.place.until for number, out in self.flights.items() if out.place.until > least}
+        credit = self.session.credit
+        for number in self.flights.keys() - held.keys():
+            out = self.flights.pop(number)
+            credit.give(out.counts, out.before(credit.clogs, out.counts) if credit.clogs else None)
+            self._stranded.append((out.place.until, out))
+            self._strand_wake.set()
         return Renewal(min(held.values(), default=now) - now, list(held))
 
     def credit_changed(self) -> None:

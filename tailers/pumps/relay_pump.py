@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...sdk.model.audit import Audit
+from ...sdk.model.backoff import Backoff
 from ...sdk.model.demand import Closed
 from ...sdk.model.errors import InvalidRequest, Unavailable, UserError
 from ...sdk.model.function_spec import FunctionSpec
-from ...sdk.model.spread import spread
 from ...stores.outbox.item import Row, item_of
 from ...stores.outbox.outbox import Outbox
 from ...stores.queue.queue import NewItem
@@ -34,6 +34,8 @@ TOO_MANY = f"no such function is registered, and rows of {MOST_UNKNOWN} others w
 FUNCTIONS_EVERY, COUNT_EVERY = 1.0, 5.0
 #: Seconds, the longest pause before a database or a queue that could not be reached is tried again.
 LAST_PAUSE = 2.0
+#: What a queue raises for what a row has: a refusal, or that a value has no place in it.
+_OF_A_ROW = (UserError, ValueError, TypeError, ArithmeticError)
 
 
 class RelayPump:
@@ -62,7 +64,7 @@ class RelayPump:
 
     async def run(self) -> None:
         """Relays until cancelled."""
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
         try:
             while True:
                 self._wake.clear()
@@ -71,10 +73,9 @@ class RelayPump:
                 if not (self.paused or self.draining):
                     try:
                         wait = 0.0 if await self.turn() else self._options.poll
-                        pause = FIRST_PAUSE
+                        backoff.reset()
                     except Unavailable:
-                        wait = spread(pause, random.random)
-                        pause = min(LAST_PAUSE, pause * 2)
+                        wait = backoff.pause()
                 if wait != 0.0:
                     self._resting.set()
                     with contextlib.suppress(TimeoutError):
@@ -108,21 +109,25 @@ class RelayPump:
             await self.source.open()
             await self._count()
             rows = await self.source.take(self._options.batch, self.config.window.bytes, sorted(self._waiting))
-        plan = step([row.function for row in rows], [row.key for row in rows], registered)
+        items, refused = self._items(rows)
+        places = [*items]
+        kinds = [item.kind for item in items.values()]
+        plan = step([kind.function for kind in kinds], [item.key for item in items.values()], registered)
         self._waiting.update(sorted(plan.unknown)[: max(0, MOST_UNKNOWN - len(self._waiting))])
-        refused = {row.place: TOO_MANY for row in rows if row.function in plan.unknown - self._waiting}
+        if unheard := plan.unknown - self._waiting:
+            refused |= {place: TOO_MANY for place, item in items.items() if item.kind.function in unheard}
         stored: list[int] = []
         fresh = 0
         self.in_flight = len(plan.go)
         try:
             if plan.go:
-                stored, never, fresh = await self._submit([rows[index] for index in plan.go])
+                stored, never, fresh = await self._submit({places[index]: items[places[index]] for index in plan.go})
                 refused |= never
             with self._at_source():
-                if refused:
-                    await self.source.set_aside(refused)
                 if stored:
                     await self.source.remove(stored)
+                if refused:
+                    await self.source.set_aside(refused)
         finally:
             self.in_flight = 0
         over = len(stored) + len(refused)
@@ -134,34 +139,37 @@ class RelayPump:
         # Where all were repetitions another relay is at work: then this one keeps to its pace.
         return bool(fresh or refused or plan.unknown)
 
-    async def _submit(self, rows: Sequence[Row]) -> tuple[list[int], dict[int, str], int]:
-        """The places of rows that the queue has now, those that it never takes with the reason, and how many it did not
-        have before."""
+    def _items(self, rows: Sequence[Row]) -> tuple[dict[int, NewItem], dict[int, str]]:
+        """By place: what the rows become, and why others are no workloads."""
         now = self.setup.clock.wall()
-        places: list[int] = []
-        items: list[NewItem] = []
+        items: dict[int, NewItem] = {}
         refused: dict[int, str] = {}
         for row in rows:
             try:
-                items.append(item_of(row, now))
-                places.append(row.place)
+                items[row.place] = item_of(row, now)
             except UserError as error:
                 refused[row.place] = str(error)
+        return items, refused
+
+    async def _submit(self, items: Mapping[int, NewItem]) -> tuple[list[int], dict[int, str], int]:
+        """The places of rows that the queue has now, those that it never takes with the reason, and how many it did not
+        have before."""
+        refused: dict[int, str] = {}
         queue = self.setup.environment.queue
         stored: list[int] = []
         fresh = 0
         try:
             try:
-                answers = await queue.submit(items)
-                stored, fresh = places, sum(not each.duplicate for each in answers)
-            except UserError:  # one of them: each by itself, in order
-                for place, item in zip(places, items, strict=True):
+                answers = await queue.submit([*items.values()])
+                stored, fresh = [*items], sum(not each.duplicate for each in answers)
+            except _OF_A_ROW:  # one of them: each by itself, in order
+                for place, item in items.items():
                     try:
                         [answer] = await queue.submit([item])
                         stored.append(place)
                         fresh += not answer.duplicate
-                    except UserError as error:
-                        refused[place] = str(error)
+                    except _OF_A_ROW as error:
+                        refused[place] = str(error) or type(error).__name__
         except Unavailable as error:
             self._store_failing = str(error)
             raise

@@ -12,25 +12,29 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
-import structlog
-
+from ...sdk.lifecycle import cancel
+from ...sdk.logger import Logger
 from ...sdk.model.audit import Audit
 from ...sdk.model.demand import Closed
-from ...sdk.model.errors import NotConnected, StaleFence, UserError
+from ...sdk.model.errors import NotConnected, StaleFence
 from ...sdk.model.spread import spread
 from ...sdk.source import SharedSource
 from ..counts import Counts
+from ..hurry import Hurry
 from ..means import Setup
-from ..rules.reconnect import FIRST_PAUSE, LAST_PAUSE, Reconnect
+from ..rules.again import Again, Ended
+from ..rules.reconnect import Reconnect
 from .stream_pump import StreamPump
 
-log = structlog.get_logger("tailrace.tailer")
+log = Logger("tailrace.tailer")
 
 
 class SharedPump:
-    """`pumps` are those that run now, by partition. Invariant: a partition has one pump at a time, and a new one begins
-    only when the former has left its row.
+    """`pumps` are those that run now, by partition. Invariants: a partition has one pump at a time, and a new one
+    begins when the former has left its row, however often the group gives and takes it meanwhile; `_serving` has every
+    task that may have a pump, `_leaving` those that end one, until it is out of its row.
 
     source_unreachable  why the share cannot be known; empty when it can
     """
@@ -47,6 +51,9 @@ class SharedPump:
         self._reconnect = Reconnect()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
+        self._serving: set[asyncio.Task[None]] = set()
+        self._again: dict[str, Again] = {}
+        self._hurry = Hurry()
         self._failed: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
@@ -62,9 +69,11 @@ class SharedPump:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
             tasks, self._tasks = [*self._tasks.values()], {}
-            for task in tasks:
+            leaving = [*self._leaving.values()]  # nothing that is out is waited for any more
+            for task in (*tasks, *leaving):
                 task.cancel()
-            await asyncio.gather(*tasks, *self._leaving.values(), return_exceptions=True)
+            await asyncio.gather(*leaving, return_exceptions=True)
+            await self._ended(*self._serving)
             self._failed.cancel()
             await self.source.close()
 
@@ -99,11 +108,26 @@ class SharedPump:
     def _adjust(self, share: frozenset[str]) -> None:
         """Begins what is new, and leaves what was taken away."""
         for name in sorted(self._tasks.keys() - share):
-            former = self._tasks.pop(name)
-            self._leaving[name] = asyncio.create_task(self._leave(name, former, self.pumps.get(name)))
+            self._take(name)
         for name in sorted(share - self._tasks.keys()) if not self.draining else ():
-            self._tasks[name] = asyncio.create_task(self._serve(name), name=f"tailer-{self.config.name}-{name}")
+            self._give(name)
         self._divide()
+
+    def _give(self, name: str) -> None:
+        serving = self._serve(name, self._leaving.get(name))
+        task = self._tasks[name] = asyncio.create_task(serving, name=f"tailer-{self.config.name}-{name}")
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    def _take(self, name: str) -> None:
+        before = self._leaving.get(name)
+        leaving = self._leave(name, self._tasks.pop(name), before)
+        task = self._leaving[name] = asyncio.create_task(leaving, name=f"tailer-{self.config.name}-{name}: leaving")
+        task.add_done_callback(partial(self._left, name))
+
+    def _left(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._leaving.get(name) is task:
+            del self._leaving[name]
 
     def _divide(self) -> None:
         """The tailer's window, in equal parts."""
@@ -111,42 +135,80 @@ class SharedPump:
             pump.window.items = max(1, self.config.window.items // len(self.pumps))
             pump.window.bytes = max(1, self.config.window.bytes // len(self.pumps))
 
-    async def _leave(self, name: str, task: asyncio.Task[None], pump: StreamPump | None) -> None:
+    async def _leave(self, name: str, task: asyncio.Task[None], before: asyncio.Task[None] | None) -> None:
         """Ends what is out, within a bound, and then the pump, which commits and releases its row. Whatever of it
-        settles later is nobody's: its session is gone."""
-        if pump is not None and not await pump.drain(self.source.release_within):
-            log.warning("taken away with items out", tailer=self.config.name, partition=name, in_flight=pump.in_flight)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        settles later is nobody's: its session is gone. With one `before` that is still at it, there is a pump of that
+        one alone: this one has none yet."""
+        pump = self.pumps.get(name) if before is None else None
+        try:
+            if pump is not None:
+                await self._drained(name, pump, task)
+        finally:
+            await self._ended(task)
+            if before is not None:
+                await asyncio.wait([before])
 
-    async def _serve(self, name: str) -> None:
-        """One pump after another over a partition, until it is taken away or ends for good."""
-        if (leaving := self._leaving.pop(name, None)) is not None:
-            await asyncio.gather(leaving, return_exceptions=True)
-        pause = FIRST_PAUSE
+    async def _drained(self, name: str, pump: StreamPump, task: asyncio.Task[None]) -> None:
+        """Waits for what is out, within the bound; no longer than the pump runs, since nothing is heard of it then."""
+        drained = asyncio.create_task(pump.drain(self.source.release_within))
+        try:
+            await asyncio.wait((drained, task), return_when=asyncio.FIRST_COMPLETED)
+            if drained.done() and not drained.result():
+                log.warning(
+                    "taken away with items out", tailer=self.config.name, partition=name, in_flight=pump.in_flight
+                )
+        finally:
+            await cancel(drained)
+
+    async def _ended(self, *tasks: asyncio.Task[None]) -> None:
+        """Ends them. One that is on its way out already is not cut short as it leaves its row."""
+        for task in tasks:
+            if not task.cancelling():
+                task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _serve(self, name: str, leaving: asyncio.Task[None] | None) -> None:
+        """One pump after another over a partition, until it is taken away or ends for good. First whoever had it here
+        before must be out of its row."""
+        if leaving is not None:
+            await asyncio.wait([leaving])  # which goes on when this one ends
+        again, now = self._again.setdefault(name, Again()), self.setup.clock.monotonic
         while True:
-            pump = StreamPump(replace(self.setup, row=name), self.counts, self.source.partition(name))
-            pump.paused, pump.draining = self._paused, self.draining
-            self.pumps[name] = pump
-            self._divide()
+            again.began(now())
+            hurry = self._hurry.said
             try:
-                await pump.run()
+                await self._pump(name)
             except Exception as error:
                 if self._tasks.get(name) is not asyncio.current_task():
                     return  # it was to end, and this is what failed as it did
-                if isinstance(error, UserError):
+                ended = again.ended(error, now())
+                if ended.pause is None:
                     self._fail(error)
                     return
-                if isinstance(error, StaleFence):
-                    pause = FIRST_PAUSE
-                    log.warning("another owner took it; standing by", partition=name, reason=str(error))
-                else:
-                    log.error("a partition's pump failed", partition=name, reason=str(error), exc_info=error)
-                await asyncio.sleep(spread(pause, random.random))
-                pause = min(LAST_PAUSE, pause * 2)
-            finally:
-                if self.pumps.get(name) is pump:
-                    del self.pumps[name]
+                self._say(name, error, ended)
+                await self._hurry.rest(ended.pause, hurry)
+
+    async def _pump(self, name: str) -> None:
+        """One pump, to its end."""
+        pump = StreamPump(replace(self.setup, row=name), self.counts, self.source.partition(name))
+        pump.paused, pump.draining = self._paused, self.draining
+        self.pumps[name] = pump
+        self._divide()
+        try:
+            await pump.run()
+        finally:
+            del self.pumps[name]
+
+    def _say(self, name: str, error: Exception, ended: Ended) -> None:
+        if isinstance(error, StaleFence):
+            log.warning("another owner took it; standing by", partition=name, reason=str(error))
+        elif not ended.by_hand:
+            log.error("a partition's pump failed", partition=name, reason=str(error), exc_info=error)
+        elif ended.news:
+            log.error(
+                "a partition's pump failed, trying again until somebody mended it", partition=name, reason=str(error)
+            )
 
     def _fail(self, error: Exception) -> None:
         if self._failed is not None and not self._failed.done():
@@ -166,7 +228,8 @@ class SharedPump:
             pump.paused = paused
 
     def wake(self) -> None:
-        """Something changed: every pump looks again."""
+        """Something changed: every pump looks again, and one that waits to be begun again is."""
+        self._hurry.say()
         for pump in self.pumps.values():
             pump.wake()
 
@@ -174,6 +237,15 @@ class SharedPump:
     def source_unreachable(self) -> str:
         """Why the share cannot be known, or its brokers not be reached."""
         return self._reconnect.why(self.setup.clock.monotonic()) or self.source.problem
+
+    @property
+    def needs_a_hand(self) -> str:
+        """What somebody must mend before some partition goes on; empty when there is nothing."""
+        now = self.setup.clock.monotonic()
+        return next((f"partition {name}: {why}" for name in sorted(self._tasks) if (why := self._why(name, now))), "")
+
+    def _why(self, name: str, now: float) -> str:
+        return self._again[name].why(now) if name in self._again else ""
 
     @property
     def in_flight(self) -> int:

@@ -127,9 +127,10 @@ class StreamPump(Pump):
                 await self._succession.leave(self.flights)
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
-        loops = [self._read(), self._holding.run(), self._checkpoint.run(), self._reading.measure(self)]
-        loops += [*self._succession.steps(), self._rows.run(), *self._departures.steps()]
-        return [*loops, *self._detaching.steps(), *self._left_running.steps()]
+        measuring = self._reading.measure(self, self._succession.inherited.ends_at)
+        loops = [self._read(), self._holding.run(), self._checkpoint.run(), measuring, *self._succession.steps()]
+        loops += [self._rows.run(), *self._departures.steps(), *self._detaching.steps()]
+        return [*loops, *self._left_running.steps()]
 
     # Read.
 
@@ -167,13 +168,13 @@ class StreamPump(Pump):
             part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
         if part.rows:
             self._left_running.read(part, batch)
-        inherited = self._succession.inherited
-        if not inherited.awaits_some:
+        if not (inherited := self._succession.inherited).awaits_some:
             self._first(part, batch)
             return
         for piece in self._ordering.pieces(batch) if inherited.pending else (batch,):
             self._first(part, inherited.took(part, piece))
         inherited.passed(part)
+        self.wake()  # what had ended before it was read may be held by now, and nothing else may happen to offer it
 
     def _first(self, part: Partition, batch: StreamBatch) -> None:
         """Items that this epoch may hand out."""
@@ -185,8 +186,7 @@ class StreamPump(Pump):
     # Push.
 
     def push_or_hold(self, part: Partition, batch: StreamBatch, *, new: bool = False) -> None:
-        """Items in memory: those with credit are pushed, the others held. `new` ones pass none that wait and are as
-        urgent, where each has its own priority."""
+        """Items in memory; those with credit are pushed, others held. `new` ones pass none that waits as urgently."""
         if batch.refused:
             batch = self._departures.bury_refused(part, batch, self._aim.mapping.map(batch))
         batch, mapped = self._ordering.ready(part, batch)

@@ -17,9 +17,8 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import structlog
-
 from ...sdk.lifecycle import cancel
+from ...sdk.logger import Logger
 from ...sdk.model.errors import InvalidRequest, TailraceError, Unavailable
 from ...sdk.model.overview import TailerOverview
 from ...sdk.model.replay import OVER, READING, Replay, State, tailer_of
@@ -45,7 +44,7 @@ AGAIN_AFTER = 30.0
 #: Seconds after which an order that nobody took up is not begun any more: who gave it has long been told so.
 ORDER_HOLDS = 60.0
 
-log = structlog.get_logger("tailrace.replays")
+log = Logger("tailrace.replays")
 
 
 @dataclass(slots=True)
@@ -74,7 +73,7 @@ class Replaying:
 
     async def start(self) -> None:
         """Goes on with those that are not over, as soon as the store says which."""
-        self._watch = asyncio.create_task(self._keep_watch(), name="replays")
+        self._watch = self._means.duties.begin(self._keep_watch(), "replays")
 
     async def drain(self, timeout: float) -> None:
         """Their sources are read no further; what is out ends."""

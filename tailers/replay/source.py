@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...sdk.clock import Clock
-from ...sdk.model.errors import UserError
+from ...sdk.model.errors import PositionsGone
 from ...sdk.model.replay import Replay
 from ...sdk.source import Ranged, Rereader, StreamBatch
 from ..partition import LARGE_HOLE
@@ -60,7 +60,7 @@ class ReplaySource:
         there = await self._reader.ends()
         wanted = [stretch for stretch in self._replay.stretches if stretch.spans]
         if gone := sorted({stretch.partition for stretch in wanted} - there.keys()):
-            raise UserError(
+            raise PositionsGone(
                 f"{self._replay.name}: the source of {self._replay.tailer!r} has no partition {gone[0]!r} any more; "
                 "was its file changed? Put it back, or cancel this replay"
             )

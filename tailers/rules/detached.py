@@ -1,4 +1,4 @@
-"""When an item that runs long is detached, and how its guard is timed (R107: a push that lasts holds up nobody).
+"""When an item that runs long is detached, and how its guard is timed (a push that lasts holds up nobody).
 
 An item that is out holds its stream's frontier. One that is out for longer than `window.detach_after`, while something
 behind it is done, gets a row and a copy in the delay service; then the frontier passes it, and it runs on. The copy,

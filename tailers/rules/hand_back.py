@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from ...sdk.model.backoff import doubled
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended, Kind
 from .credit import Credit
@@ -32,8 +33,7 @@ def pause_after(times: int, out_for: float) -> float:
     """Seconds until what came back so often in a row goes out again; it was out for `out_for` of its pause."""
     if times < 2:
         return 0.0
-    pause = min(LAST_PAUSE, FIRST_PAUSE * 2.0 ** min(times - 2, 10))
-    return max(0.0, pause - max(0.0, out_for))
+    return max(0.0, doubled(FIRST_PAUSE, LAST_PAUSE, times - 2) - max(0.0, out_for))
 
 
 class HandBacks(dict[K, tuple[int, float]]):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from ...sdk.model.demand import Cell
 
-#: Of what may go, the lowest level that waits gets this share when not all may: as the scheduler's (R5).
+#: Of what may go, the lowest level that waits gets this share when not all may: as the scheduler's.
 LOW_SHARE = 0.05
 #: What the lowest level may be owed at most, in items: a share is a pace, not a debt to be collected at once.
 MOST_OWED = 16.0

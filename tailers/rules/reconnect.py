@@ -7,8 +7,10 @@ each new one at once. So the pauses begin anew only after one that held, and the
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
+
+from ...sdk.model.backoff import Backoff
+from .wording import wording
 
 #: Pauses, seconds: the first, and the cap that they double to.
 FIRST_PAUSE = 0.1
@@ -19,8 +21,6 @@ STEADY = 30.0
 SHOWN = 5.0
 #: Reasons that are remembered as said.
 SAID = 16
-
-_NUMBERS = re.compile(r"\d+")
 
 
 class Lost(NamedTuple):
@@ -36,7 +36,7 @@ class Reconnect:
 
     def __init__(self) -> None:
         self._since: float | None = None
-        self._pause = FIRST_PAUSE
+        self._backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         self._reason = ""
         self._flaps = False
         self._said: set[str] = set()
@@ -44,18 +44,18 @@ class Reconnect:
     def lost(self, reason: str, now: float) -> Lost:
         """It is not connected, or not any more."""
         if self._is_steady(now):
-            self._pause, self._flaps = FIRST_PAUSE, False
+            self._backoff.reset()
+            self._flaps = False
             self._said.clear()
         elif self._since is not None:
             self._flaps = True
         self._since, self._reason = None, reason
-        pause, self._pause = self._pause, min(LAST_PAUSE, self._pause * 2)
-        kind = _NUMBERS.sub("", reason)  # such as how long it waited
+        kind = wording(reason)
         news = kind not in self._said
         if len(self._said) >= SAID:
             self._said.clear()
         self._said.add(kind)
-        return Lost(pause, news)
+        return Lost(self._backoff.pause(), news)
 
     def reached(self, now: float) -> bool:
         """It is connected. Whether that is news: something was said of it, and it does not come and go."""

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
+from ...sdk.model.backoff import doubled
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.retry import Retry, delay_after, may_retry, may_retry_crash
 from ...sdk.model.workload import Ended
@@ -117,7 +118,7 @@ def settle(  # noqa: PLR0911 - one return per row of the table above
 
 def throttle_delay(throttles: int) -> float:
     """Seconds to wait after a throttle that names no time, when there were `throttles` before it."""
-    return float(min(LAST_THROTTLE, FIRST_THROTTLE * 2.0 ** min(throttles, 60)))
+    return doubled(FIRST_THROTTLE, LAST_THROTTLE, throttles)
 
 
 def _retry_delay(ended: Ended, policy: Retry, failed: int, late: float, random: Callable[[], float] | None) -> float:

@@ -16,6 +16,7 @@ class Cause(StrEnum):
 
     NONE = ""
     FAILED = "failed"  # the tailer ended for a reason that trying again cannot mend
+    BY_HAND = "by_hand"  # somebody must mend something; it is tried again until then
     SOURCE = "source"  # the source cannot be reached
     STORE = "store"  # a store or the delay service refuses what must be written
     SCHEDULER = "scheduler"  # no scheduler can be reached
@@ -39,6 +40,7 @@ class Facts(NamedTuple):
     held: int = 0
     oldest: float = 0.0
     failed: str = ""
+    by_hand: str = ""
     source: str = ""
     store: str = ""
     scheduler: str = ""
@@ -69,9 +71,12 @@ class Watchdog:
         self._since = 0.0
 
     def look(self, facts: Facts, now: float) -> Verdict:
-        """How it is at `now` (monotonic seconds). A tailer that failed for good is unhealthy at once."""
+        """How it is at `now` (monotonic seconds). A tailer that failed for good, or waits for somebody's hand, is
+        unhealthy at once."""
         if facts.failed:
             return Verdict(False, 0.0, Cause.FAILED, facts.failed)
+        if facts.by_hand:
+            return Verdict(False, 0.0, Cause.BY_HAND, facts.by_hand)
         busy = facts.lag > 0 or facts.in_flight > 0 or facts.held > 0
         if facts.completions != self._completions or not busy:
             # A source that cannot be reached may have work: nobody knows.

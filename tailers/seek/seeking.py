@@ -1,7 +1,7 @@
 """Moves the checkpoint of a stream by hand, between two pumps of its tailer: its own owner for that moment.
 
 In the order that keeps the laws: take the row, so that nobody else writes; note durably what is passed and by whose
-word (R103); then move the checkpoint (it never goes back, L13), tell the ledger, and leave the row empty.
+word; then move the checkpoint (it never goes back, L13), tell the ledger, and leave the row empty.
 """
 
 from __future__ import annotations

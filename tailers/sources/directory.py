@@ -7,6 +7,7 @@ gone when its turn comes is noted and passed; one that changed meanwhile is hand
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import json
 import time
@@ -18,15 +19,22 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...sdk.config import Bytes, Seconds
 from ...sdk.lifecycle import cancel
+from ...sdk.logger import Logger
 from ...sdk.model.errors import NotConnected, Unavailable
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.inventory.inventory import Entries, Entry, Inventory
 from ..registry import Environment
+from .folder import Folder, NoFile
 from .listing import Listing, Patterns, list_folder
+from .own_thread import OwnThread
+
+log = Logger("tailrace.tailer")
 
 #: Scanning takes at most this share of the time, however large the folder.
 SCAN_SHARE = 0.05
 OFFER = 1000
+#: Errors that are about this process, not about the file that it opens.
+OUR_OWN = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
 class DirectoryOptions(BaseModel):
@@ -36,7 +44,7 @@ class DirectoryOptions(BaseModel):
     include       names to take, as glob patterns (one without a slash is matched against the file's own name)
     exclude       names to leave out
     recursive     also the folders in it
-    follow_links  also folders behind links; a loop is refused
+    follow_links  also what is behind links, folders and files; a loop is refused
     payload       reference: JSON {"path", "name", "size", "modified"}; content: the file's bytes
     max_bytes     largest file handed out as content; larger ones become dead letters that say where they are
     poll          seconds between scans
@@ -57,12 +65,13 @@ class DirectoryOptions(BaseModel):
 
 
 class DirectorySource:
-    """Implements `sdk.source.StreamSource`. `name` names the folder in the inventory.
+    """Implements `sdk.source.StreamSource`. `name` names the folder in the inventory; without a `partition` it is the
+    tailer's, and the folder's mark is found at the first call.
 
     partition  the only one: a folder has one order of discovery. It bears the inventory's mark, so that positions of
                one inventory are never taken for those of another (a checkpoint would pass files that nobody handled)
     vanished   files that were gone when their turn came
-    refused    files too large (`max_bytes`) or not readable; they become dead letters
+    refused    files too large (`max_bytes`), not readable, or no files any more; they become dead letters
     listed     the first full listing is done
     skipped    what the last listing did not enter or read, and why
     """
@@ -76,6 +85,7 @@ class DirectorySource:
         self.listed = asyncio.Event()
         self.skipped: dict[str, str] = {}
         self._options = options
+        self._thread = OwnThread(f"folder-{name}"[:60])
         self._root = Path(options.path)
         self._patterns = Patterns(options.include, options.exclude)
         self._inventory = inventory
@@ -90,6 +100,7 @@ class DirectorySource:
     async def open(self, positions: Mapping[str, int]) -> None:
         if self._scanner is not None:
             return
+        await self._identify()
         self._next = positions.get(self.partition, 0)
         self._failure = ""
         self._seen = {}
@@ -115,6 +126,7 @@ class DirectorySource:
         return []
 
     async def reread(self, partition: str, positions: Sequence[int]) -> StreamBatch:
+        await self._identify()
         found = Entries([], [], [])
         for position in sorted(positions):
             one = await self._inventory.read(self._name, position, 1)
@@ -122,18 +134,28 @@ class DirectorySource:
                 found.positions.append(position)
                 found.names.extend(one.names)
                 found.versions.extend(one.versions)
-        batch = await asyncio.to_thread(self._load, found, 1 << 30)
+        batch = await self._thread.call(self._load, found, 1 << 30)
         batch.absent = sorted(set(positions).difference(batch.positions))
         return batch
 
     async def ends(self) -> dict[str, int]:
+        await self._identify()
         return {self.partition: await self._inventory.end(self._name)}
 
     async def close(self) -> None:
         scanner, self._scanner = self._scanner, None
         self._changed.set()
+        self._thread.close()
         if scanner is not None:
             await cancel(scanner)
+
+    async def _identify(self) -> None:
+        """Where the folder is by its real path is the file system's to say, which may hang."""
+        if not self.partition:
+            self._thread.moves(f"finding {self._root}")
+            chosen = await self._thread.call(mark, self._options)
+            if not self.partition:  # nobody else asked meanwhile
+                self._name, self.partition = f"{self._name}:{chosen}", chosen
 
     async def _scan(self) -> None:
         options = self._options
@@ -141,8 +163,10 @@ class DirectorySource:
             await asyncio.sleep(max(options.poll, self._took / SCAN_SHARE))
             try:
                 await self._offer(await self._listing())
-            except NotConnected as error:
-                self._failure = str(error)
+            except Exception as error:  # whoever reads raises it, and the source is opened again
+                if not isinstance(error, NotConnected):
+                    log.exception("a scan failed", folder=str(self._root))
+                self._failure = str(error) or type(error).__name__
                 self._changed.set()
                 return
 
@@ -150,13 +174,16 @@ class DirectorySource:
         began = time.monotonic()
         options = self._options
         try:
-            listing = await asyncio.to_thread(
-                list_folder, self._root, self._patterns, options.recursive, options.follow_links
+            listing = await self._thread.call(
+                list_folder, self._root, self._patterns, options.recursive, options.follow_links, self._thread.moves
             )
         except OSError as error:
             raise NotConnected(f"the folder {self._root} cannot be read: {error.strerror or error}") from error
         self._took = time.monotonic() - began
-        self.skipped = listing.skipped
+        before, self.skipped = self.skipped, listing.skipped
+        if fresh := [name for name in listing.skipped if name not in before]:
+            why = listing.skipped[fresh[0]]
+            log.warning("not listed", folder=str(self._root), names=len(fresh), first=fresh[0], why=why)
         return listing
 
     async def _offer(self, listing: Listing) -> None:
@@ -187,25 +214,37 @@ class DirectorySource:
             raise NotConnected(f"the inventory of {self._root}: {error}") from error
         if not entries.positions:
             return None
-        batch = await asyncio.to_thread(self._load, entries, max_bytes)
+        batch = await self._thread.call(self._load, entries, max_bytes)
         self._next = max([*batch.positions, *batch.absent]) + 1
         return batch
 
     def _load(self, entries: Entries, max_bytes: int) -> StreamBatch:
-        """Runs in a thread: the entries as items, until the bytes are used up."""
+        """Runs in the source's thread: the entries as items, until the bytes are used up."""
+        try:
+            with Folder(self._root, follow=self._options.follow_links) as folder:
+                return self._loaded(folder, entries, max_bytes)
+        except OSError as error:  # that of one file is told of the file
+            raise NotConnected(f"the folder {self._root} cannot be read: {error.strerror or error}") from error
+
+    def _loaded(self, folder: Folder, entries: Entries, max_bytes: int) -> StreamBatch:
         batch = StreamBatch(self.partition, [], [], [], [], [])
         for position, name in zip(entries.positions, entries.names, strict=True):
             if max_bytes <= 0:
                 break
+            self._thread.moves(f"reading {name}")
             try:
-                modified, payload, refused = self._load_one(name)
+                modified, payload, refused = self._load_one(folder, name)
             except (FileNotFoundError, NotADirectoryError):
                 self.vanished += 1
                 batch.absent.append(position)
                 continue
-            except OSError as error:
-                modified, payload = 0.0, _as_json({"path": str(self._root / name), "name": name})
-                refused = f"the file cannot be read: {error.strerror or error}"
+            except (NoFile, OSError) as error:
+                if isinstance(error, OSError) and error.errno in OUR_OWN:
+                    raise
+                why = (
+                    f"the file cannot be read: {error.strerror or error}" if isinstance(error, OSError) else str(error)
+                )
+                modified, payload, refused = 0.0, _as_json({"path": str(self._root / name), "name": name}), why
             if refused:
                 self.refused += 1
                 batch.refused[len(batch.positions)] = refused
@@ -217,18 +256,24 @@ class DirectorySource:
             batch.payloads.append(payload)
         return batch
 
-    def _load_one(self, name: str) -> tuple[float, bytes, str]:
+    def _load_one(self, folder: Folder, name: str) -> tuple[float, bytes, str]:
         """When a file was changed, its payload, and why it cannot be handed out (then the payload says where it is)."""
-        path = self._root / name
-        stat = path.stat()
         refused = ""
         if self._options.payload == "content":
             most = self._options.max_bytes
-            if stat.st_size <= most:
-                return stat.st_mtime, path.read_bytes(), ""
-            refused = f"the file has {stat.st_size} bytes, more than the {most} of max_bytes"
-        facts = {"path": str(path), "name": name, "size": stat.st_size, "modified": stat.st_mtime}
-        return stat.st_mtime, _as_json(facts), refused
+            found, content = folder.read(name, most)
+            if content is not None:
+                return found.st_mtime, content, ""
+            refused = f"the file has {max(found.st_size, most + 1)} bytes, more than the {most} of max_bytes"
+        else:
+            found = folder.facts(name)
+        facts = {
+            "path": str(self._root / name),
+            "name": name,
+            "size": found.st_size,
+            "modified": found.st_mtime,
+        }
+        return found.st_mtime, _as_json(facts), refused
 
 
 def _as_json(facts: dict[str, object]) -> bytes:
@@ -243,8 +288,7 @@ def mark(options: DirectoryOptions) -> str:
 
 def build(options: DirectoryOptions, environment: Environment) -> DirectorySource:
     """The source over one folder. Another folder or other patterns make another inventory."""
-    chosen = mark(options)
-    return DirectorySource(options, environment.inventory, f"{environment.tailer}:{chosen}", chosen)
+    return DirectorySource(options, environment.inventory, environment.tailer, "")
 
 
 KIND = SourceKind(

@@ -13,7 +13,7 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict
 
-from ...sdk.model.errors import TailraceError
+from ...sdk.model.errors import NotConnected, TailraceError
 from ...sdk.model.parked import due_function, due_stream
 from ...sdk.source import SourceKind, StreamBatch
 from ...stores.log.log import AtHand, Log, Telling, trim_each
@@ -90,6 +90,7 @@ class DueSource:
         self._ready: dict[str, None] = {}
         self._waits: dict[str, Callable[[], object]] = {}
         self._waiting: set[asyncio.Task[None]] = set()
+        self._failed: dict[str, BaseException] = {}  # what waiting for more ended with, until a read of it raised that
         self._some = asyncio.Event()
 
     async def open(self, positions: Mapping[str, int]) -> None:
@@ -131,7 +132,10 @@ class DueSource:
         return batch
 
     async def take(self, function: str, limit: int, max_bytes: int) -> StreamBatch | None:
-        """The next due items of one function; None: there are none now."""
+        """The next due items of one function; None: there are none now. Raises what waiting for them ended with."""
+        if (error := self._failed.pop(function, None)) is not None:
+            why = str(error) or type(error).__name__
+            raise NotConnected(f"waiting for what is due of {function}: {why}") from error
         batches = await self._streams[function].read(limit, max_bytes, 0.0)
         self._took(function, sum(len(batch.positions) for batch in batches) < limit)
         if not batches:
@@ -187,6 +191,7 @@ class DueSource:
         for stream in self._streams.values():
             await stream.close()
         self._ready.clear()
+        self._failed.clear()
 
     def _wait_for(self, function: str) -> Callable[[], object]:
         """Waits for more of one function; returns what gives it up."""
@@ -198,8 +203,13 @@ class DueSource:
         return task.cancel
 
     async def _more(self, function: str) -> None:
-        with contextlib.suppress(TailraceError):  # whoever reads meets it again
-            await self._streams[function].more()
+        try:
+            with contextlib.suppress(TailraceError):  # whoever reads meets it again
+                await self._streams[function].more()
+        except (Exception, asyncio.CancelledError) as error:
+            if function not in self._waits:  # it was given up
+                raise
+            self._failed[function] = error
         self._has_more(function)
 
     def _has_more(self, function: str) -> None:

@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
-import structlog
-
-from ...sdk.lifecycle import cancel
-from ...sdk.model.errors import NotConnected, Unavailable, UserError
+from ...sdk.duties import Duties
+from ...sdk.logger import Logger
+from ...sdk.model.errors import NotConnected, PositionsGone, Unavailable
 from ...stores.log.kafka_client import Fetch, Looker, Place, Reader
 from ...stores.log.kafka_clients import client_of
 from ...stores.log.kafka_errors import unavailable
@@ -48,7 +47,7 @@ class GroupInUse(NotConnected):
     """Another application is in the group."""
 
 
-log = structlog.get_logger("tailrace.kafka")
+log = Logger("tailrace.kafka")
 
 
 class KafkaGroup:
@@ -76,7 +75,7 @@ class KafkaGroup:
         self._news = asyncio.Event()
         self._behind: dict[Place, float] = {}
         self._session: KafkaSession | None = None
-        self._watch: asyncio.Task[None] | None = None
+        self._duties = Duties(f"group {options.group}", self._watch_failed)
 
     # The face of a shared source.
 
@@ -89,7 +88,7 @@ class KafkaGroup:
         self._session = KafkaSession(self._options, self, client_name(self._tailer))
         self.flow()
         self._session.start()
-        self._watch = asyncio.create_task(self._keep_watch(), name=f"kafka-{self._options.group}")
+        self._duties.begin(self._keep_watch(), "the watch over it")
 
     async def changed(self, known: frozenset[str]) -> frozenset[str]:
         while True:
@@ -111,9 +110,7 @@ class KafkaGroup:
 
     async def close(self) -> None:
         session, self._session = self._session, None
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            await cancel(watch)
+        await self._duties.end()
         if session is not None:
             await session.end()
         self._share = None
@@ -156,7 +153,7 @@ class KafkaGroup:
         words = f"{self._where}: partition {name_of(place)} ends at {end}, and was read up to {position}"
         if now - since < BEHIND_FOR:
             raise NotConnected(words)
-        raise UserError(
+        raise PositionsGone(
             f"{words}: the topic was deleted and made again, or lost its end. Nothing is passed without your word: "
             "give the tailer another name to begin anew"
         )
@@ -224,6 +221,11 @@ class KafkaGroup:
             if (part := self._parts.get(place)) is not None:
                 part.failed(why)
         self._news.set()
+
+    def _watch_failed(self, why: str) -> None:
+        """Nobody would see any more that brokers are away, or that the member hangs: the group is joined again."""
+        if self._session is not None:
+            self.failed(self._session, f"{self._where}: {why}", None)
 
     # Looks from outside.
 

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-import structlog
-
+from ...sdk.logger import Logger
 from ...sdk.model.errors import NotConnected
 from ...stores.log.kafka_client import Place
 from ...stores.log.kafka_errors import explained
@@ -37,7 +36,7 @@ LAST_COMMIT = 3.0
 END_WITHIN = 10.0
 
 A = TypeVar("A")
-log = structlog.get_logger("tailrace.kafka")
+log = Logger("tailrace.kafka")
 
 
 class Listener(Protocol):
@@ -116,7 +115,7 @@ class KafkaSession:
             member = member_of(self._options, self._name)
             while not self._ending.is_set():
                 self._turn(member)
-        except Exception as error:
+        except BaseException as error:  # whatever it is: nobody else would hear of it
             why = explained(self._options.where, error)
             self._tell(self._listener.failed, why, None)
         finally:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fnmatch import translate
 from pathlib import Path
 
 from ...stores.inventory.inventory import Entry
+from .folder import kind_of, open_folder
+
+#: Folders in each other that are listed: each is open meanwhile.
+DEEPEST = 100
+#: Names that a listing tells of which it did not list.
+MOST_SKIPPED = 1000
 
 
 @dataclass(slots=True)
@@ -18,6 +25,11 @@ class Listing:
 
     entries: list[Entry] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+
+    def skip(self, name: str, why: str) -> None:
+        """Notes one that was not entered or read; the first thousand."""
+        if len(self.skipped) < MOST_SKIPPED:
+            self.skipped[name] = why
 
 
 def version_of(size: int, modified_ns: int) -> str:
@@ -62,12 +74,19 @@ def _compiled(patterns: list[str]) -> Callable[[str], re.Match[str] | None] | No
     return re.compile("|".join(translate(pattern) for pattern in patterns)).match if patterns else None
 
 
-def list_folder(root: Path, patterns: Patterns, recursive: bool, follow: bool) -> Listing:
-    """Every wanted regular file under `root`. Linked folders are entered only with `follow`, and never one that is
-    among its own parents. Raises OSError when `root` itself cannot be read."""
+def list_folder(
+    root: Path, patterns: Patterns, recursive: bool, follow: bool, moves: Callable[[str], None] = lambda doing: None
+) -> Listing:
+    """Every wanted regular file under `root`. What is behind links is listed only with `follow`, and no folder that is
+    among its own parents. `moves` is told what is looked at. Raises OSError when `root` itself cannot be read."""
     listing = Listing()
-    top = root.stat()
-    _list(str(root), "", ((top.st_dev, top.st_ino),), _Rules(patterns, recursive, follow), listing)
+    moves(f"listing {root}")
+    descriptor = open_folder(root, follow=True)
+    try:
+        rules = _Rules(patterns, recursive, follow, moves)
+        _list(descriptor, "", (_identity(os.fstat(descriptor)),), rules, listing)
+    finally:
+        os.close(descriptor)
     return listing
 
 
@@ -76,47 +95,70 @@ class _Rules:
     patterns: Patterns
     recursive: bool
     follow: bool
+    moves: Callable[[str], None]
 
 
-def _list(folder: str, prefix: str, parents: tuple[tuple[int, int], ...], rules: _Rules, listing: Listing) -> None:
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _list(folder: int, prefix: str, parents: tuple[tuple[int, int], ...], rules: _Rules, listing: Listing) -> None:
     for entry in _scan(folder, prefix, listing):
         name = prefix + entry.name
         try:
             name.encode()
-            if entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and entry.is_dir()):
-                _enter(entry, name, parents, rules, listing)
-            elif rules.patterns.wanted(name) and entry.is_file():
-                stat = entry.stat()
-                listing.entries.append(Entry(name, version_of(stat.st_size, stat.st_mtime_ns)))
+            if entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and _is_dir(entry, rules)):
+                _enter(folder, entry, name, parents, rules, listing)
+            elif rules.patterns.wanted(name):
+                found = entry.stat(follow_symlinks=rules.follow)
+                if stat.S_ISREG(found.st_mode):
+                    listing.entries.append(Entry(name, version_of(found.st_size, found.st_mtime_ns)))
+                else:
+                    listing.skip(name, kind_of(found.st_mode))
         except UnicodeEncodeError:
-            listing.skipped[ascii(name)] = "its name is not valid text"
+            listing.skip(ascii(name), "its name is not valid text")
         except FileNotFoundError:
-            continue  # it vanished while the folder was listed
+            continue  # it vanished while the folder was listed, or is a link to nothing
         except OSError as error:
-            listing.skipped[name] = error.strerror or str(error)
+            listing.skip(name, error.strerror or str(error))
 
 
-def _scan(folder: str, prefix: str, listing: Listing) -> Iterator[os.DirEntry[str]]:
+def _is_dir(link: os.DirEntry[str], rules: _Rules) -> bool:
+    """Whether a link may be entered as a folder. One that is not followed is not looked behind."""
+    return rules.follow and link.is_dir()
+
+
+def _scan(folder: int, prefix: str, listing: Listing) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
-            yield from sorted(found, key=lambda entry: entry.name)
+            return sorted(found, key=lambda entry: entry.name)
     except OSError as error:
         if not prefix:
             raise
-        listing.skipped[prefix.rstrip("/")] = error.strerror or str(error)
+        listing.skip(prefix.rstrip("/"), error.strerror or str(error))
+        return []
 
 
 def _enter(
-    entry: os.DirEntry[str], name: str, parents: tuple[tuple[int, int], ...], rules: _Rules, listing: Listing
+    within: int,
+    entry: os.DirEntry[str],
+    name: str,
+    parents: tuple[tuple[int, int], ...],
+    rules: _Rules,
+    listing: Listing,
 ) -> None:
     if not rules.recursive or not rules.patterns.enter(name):
         return
-    if entry.is_symlink() and not rules.follow:
-        listing.skipped[name] = "a link to a folder; follow_links is off"
+    if len(parents) > DEEPEST:
+        listing.skip(name, f"it is more than {DEEPEST} folders deep")
         return
-    stat = entry.stat()
-    here = (stat.st_dev, stat.st_ino)
-    if here in parents:
-        listing.skipped[name] = "a link to one of its own parents"
-        return
-    _list(entry.path, name + "/", (*parents, here), rules, listing)
+    rules.moves(f"listing {name}")
+    descriptor = open_folder(entry.name, follow=rules.follow, within=within)
+    try:
+        here = _identity(os.fstat(descriptor))
+        if here in parents:
+            listing.skip(name, "a link to one of its own parents")
+            return
+        _list(descriptor, name + "/", (*parents, here), rules, listing)
+    finally:
+        os.close(descriptor)

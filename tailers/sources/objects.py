@@ -29,6 +29,7 @@ from ...stores.inventory.inventory import Inventory
 from ...stores.segments.segments import Segments
 from ..registry import Environment
 from ..rules.segments import within
+from ..rules.unreadable import Unreadable
 from .listing import Patterns
 from .objects_cutting import Cutter, Part, Shape
 from .objects_feeding import Feeder, Loaded, weight
@@ -123,6 +124,7 @@ class ObjectsSource:
         self._name = f"{tailer}:{self.partition}"
         self._store = ObjectStore(options, client)
         self._progress = Progress()
+        self._unreadable = Unreadable()
         self._feeder: Feeder | None = None
         self._lister: Lister | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -220,7 +222,8 @@ class ObjectsSource:
 
     def _new_feeder(self) -> Feeder:
         cutter = Cutter(self._store, self._options.shape())
-        return Feeder(self._inventory, self._segments, self._name, cutter, self._progress, 2 * self._options.block)
+        room, noted = 2 * self._options.block, self._unreadable
+        return Feeder(self._inventory, self._segments, self._name, cutter, self._progress, room, noted)
 
     def _start(self, work: Any, what: str) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work, name=f"{what}-{self._name}")
@@ -231,7 +234,9 @@ class ObjectsSource:
 
     def _raise_failure(self) -> None:
         for task in self._tasks:
-            if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+            if task.done() and task.cancelled():  # not by `close`, which forgets them first
+                raise NotConnected(f"{task.get_name()} was interrupted")
+            if task.done() and (error := task.exception()) is not None:
                 raise error
 
     async def _stored(self, call: Any) -> Any:
@@ -275,8 +280,8 @@ def _fitting(payloads: list[bytes], start: int, limit: int, max_bytes: int) -> i
 
 def _add(batch: StreamBatch, first: int, part: Part, chosen: Sequence[int]) -> None:
     count = len(chosen)
-    if part.cut.refused and count:
-        batch.refused[len(batch.positions)] = part.cut.refused
+    if part.cut.refused:  # several, where an object that was cut before cannot be read any more
+        batch.refused.update(dict.fromkeys(range(len(batch.positions), len(batch.positions) + count), part.cut.refused))
     if isinstance(chosen, range):
         batch.positions.extend(range(first + chosen.start, first + chosen.stop))
         batch.payloads.extend(part.payloads[chosen.start : chosen.stop])

@@ -14,7 +14,7 @@ from ...sdk.gunzip import Undecodable
 from ...sdk.model.reference import REFERENCE, Reference
 from ...sdk.model.segment import Segment
 from ...sdk.model.workload import Headers
-from ...sdk.objects import Facts, Gone, ObjectStore, Replaced
+from ...sdk.objects import Facts, Gone, ObjectStore, Replaced, Unread
 from ..rules.lines import Lines, Run, lines_of
 from ..rules.segments import Cut, Next
 
@@ -116,6 +116,15 @@ class Cutter:
             raise Undecodable(f"{key} has other lines than when it was cut: was its max_line, or its gzip, changed?")
         return Part(cut, key, facts.modified, lines, self._headers(facts))
 
+    async def touch(self, key: str) -> None:
+        """Asks for an object's content, without reading it. Raises what that raises."""
+        await self._store.whole(key, -1)
+
+    def unreadable(self, cut: Cut, key: str, why: str) -> Part:
+        """The items of a cut, or all that is left of an object, that the store will not let us read."""
+        part = self._refused(cut._replace(refused=f"it cannot be read, though others can: {why}"), key, None)
+        return part._replace(payloads=part.payloads * cut.items)
+
     async def _facts(self, key: str, etag: str) -> Facts | None:
         try:
             facts = await self._store.facts(key)
@@ -149,6 +158,8 @@ class Cutter:
                 if not piece and failure is None:
                     parts[-1] = parts[-1]._replace(cut=parts[-1].cut._replace(end=True))
                 yield parts
+        if isinstance(failure, Unread):
+            raise failure
         if failure is not None and (some or isinstance(failure, Undecodable)):
             yield [self._rest(ordinal, facts.key, facts.version, lines.offset, facts, str(failure))]
         elif not some:
@@ -223,7 +234,7 @@ async def _read(content: Content, offset: int = 0) -> tuple[bytes, Exception | N
         if offset:
             await content.seek(offset)
         return await content.piece(), None
-    except (Gone, Replaced, Undecodable) as error:
+    except (Gone, Replaced, Undecodable, Unread) as error:
         return b"", error
 
 

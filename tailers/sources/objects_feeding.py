@@ -7,6 +7,8 @@ an earlier run had cut is read again from its segments, then cutting goes on beh
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections import deque
 from collections.abc import Coroutine
 from dataclasses import dataclass
@@ -15,10 +17,11 @@ from typing import Any
 from ...sdk.gunzip import Undecodable
 from ...sdk.model.errors import NotConnected, Unavailable
 from ...sdk.model.segment import Segment
-from ...sdk.objects import Gone, Replaced
+from ...sdk.objects import Gone, Replaced, Unread
 from ...stores.inventory.inventory import Inventory
 from ...stores.segments.segments import Segments
 from ..rules.segments import Cut, Next, following, placed
+from ..rules.unreadable import Unreadable, Verdict
 from .objects_cutting import Cutter, Opened, Part
 from .objects_listing import Progress
 
@@ -42,7 +45,14 @@ class Feeder:
     is nothing to do."""
 
     def __init__(
-        self, inventory: Inventory, segments: Segments, name: str, cutter: Cutter, progress: Progress, room: int
+        self,
+        inventory: Inventory,
+        segments: Segments,
+        name: str,
+        cutter: Cutter,
+        progress: Progress,
+        room: int,
+        unreadable: Unreadable,
     ) -> None:
         self.ready: deque[Loaded] = deque()
         self.changed = asyncio.Event()
@@ -53,6 +63,7 @@ class Feeder:
         self._name = name
         self._cutter = cutter
         self._progress = progress
+        self._unreadable = unreadable
         self._room = room
         self._bytes = 0
         self._taken = asyncio.Event()
@@ -96,10 +107,17 @@ class Feeder:
     async def load(self, segment: Segment) -> Part | None:
         """The items of a segment; None: they are not there any more."""
         key, _ = await self._name_of(segment.ordinal)
-        try:
-            return await self._cutter.again(segment, key) if key else None
-        except (Gone, Replaced, Undecodable):
-            return None
+        while True:
+            try:
+                part = await self._cutter.again(segment, key) if key else None
+            except (Gone, Replaced, Undecodable):
+                return None
+            except Unread as error:
+                if await self._is_given_up(segment.ordinal, key, error):
+                    return self._cutter.unreadable(Cut(*segment[1:]), key, str(error))
+            else:
+                self._unreadable.answered(key)
+                return part
 
     async def _again(self, position: int) -> None:
         """What was cut before."""
@@ -115,15 +133,67 @@ class Feeder:
         entries = await self._inventory.read(self._name, at.ordinal, TOGETHER)
         begun = bool(at.version and entries.positions)
         listed = list(zip(entries.names, entries.versions, strict=True))
-        opened = [Opened(None)] * begun + await _all([self._cutter.look(key, etag) for key, etag in listed[begun:]])
+        looked = await _all([self._cutter.look(key, etag) for key, etag in listed[begun:]])
+        for (key, _), one in zip(listed[begun:], looked, strict=True):
+            if isinstance(one, Opened) and one.facts is not None:
+                self._unreadable.answered(key)
+        opened: list[Opened | Unread] = [*[Opened(None)] * begun, *looked]
         for ordinal, (key, etag), one in zip(entries.positions, listed, opened, strict=True):
-            async for parts in self._cutter.cut(ordinal, key, etag, one, at):
-                self._cut.extend(parts)
-                self._cut_bytes += sum(map(weight, parts))
-                if len(self._cut) >= BATCH or self._cut_bytes >= self._room // 2:
-                    await self._write()
+            await self._object(ordinal, key, etag, one, at)
             at = Next(0, ordinal + 1)
         return at
+
+    async def _object(self, ordinal: int, key: str, etag: str, one: Opened | Unread, at: Next) -> None:
+        """One object. Raises Unread while it may be the store that cannot be read; what was cut is kept."""
+        while True:
+            try:
+                if isinstance(one, Unread):
+                    raise one
+                async for parts in self._cutter.cut(ordinal, key, etag, one, at):
+                    self._cut.extend(parts)
+                    self._cut_bytes += sum(map(weight, parts))
+                    if len(self._cut) >= BATCH or self._cut_bytes >= self._room // 2:
+                        await self._write()
+                    last = parts[-1].cut
+                    at = Next(0, ordinal, last.version, last.offset + last.length)
+                return
+            except Unread as error:
+                if await self._is_given_up(ordinal, key, error):
+                    version, offset = (at.version, at.offset) if at.ordinal == ordinal else ("", 0)
+                    rest = Cut(1, ordinal, version, offset, 0, end=True)
+                    self._cut.append(self._cutter.unreadable(rest, key, str(error)))
+                    return
+                if at.ordinal == ordinal and at.version:
+                    continue
+                one = (await _all([self._cutter.look(key, etag)]))[0]
+
+    async def _is_given_up(self, ordinal: int, key: str, error: Unread) -> bool:
+        """Whether an object is not tried any more; False: it is to be tried again at once. Raises the error while
+        nobody knows whether any other can be read, or as long as this one may get well."""
+        verdict = self._unreadable.failed(key, error.refused, time.monotonic())
+        if verdict is Verdict.UNREADABLE:
+            return True
+        if verdict is Verdict.UNKNOWN and await self._other_is_read(ordinal, key) and error.refused:
+            return False
+        await self._write()
+        raise error
+
+    async def _other_is_read(self, ordinal: int, key: str) -> bool:
+        """Whether the object that was read last, or one near by or further and further away, can be read."""
+        end = await self._inventory.end(self._name)
+        steps = [sign << exponent for exponent in range(end.bit_length()) for sign in (-1, 1)]
+        places = dict.fromkeys([*(ordinal + step for step in steps), 0, end - 1])
+        names = [self._unreadable.read_last]
+        for place in [None, *(place for place in places if 0 <= place < end)]:
+            if place is not None:
+                names = (await self._inventory.read(self._name, place, 1)).names
+            for name in names:
+                with contextlib.suppress(Unread, Gone, Replaced):
+                    if name not in ("", key):
+                        await self._cutter.touch(name)
+                        self._unreadable.answered(name)
+                        return True
+        return False
 
     async def _write(self) -> None:
         """Makes durable what was cut, then lets it be read."""
@@ -158,10 +228,10 @@ def weight(part: Part) -> int:
     return sum(map(len, part.payloads)) + 64 * len(part.payloads) + 256
 
 
-async def _all(looks: list[Coroutine[Any, Any, Opened]]) -> list[Opened]:
-    """Side by side; the first error when all have ended."""
+async def _all(looks: list[Coroutine[Any, Any, Opened]]) -> list[Opened | Unread]:
+    """Side by side; the first error that is not about one of them when all have ended."""
     found = await asyncio.gather(*looks, return_exceptions=True)
     for one in found:
-        if isinstance(one, BaseException):
+        if isinstance(one, BaseException) and not isinstance(one, Unread):
             raise one
-    return [one for one in found if isinstance(one, Opened)]
+    return [one for one in found if isinstance(one, Opened | Unread)]

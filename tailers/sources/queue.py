@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Self
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
+from ...sdk.config import Name
 from ...sdk.model.claim import Leased, Renewed, Settle, State
 from ...sdk.model.demand import Demand
-from ...sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
 from ...sdk.source import Capabilities, SourceKind
 from ...stores.queue.queue import Queue
 from ..registry import Environment
@@ -21,12 +21,9 @@ from ..registry import Environment
 MOST_DUE = 1000
 
 
-FunctionName = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME_PATTERN}$")]
-
-
 class QueueOptions(BaseModel):
     """Which workloads of the queue a tailer takes. A tailer has a window, credit and claims of its own, so what others
-    flood does not keep it waiting (R62).
+    flood does not keep it waiting.
 
     functions   only those of these functions; default: all
     without     all but those of these functions, which have tailers of their own
@@ -34,8 +31,8 @@ class QueueOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    functions: tuple[FunctionName, ...] = ()
-    without: tuple[FunctionName, ...] = ()
+    functions: tuple[Name, ...] = ()
+    without: tuple[Name, ...] = ()
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:

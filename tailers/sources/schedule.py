@@ -12,12 +12,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-import structlog
 from pydantic import BaseModel, ConfigDict
 
 from ...sdk.clock import Clock
-from ...sdk.lifecycle import cancel
-from ...sdk.model.errors import ConfigError, InvalidRequest, TailraceError
+from ...sdk.duties import Duties
+from ...sdk.logger import Logger
+from ...sdk.model.errors import ConfigError, NotConnected, TailraceError
 from ...sdk.model.schedule import KEEP, Overlap, Run, Schedule, ScheduleRow
 from ...sdk.model.workload import Headers
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
@@ -37,7 +37,7 @@ MOST_WAITING = 100_000
 TRIM_EVERY = 60.0
 NEAR = 256
 
-log = structlog.get_logger("tailrace.schedules")
+log = Logger("tailrace.schedules")
 
 
 class ScheduleOptions(BaseModel):
@@ -57,7 +57,8 @@ class Ticker:
         self._away = ""
 
     async def run(self) -> None:
-        """For ever. A store that is away is looked at again; what was missed meanwhile is caught up with."""
+        """For ever. A store that is away is looked at again; what was missed meanwhile is caught up with. What else it
+        fails with is raised."""
         while True:
             try:
                 following = await self.look()
@@ -86,10 +87,14 @@ class Ticker:
         """Whether there may be more to do for it at once."""
         try:
             step = firing(row, now)
-        except InvalidRequest as error:  # its time zone is not known here, say
+        except Exception as error:  # its time zone is not known here, say; the others fire all the same
             if row.version not in self._told:
                 self._told.add(row.version)
-                log.error("a schedule cannot be read and does not fire", schedule=row.schedule.name, reason=str(error))
+                log.error(
+                    "a schedule cannot be read and does not fire",
+                    schedule=row.schedule.name,
+                    reason=str(error) or repr(error),
+                )
             return False
         if await self._schedules.fire(row.schedule.name, row.version, row.decided, step, now) and step.passed_over:
             log.warning("runs passed over", schedule=row.schedule.name, runs=step.passed_over)
@@ -108,7 +113,8 @@ class ScheduleSource:
         self._next = 0
         self._closed = asyncio.Event()
         self._closed.set()
-        self._ticking: asyncio.Task[None] | None = None
+        self._duties = Duties("schedules", self._fail)
+        self._failure = ""
         self._trimmed_at = 0.0
 
     async def open(self, positions: Mapping[str, int]) -> None:
@@ -116,12 +122,18 @@ class ScheduleSource:
             return
         start = (await self._schedules.bounds()).start
         self._next = self._ticker.settled = positions.get(ONLY, start)
+        self._failure = ""
         self._closed.clear()
-        self._ticking = asyncio.create_task(self._ticker.run(), name="schedules: ticking")
+        self._duties.begin(self._ticker.run(), "the ticking")
+
+    def _fail(self, why: str) -> None:
+        self._failure = why
 
     async def read(self, limit: int, max_bytes: int, timeout: float) -> list[StreamBatch]:
         if self._closed.is_set():
             return []
+        if self._failure:  # nothing fires any more: the source is to be opened again
+            raise NotConnected(self._failure)
         found = await self._schedules.read(self._next, limit, max_bytes)
         if not found.runs and timeout > 0 and await self._wait(timeout):
             found = await self._schedules.read(self._next, limit, max_bytes)
@@ -159,9 +171,7 @@ class ScheduleSource:
 
     async def close(self) -> None:
         self._closed.set()
-        ticking, self._ticking = self._ticking, None
-        if ticking is not None:
-            await cancel(ticking)
+        await self._duties.end()
 
     async def _wait(self, timeout: float) -> bool:
         """Waits for a run or for `close`; whether there may be something to read."""

@@ -154,14 +154,16 @@ class Epoch:
         names = tuple(sorted(self._schedulers))
         sent = 0.0
 
-        async def ask() -> Owner:
+        async def ask() -> Owner | None:
             nonlocal sent
             sent = self._clock.monotonic()
             if lapsed(self._held_until, sent):
                 raise TailraceError(f"{self._marked} was not renewed for a whole lease; starting a new epoch")
-            return await self._ownership.renew(self._source, self.row, self.number, names)
+            return await self._ownership.renew(self._source, self.row, self.number, names, self.version)
 
-        row = await self.guarded(ask)
+        while (row := await self.guarded(ask)) is None:  # another renewal came first, whose answer was lost
+            if (current := await self.guarded(lambda: self._ownership.read(self._source, self.row))) is not None:
+                self.version = current.version
         self._held_until = max(self._held_until, sent + self._sizes.source)
         self.version, self._listed = row.version, row.schedulers
 

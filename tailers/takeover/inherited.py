@@ -186,6 +186,15 @@ class Inherited:
                 self._forget(spot)
         self._open()
 
+    def ends_at(self, ends: Mapping[str, int]) -> None:
+        """Partitions end there. What was adopted at its end or beyond was read before the stream went back (its store
+        was restored), and is read never more: it is forgotten once nothing of it runs."""
+        if self._unread or self._lost:
+            for spot in [*self._unread, *self._lost]:
+                if spot[1] >= ends.get(spot[0], spot[1] + 1) and self._unread.get(spot) not in self.running:
+                    self._forget(spot)
+            self._open()
+
     def give_up(self, now: float) -> None:
         """Nothing can be read before something is handed out, which waits for what was not read: where nothing of that
         runs any more, it is to run again."""

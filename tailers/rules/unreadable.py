@@ -1,0 +1,57 @@
+"""Which object is given up as unreadable: one that cannot be read, tried again after another one showed that the store
+answers. Before that nobody knows whether it is the object or the store.
+
+A refusal of that object (its own key, an archive, another account's) is one then. Anything else, such as an error of
+the store's own, may pass: it has to last.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+#: Seconds for which an object that is not refused, and yet cannot be read, is tried.
+LASTS = 300.0
+#: Objects that are remembered as failing.
+MOST = 1000
+
+
+class Verdict(enum.Enum):
+    """UNKNOWN: nothing was read since; LATER: it is to be tried again; UNREADABLE: it is given up."""
+
+    UNKNOWN = 0
+    LATER = 1
+    UNREADABLE = 2
+
+
+class _Failing(NamedTuple):
+    since: float
+    first: int
+
+
+class Unreadable:
+    """What was read and what was not, in their order. Invariants: `read_last` is the last object that was read, and
+    `_answered` its turn; one that was read is not among `_failing`."""
+
+    def __init__(self) -> None:
+        self._turn = self._answered = 0
+        self._failing: dict[str, _Failing] = {}
+        self.read_last = ""
+
+    def answered(self, key: str) -> None:
+        """It was read."""
+        self._turn += 1
+        self._answered, self.read_last = self._turn, key
+        self._failing.pop(key, None)
+
+    def failed(self, key: str, refused: bool, now: float) -> Verdict:
+        """It could not be read at `now`, in monotonic seconds."""
+        self._turn += 1
+        before = self._failing.pop(key, None) or _Failing(now, self._turn)
+        proven = before.first < self._answered
+        if proven and (refused or now - before.since >= LASTS):
+            return Verdict.UNREADABLE
+        if len(self._failing) >= MOST:
+            del self._failing[next(iter(self._failing))]
+        self._failing[key] = before
+        return Verdict.LATER if proven else Verdict.UNKNOWN

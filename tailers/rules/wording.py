@@ -1,0 +1,12 @@
+"""Which reasons say the same: what differs in numbers only, such as how long something waited, is told once."""
+
+from __future__ import annotations
+
+import re
+
+_NUMBERS = re.compile(r"\d+")
+
+
+def wording(reason: str) -> str:
+    """A reason without its numbers."""
+    return _NUMBERS.sub("", reason)
