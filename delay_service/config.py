@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..sdk.config import Bytes, Seconds
 from ..sdk.model.units import duration_text
+from ..sdk.wire.bounds import USUAL, PeerBounds
 from .rules.ladder import DEFAULT_RUNGS, Ladder
 
 #: A chain may have at most so many waits of the longest rung: each hop is a durable write.
@@ -24,6 +25,7 @@ class DelayConfig(BaseModel):
     max_bytes    their payload bytes, about (1 GiB)
     batch_items  items that the mover reads and appends at once (1024, one row of the embedded log)
     batch_bytes  their payload bytes (1 MiB)
+    peers        what its listener grants a connection, and how long it waits for one
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -35,6 +37,7 @@ class DelayConfig(BaseModel):
     max_bytes: Bytes = Field(1 << 30, ge=1)
     batch_items: int = Field(1024, ge=1, le=10_000)
     batch_bytes: Bytes = Field(1 << 20, ge=1, le=16 << 20)
+    peers: PeerBounds = USUAL
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -15,18 +15,21 @@ import asyncio
 import logging
 import random
 from collections.abc import Iterator
+from functools import partial
+from operator import add
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.duties import Duties
+from ..sdk.model.backoff import Backoff
 from ..sdk.model.errors import StaleFence, Unavailable
 from ..sdk.model.parked import Ticket, due_stream, ticket_of
-from ..sdk.model.spread import spread
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark
 from ..stores.log.log import Log, Record, Records, append_to_each
 from ..stores.ownership.ownership import Ownership
 from .config import DelayConfig
 from .parcels import packed, unpacked
 from .records import UNREADABLE, rung_stream, rung_wait
-from .rules.head import Head, gathers
+from .rules.head import Head, behind, gathers
 from .rules.ladder import Ladder
 from .turn import SOURCE, Turn
 
@@ -60,6 +63,7 @@ class Rung:
         self._trim_items = max(1, min(TRIM_ITEMS, int(config.max_items * TRIM_SHARE)))
         self.moved_into = 0  # so many streams, the last time
         self._ahead: tuple[int, Records] | None = None  # read while a batch was appended: from where, and what
+        self._said = self._heard = 0.0  # what the log's clock said with what was read last, and when (monotonic)
         self._log = log
         self._config = config
         self._ladder = ladder
@@ -78,17 +82,18 @@ class Rung:
             return self.position, None
         inside: list[list[Record]] = []
         tickets: list[list[Ticket | None]] = []
+        wall, monotonic = self._clock.wall(), self._clock.monotonic()
+        ours = partial(add, behind(self._said, monotonic - self._heard, wall))
 
         def releases() -> Iterator[float]:
             """As far as somebody wants to know: of what waits in a rung half or more need not be looked at yet."""
             records = map(Record, found.payloads, found.keys, found.headers)
-            for entered, record in zip(found.times, records, strict=True):
+            for entered, record in zip(map(ours, found.times), records, strict=True):
                 inside.append(unpacked(record))
                 tickets.append([ticket_of(item.headers) for item in inside[-1]])
                 yield self._released(entered, tickets[-1])
 
-        wall = self._clock.wall()
-        count, sleep = self._head.ready(found.positions, found.times, releases(), wall, self._clock.monotonic())
+        count, sleep = self._head.ready(found.positions, map(ours, found.times), releases(), wall, monotonic)
         if not count:
             return self.position, sleep
         grouped: dict[str, list[Record]] = {}
@@ -121,7 +126,10 @@ class Rung:
         return packed(stream, items) if parcels else items
 
     async def _read(self, position: int) -> Records:
-        return await self._log.read(self.stream, 0, position, self._config.batch_items, self._config.batch_bytes)
+        config = self._config
+        found = await self._log.read(self.stream, 0, position, config.batch_items, config.batch_bytes)
+        self._said, self._heard = found.now, self._clock.monotonic()
+        return found
 
     def to_trim(self, sleep: float | None) -> bool:
         """Whether it is time to, when `move` said `sleep`."""
@@ -160,6 +168,7 @@ class Mover:
         config: DelayConfig,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self.duties = Duties("delay service")
         self._log = log
         self._checkpoints = checkpoints
         self._turn = Turn(ownership, clock)
@@ -170,7 +179,6 @@ class Mover:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._moving: set[str] = set()
         self._draining = asyncio.Event()
-        self._failing: dict[str, str] = {}
 
     @property
     def stands_by(self) -> bool:
@@ -180,12 +188,12 @@ class Mover:
     @property
     def why(self) -> str:
         """Why a rung cannot move now; empty: all can."""
-        return "; ".join(f"{stream}: {why}" for stream, why in sorted(self._failing.items()))
+        return "; ".join(f"{stream}: {why}" for stream, (_, why) in sorted(self.duties.ailing.items()))
 
     async def start(self) -> None:
         """Takes over the rungs and moves from then on: at once, or when its stores answer."""
         began = await self._begin()
-        self._tasks[SOURCE] = asyncio.create_task(self._stay(began), name="move-in-turn")
+        self._tasks[SOURCE] = self.duties.begin(self._stay(began), "move-in-turn")
 
     async def _stay(self, began: bool) -> None:
         while True:
@@ -204,7 +212,7 @@ class Mover:
         for task in rungs:
             task.cancel()
         await asyncio.gather(*rungs, return_exceptions=True)
-        self._failing.clear()
+        self.duties.ailing.clear()
         self._stands_by = True
 
     async def _begin(self) -> bool:
@@ -212,23 +220,21 @@ class Mover:
             rungs = await self.open()
         except Unavailable as error:
             why = str(error) or type(error).__name__
-            if SOURCE not in self._failing:
+            if self.duties.ails(SOURCE, why, self._clock.monotonic()):
                 _LOG.warning("nothing that is due moves yet: %s", why)
-            self._failing[SOURCE] = why
             return False
-        if self._failing.pop(SOURCE, ""):
+        if self.duties.well(SOURCE):
             _LOG.info("the stores answer: what is due moves")
         for rung in rungs:
-            self._tasks[rung.stream] = asyncio.create_task(self._run(rung), name=f"move-{rung.stream}")
+            self._tasks[rung.stream] = self.duties.begin(self._run(rung), f"move-{rung.stream}")
         return True
 
     async def _begin_later(self) -> None:
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
         while True:
-            await asyncio.sleep(spread(pause, random.random))
+            await asyncio.sleep(backoff.pause())
             if await self._begin():
                 return
-            pause = min(LAST_PAUSE, pause * 2)
 
     async def open(self) -> list[Rung]:
         """Takes over the rungs, those of the configuration and any others that hold items. Moves nothing yet."""
@@ -258,13 +264,13 @@ class Mover:
         return sleep
 
     async def _run(self, rung: Rung) -> None:
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
         while not self._draining.is_set():
             self._moving.add(rung.stream)
             try:
                 sleep = await self.step(rung)
-                self._failing.pop(rung.stream, None)
-                pause = FIRST_PAUSE
+                self.duties.well(rung.stream)
+                backoff.reset()
                 if sleep is None and not self._draining.is_set():
                     self._moving.discard(rung.stream)
                     await self._log.wait(rung.stream, {0: rung.position}, LONGEST_WAIT)
@@ -275,8 +281,8 @@ class Mover:
             except Exception as error:
                 if not isinstance(error, Unavailable):
                     _LOG.exception("%s: a move failed; it is tried again", rung.stream)
-                self._failing[rung.stream] = str(error) or type(error).__name__
-                sleep, pause = spread(pause, random.random), min(LAST_PAUSE, pause * 2)
+                self.duties.ails(rung.stream, str(error) or type(error).__name__, self._clock.monotonic())
+                sleep = backoff.pause()
             finally:
                 self._moving.discard(rung.stream)
             if self._draining.is_set():
@@ -297,7 +303,7 @@ class Mover:
 
     async def stop(self) -> None:
         """Ends now. A move that was under way is repeated by the next start."""
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self.duties.end()
         self._tasks.clear()
+        self._moving.clear()
+        self._stands_by = False

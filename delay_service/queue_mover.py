@@ -1,4 +1,4 @@
-"""The queue as the place to wait (R101): each parked item is a row with its due time, instead of a chain of rungs.
+"""The queue as the place to wait: each parked item is a row with its due time, instead of a chain of rungs.
 
 What is due is leased, appended to the stream of what is due, and acknowledged: so a rung's order, durable where it goes
 before it is gone here. Due streams are the same as the ladder's: tailers, gates, quotas and ledger notice nothing. A
@@ -13,11 +13,12 @@ import logging
 import random
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.duties import Duties
+from ..sdk.model.backoff import Backoff
 from ..sdk.model.claim import Leased, Settle, State
 from ..sdk.model.demand import Cell, Demand
 from ..sdk.model.errors import Unavailable
 from ..sdk.model.parked import due_stream, ticket_of
-from ..sdk.model.spread import spread
 from ..sdk.model.workload import Extra, Kind
 from ..stores.log.log import Log, Record
 from ..stores.queue.queue import NewItem, Queue
@@ -51,10 +52,10 @@ def waiting(record: Record) -> NewItem:
 
 
 class QueueMover:
-    """Carries what is due from `queue` to the due streams in `log`. A Part. `why` says why nothing moves; empty: it
-    does."""
+    """Carries what is due from `queue` to the due streams in `log`. A Part."""
 
     def __init__(self, queue: Queue, log: Log, config: DelayConfig, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.duties = Duties("delay service, in a queue")
         self._queue = queue
         self._log = log
         self._clock = clock
@@ -62,12 +63,16 @@ class QueueMover:
         self._demand = Demand({Cell(QUEUE, KIND.priority): self._items}, frozenset(), self._items, config.batch_bytes)
         self._draining = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.why = ""
+
+    @property
+    def why(self) -> str:
+        """Why nothing moves; empty: it does."""
+        return self.duties.ailing.get(QUEUE, (0.0, ""))[1]
 
     async def start(self) -> None:
         """Moves from now on."""
         self._draining.clear()
-        self._task = asyncio.create_task(self._run(), name="move-from-queue")
+        self._task = self.duties.begin(self._run(), "move-from-queue")
 
     async def step(self, look: float = LOOK) -> int:
         """One move: lease, append, acknowledge. Returns how many items moved, after at most `look` seconds without
@@ -85,19 +90,20 @@ class QueueMover:
         return len(leased.ids)
 
     async def _run(self) -> None:
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
         while not self._draining.is_set():
             try:
                 moved = await self.step()
                 sleep = TOGETHER if 0 < moved < self._items else 0.0
-                pause, self.why = FIRST_PAUSE, ""
+                backoff.reset()
+                self.duties.well(QUEUE)
             except Exception as error:
+                news = self.duties.ails(QUEUE, str(error) or type(error).__name__, self._clock.monotonic())
                 if not isinstance(error, Unavailable):
                     _LOG.exception("%s: a move failed; it is tried again", QUEUE)
-                elif not self.why:
+                elif news:
                     _LOG.warning("%s: nothing that is due moves: %s", QUEUE, error)
-                self.why = str(error) or type(error).__name__
-                sleep, pause = spread(pause, random.random), min(LAST_PAUSE, pause * 2)
+                sleep = backoff.pause()
             if sleep:
                 await asyncio.sleep(sleep)
 
@@ -110,10 +116,8 @@ class QueueMover:
 
     async def stop(self) -> None:
         """Ends now. A move that was under way is repeated when its lease is over."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        self._task = None
+        await self.duties.end()
 
 
 def _by_stream(leased: Leased) -> dict[str, list[Record]]:

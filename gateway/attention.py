@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..sdk.clock import Clock
 from ..sdk.model.limits import Gate
 from ..sdk.model.overview import Overview
+from ..sdk.model.reopening import Trouble
 from ..stores.queue.lifecycle import WAITING
 from ..stores.queue.queue import Ageing
 from .config import GatewayConfig
@@ -32,10 +33,16 @@ class Attention:
         self._growth: dict[str, Growth] = {}
         self._letters = Growth()
         self._since: dict[tuple[str, str], float] = {}
-        self.refusals = Refusals()
+        self.refusals, self.peers = Refusals(), Refusals()
+        self.ended_peers: Mapping[str, int] = {}
 
     def complete(
-        self, overview: Overview, ages: Sequence[Ageing] | None, gates: Sequence[Gate], store_away: str = ""
+        self,
+        overview: Overview,
+        ages: Sequence[Ageing] | None,
+        gates: Sequence[Gate],
+        store_away: str = "",
+        troubles: Sequence[Trouble] = (),
     ) -> Overview:
         """The overview with levels, backlogs and alerts. `ages` None: the queue's store does not answer."""
         now, wall = self._clock.monotonic(), self._clock.wall()
@@ -57,7 +64,10 @@ class Attention:
             *self.refusals.now(wall),
             new_letters,
             tuple(gates),
+            tuple(troubles),
+            *self.peers.now(wall),
         )
+        whole.ended_peers = dict(self.ended_peers)
         whole.alerts = dated(alerts(whole, seen, wall), self._since, wall)
         self._since = since_when(whole.alerts)
         return whole

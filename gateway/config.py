@@ -11,6 +11,7 @@ from ..sdk.call import LARGEST_PAYLOAD
 from ..sdk.config import Bytes, Seconds
 from ..sdk.discovery import DEFAULT_GATEWAY
 from ..sdk.model.priority import Priority
+from ..sdk.wire.bounds import USUAL, PeerBounds
 from .rules.service_levels import ServiceLevel
 
 
@@ -26,7 +27,7 @@ class Level(BaseModel):
 
 class ServiceLevels(BaseModel):
     """For each priority how long a due workload may wait and how many attempts it may spend. Defaults: 30 s and 2 for
-    interactive work, 2.5 h and 8 for eventual work (R67); between and beyond them 5 and 10 attempts, with the time that
+    interactive work, 2.5 h and 8 for eventual work; between and beyond them 5 and 10 attempts, with the time that
     a backoff of n^4 + 5 s takes to get there (17 min, 7 h)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,6 +74,7 @@ class GatewayConfig(BaseModel):
     service_levels       what work of each priority may take before `tailrace alerts` says so. Here, as the gateway is
                          the one part that sees the queue, the tailers and itself, and answers for them
     look_every           seconds between looks for alerts and forecasts (5 s: a few reads; 0: only when somebody asks)
+    peers                what each listener grants a connection, and how long it waits for one (see there)
     max_redrives         how often a dead letter may be redriven and die again (10: by then the cause is not chance)
     """
 
@@ -95,5 +97,6 @@ class GatewayConfig(BaseModel):
     spool_retention: Seconds = Field(default=7 * 86400.0, ge=0)
     store_patience: Seconds = Field(default=2.0, gt=0)
     max_redrives: int = Field(default=10, ge=0)
+    peers: PeerBounds = USUAL
     service_levels: ServiceLevels = ServiceLevels()
     look_every: Seconds = Field(default=5.0, ge=0)

@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from ..sdk.argument_schema import LONGEST
 from ..sdk.clock import Clock
+from ..sdk.duties import Duties
 from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import InvalidRequest, Overloaded, Unavailable
-from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN, FunctionSpec
+from ..sdk.model.function_spec import FunctionSpec
 from ..sdk.model.limits import Gate, Quota, Snapshot
+from ..sdk.model.name import EXPECTED, NAME_LENGTH, is_name
 from ..sdk.wire.convert import function_from_wire, function_to_wire
 from ..sdk.wire.gateway_messages import gate_from_wire, quota_from_wire, snapshot_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
@@ -36,7 +37,6 @@ HIGHEST_LIMIT = 1e9
 WAIT = 30.0
 PAUSE = 0.5
 
-_NAME = re.compile(NAME_PATTERN)
 _LOG = logging.getLogger("tailrace.gateway")
 
 
@@ -45,8 +45,15 @@ class ControlDesk:
     a `spool`, also there: a gateway that starts while its store is away takes submissions for those."""
 
     def __init__(
-        self, control: Control, functions: KnownFunctions, clock: Clock, watchers: int, spool: Spool | None = None
+        self,
+        control: Control,
+        functions: KnownFunctions,
+        clock: Clock,
+        watchers: int,
+        spool: Spool | None,
+        duties: Duties,
     ) -> None:
+        self._duties = duties
         self._control = control
         self._functions = functions
         self._clock = clock
@@ -69,10 +76,10 @@ class ControlDesk:
             if known:
                 _LOG.warning("the store is away; going on with the %d functions it had: %s", len(known), error)
                 self._functions.replace(known)
-                self._follower = asyncio.create_task(self._catch_up(quotas), name="gateway: waiting for its store")
+                self._follower = self._duties.begin(self._catch_up(quotas), "gateway: waiting for its store")
                 return False
             await self._wait_for_store(quotas)
-        self._follower = asyncio.create_task(self._follow(), name="gateway: following the control store")
+        self._follower = self._duties.begin(self._follow(), "gateway: following the control store")
         return True
 
     async def _catch_up(self, quotas: Sequence[Quota]) -> None:
@@ -243,8 +250,5 @@ def _checked_quota(quota: Quota) -> Quota:
 
 
 def _check_name(what: str, name: str) -> None:
-    if not name or len(name) > NAME_LENGTH or not _NAME.fullmatch(name):
-        raise InvalidRequest(
-            f"{what} {name[:NAME_LENGTH]!r} is not a name: expected 1 to {NAME_LENGTH} letters, digits or _ . - / : "
-            "that start with a letter, digit or _"
-        )
+    if not is_name(name):
+        raise InvalidRequest(f"{what} {name[:NAME_LENGTH]!r} is not a name: {EXPECTED}")

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..sdk.clock import Clock
+from ..sdk.duties import Duties
 from ..sdk.lifecycle import cancel
 from ..sdk.model.dead_letter import DeadLetter, LetterFilter, Moved
 from ..sdk.model.errors import InvalidRequest, Overloaded, StoreFull, TailraceError, UserError
-from ..sdk.model.redrive import past_of, refusal, token
-from ..sdk.model.status import ENDED
+from ..sdk.model.redrive import came_back, past_of, refusal, token
 from ..sdk.wire.letter_messages import filter_from_wire, letter_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.dead_letters.dead_letters import DeadLetters
@@ -43,8 +43,15 @@ class DeadLetterDesk:
     """Answers ListDead, CountDead, RedriveDead and PurgeDead. One redrive at a time: the others wait for their turn."""
 
     def __init__(
-        self, config: GatewayConfig, queue: Queue, letters: DeadLetters, functions: KnownFunctions, clock: Clock
+        self,
+        config: GatewayConfig,
+        queue: Queue,
+        letters: DeadLetters,
+        functions: KnownFunctions,
+        clock: Clock,
+        duties: Duties,
     ) -> None:
+        self._duties = duties
         self._config = config
         self._queue = queue
         self._letters = letters
@@ -57,7 +64,7 @@ class DeadLetterDesk:
 
     def start(self) -> None:
         """Finishes what an earlier gateway left in the middle, now or when its stores answer."""
-        self._finisher = asyncio.create_task(self._finish(), name="finish-redrives")
+        self._finisher = self._duties.begin(self._finish(), "finish-redrives")
 
     async def stop(self) -> None:
         """Harmless twice. What is in the middle is finished by the next gateway."""
@@ -106,6 +113,7 @@ class DeadLetterDesk:
         """Makes the oldest of the letters meant workloads again; go on after `next` until it is 0."""
         which = filter_from_wire(request.filter)
         async with self._turn:
+            await self._finish_begun()  # what those became may be dead by now, and its letter without their past
             letters = await self._letters.list(which, _limit(request.limit), request.after, STEP_BYTES)
             refused = await self._refused(letters)
             going = [letter for letter in letters if letter.id not in refused]
@@ -130,20 +138,19 @@ class DeadLetterDesk:
             known = self._functions.get(letter.kind.function) is not None
             if why := refusal(letter, self._config.max_redrives, known):
                 refused[letter.id] = why
-        # A letter is durable before its workload ends in the queue: until then that one may still come back by itself.
         ids = [letter.id for letter in letters if letter.id not in refused and letter.position < 0]
         for id, status in zip(ids, await self._queue.status(ids) if ids else (), strict=True):
-            if status is not None and status.state.label not in ENDED:
-                refused[id] = "its workload has not ended in the queue yet: try again in a moment"
+            if status is not None and (why := came_back(status.state)):
+                refused[id] = why
         return refused
 
     async def _move(self, letters: Sequence[DeadLetter], refused: dict[str, str]) -> dict[str, str]:
         """The ids of the workloads that letters became. What the queue refuses for good joins the refused."""
         if not letters:
             return {}
-        await self._letters.mark([letter.number for letter in letters], True)
         became: dict[str, str] = {}
         try:
+            await self._letters.mark([letter.number for letter in letters], True)
             try:
                 became = await self._submit(letters)
             except UserError:  # one of them cannot be stored: the others can
@@ -184,15 +191,19 @@ class DeadLetterDesk:
             self._left.clear()
             try:
                 async with self._turn:
-                    while letters := await self._letters.list(LetterFilter(moving=True), MOST_LETTERS, 0, STEP_BYTES):
-                        refused: dict[str, str] = {}
-                        await self._move(letters, refused)
-                        for id, why in refused.items():
-                            _LOG.warning("a redrive of %s was not finished: %s", id, why)
+                    await self._finish_begun()
             except TailraceError as error:
                 _LOG.warning("redrives that were begun wait for their stores: %s", error)
                 self._left.set()
                 await asyncio.sleep(PAUSE)
+
+    async def _finish_begun(self) -> None:
+        """Moves what is marked. Whoever calls it has the turn."""
+        while letters := await self._letters.list(LetterFilter(moving=True), MOST_LETTERS, 0, STEP_BYTES):
+            refused: dict[str, str] = {}
+            await self._move(letters, refused)
+            for id, why in refused.items():
+                _LOG.warning("a redrive of %s was not finished: %s", id, why)
 
 
 def _item(letter: DeadLetter) -> NewItem:

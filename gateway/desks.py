@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..sdk.clock import Clock
+from ..sdk.duties import Duties
+from ..sdk.model.reopening import Trouble
+from ..sdk.wire.bounds import Endings
 from ..sdk.wire.submissions import answer_submissions, new_name, possible
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from .attention import Attention
@@ -13,6 +16,7 @@ from .control import ControlDesk
 from .dead_letters import DeadLetterDesk
 from .drops import DropsDesk
 from .environment import Declared, GatewayStores, Neighbours
+from .failures import FailureDesk
 from .known_functions import KnownFunctions
 from .overview import OverviewDesk
 from .replay_desk import ReplayDesk
@@ -30,23 +34,34 @@ class Desks:
     `direct` is where submissions of this machine are taken without gRPC; empty: nowhere.
     """
 
-    def __init__(self, config: GatewayConfig, stores: GatewayStores, beside: Neighbours, clock: Clock) -> None:
+    def __init__(
+        self, config: GatewayConfig, stores: GatewayStores, beside: Neighbours, clock: Clock, duties: Duties
+    ) -> None:
         functions = KnownFunctions()
         attention = Attention(config, clock)
         queue, letters, spool = stores.queue, stores.dead_letters, stores.spool
         spooler: Spooler | None = None
         if spool is not None:
-            spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience)
+            spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
         submitter = Submitter(config, queue, functions, clock, attention.refusals, spooler)
-        status = StatusDesk(config, queue, stores.results, clock, spooler)
-        control = ControlDesk(stores.control, functions, clock, config.watchers, spool)
-        dead = DeadLetterDesk(config, queue, letters, functions, clock)
-        overview = OverviewDesk(attention, queue, letters, control.gates, beside.overview, beside.audits, spooler)
+        status = StatusDesk(config, queue, stores.results, clock, spooler, duties)
+        control = ControlDesk(stores.control, functions, clock, config.watchers, spool, duties)
+        dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
+        failures = FailureDesk(clock)
+
+        async def troubles() -> list[Trouble]:
+            return [*await beside.troubles(), *failures.troubles()]
+
+        overview = OverviewDesk(
+            attention, queue, letters, control.gates, beside.overview, beside.audits, duties, spooler, troubles
+        )
         drops = DropsDesk(stores.drops)
         tailers = TailerDesk(beside.tailers)
         replays = ReplayDesk(beside.replays)
-        schedules = ScheduleDesk(config, stores.schedules, functions, clock)
+        schedules = ScheduleDesk(config, stores.schedules, functions, clock, duties)
 
+        self.endings = Endings(lambda what: attention.peers.note(what, clock.wall()))
+        attention.ended_peers = self.endings.counts
         self.direct = new_name() if config.direct and possible() else ""
         self.status, self.result = status.status, status.result
         self.cancel, self.find = status.cancel, status.find
@@ -55,6 +70,7 @@ class Desks:
         self.list_dead, self.count_dead = dead.list, dead.count
         self.redrive_dead, self.purge_dead = dead.redrive, dead.purge
         self.overview, self.audit = overview.overview, overview.audit
+        self.tell_failure = failures.tell
         self.list_drops = drops.list
         self.pause_tailer, self.seek_tailer = tailers.pause, tailers.seek
         self.start_replay, self.list_replays, self.change_replay = replays.start, replays.list, replays.change

@@ -14,7 +14,7 @@ from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from ..stores.schedules.schedules import Schedules
 from ..stores.spool.spool import Spool
-from .overview import Audits, Parts, no_audits, no_parts
+from .overview import Audits, Parts, Troubles, no_audits, no_parts, no_troubles
 from .replay_desk import ReplayControl
 from .tailer_desk import TailerControl
 
@@ -45,12 +45,14 @@ class Neighbours:
     audits    what became of everything that a tailer's source had
     tailers   those that operators may pause and move
     replays   what operators do with replays; None: this gateway has no store of them
+    troubles  what failed of those parts
     """
 
     overview: Parts = no_parts
     audits: Audits = no_audits
     tailers: TailerControl | None = None
     replays: ReplayControl | None = None
+    troubles: Troubles = no_troubles
 
 
 #: A gateway with no other part beside it.

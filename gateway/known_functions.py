@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 
+from ..sdk.meant import nearest
 from ..sdk.model.errors import UnknownFunction
 from ..sdk.model.function_spec import FunctionSpec
 from .argument_check import ArgumentCheck
@@ -61,7 +61,7 @@ class KnownFunctions:
         said = f"no function {name[:SHOWN_NAME]!r} is registered"
         if not self._specs:
             return f"{said}: none is yet. Start a worker that has it: `tailrace worker MODULE`"
-        near = difflib.get_close_matches(name[:SHOWN_NAME], self._specs, 3, 0.6)
+        near = nearest(name[:SHOWN_NAME], self._specs, 3)
         if near:
             return f"{said}: did you mean {' or '.join(map(repr, near))}? (`tailrace function list` shows all)"
         names = sorted(self._specs)

@@ -7,11 +7,13 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from ..sdk.duties import Duties
 from ..sdk.lifecycle import cancel
 from ..sdk.model.audit import Audit
 from ..sdk.model.errors import InvalidRequest, TailraceError, Unavailable
 from ..sdk.model.limits import Gate
 from ..sdk.model.overview import Overview
+from ..sdk.model.reopening import Trouble
 from ..sdk.wire.audit_messages import audit_to_wire
 from ..sdk.wire.gateway_messages import overview_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
@@ -35,6 +37,15 @@ async def no_parts() -> Overview:
     return Overview()
 
 
+#: What failed of the parts beside a gateway, and is or was closed for it.
+Troubles = Callable[[], Awaitable[Sequence[Trouble]]]
+
+
+async def no_troubles() -> Sequence[Trouble]:
+    """For a gateway with no part beside it."""
+    return ()
+
+
 #: The audits of a tailer by name, of one partition or all, of a range of positions or all.
 Audits = Callable[[str, str | None, tuple[int, int] | None], Awaitable[list[Audit]]]
 
@@ -55,8 +66,11 @@ class OverviewDesk:
         gates: Callable[[], Sequence[Gate]],
         parts: Parts,
         audits: Audits,
+        duties: Duties,
         spooler: Spooler | None = None,
+        troubles: Troubles = no_troubles,
     ) -> None:
+        self._duties = duties
         self._attention = attention
         self._queue = queue
         self._dead_letters = dead_letters
@@ -64,12 +78,13 @@ class OverviewDesk:
         self._parts = parts
         self._audits = audits
         self._spooler = spooler
+        self._troubles = troubles
         self._looking: asyncio.Task[None] | None = None
 
     def start(self, every: float) -> None:
         """Looks now and then, also when nobody asks, so that there is something to say; 0 seconds: it does not."""
         if every:
-            self._looking = asyncio.create_task(self._look_on(every), name="gateway: looking for alerts")
+            self._looking = self._duties.begin(self._look_on(every), "gateway: looking for alerts")
 
     async def stop(self) -> None:
         """Looks no more."""
@@ -95,15 +110,19 @@ class OverviewDesk:
         return pb.AuditReply(audits=[audit_to_wire(audit) for audit in found])
 
     async def overview(self, request: pb.OverviewRequest) -> pb.OverviewReply:
-        """Everything now. With a spool also while the store is away: what only the store knows is left out then."""
+        """Everything now. With a spool, or when a part failed, also while the store is away: then without what only the
+        store knows."""
         return overview_to_wire(await self.look())
 
     async def look(self) -> Overview:
         """Everything now, with what is to be looked at."""
-        if self._spooler is None:
+        troubles = await self._troubles()
+        if self._spooler is None and not troubles:
             whole = await self._parts()
             return self._attention.complete(whole, await self._count(whole), self._gates())
-        whole, away = Overview(spool=await self._spooler.overview()), ""
+        whole, away = Overview(), ""
+        if self._spooler is not None:
+            whole.spool = await self._spooler.overview()
         ages: Sequence[Ageing] | None = None
         try:
             async with asyncio.timeout(LONGEST_COUNT):
@@ -115,7 +134,8 @@ class OverviewDesk:
         with contextlib.suppress(Unavailable):
             parts = await self._parts()
             whole.tailers, whole.delay, whole.replays = parts.tailers, parts.delay, parts.replays
-        return self._attention.complete(whole, ages, self._gates(), away)
+            whole.held_logs = parts.held_logs
+        return self._attention.complete(whole, ages, self._gates(), away, troubles)
 
     async def _count(self, whole: Overview) -> Sequence[Ageing]:
         whole.queue = await self._queue.counts()

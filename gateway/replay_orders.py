@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-import structlog
-
 from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.logger import Logger
 from ..sdk.model.errors import InvalidRequest, Overloaded
 from ..sdk.model.overview import ReplayOverview
 from ..sdk.model.replay import ANSWERED, READING, Progress, Replay, ReplayOrder, State, asked_for
@@ -24,7 +23,7 @@ FIRST_LOOK, LONGEST_LOOK = 0.01, 0.25
 ALL = 1 << 20
 PAUSE, RESUME, CANCEL = "pause", "resume", "cancel"
 
-log = structlog.get_logger("tailrace.replays")
+log = Logger("tailrace.replays")
 
 
 class ProgressOf(Protocol):

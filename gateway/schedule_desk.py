@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..sdk.clock import Clock
+from ..sdk.duties import Duties
 from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import Conflict, InvalidPayload, InvalidRequest, TailraceError, Unavailable
 from ..sdk.model.schedule import MOST_SCHEDULES, Origin, Run, Schedule, ScheduleRow, check_schedule
@@ -36,8 +37,14 @@ class ScheduleDesk:
     """Answers PutSchedule, ListSchedules and ChangeSchedule; without a store of schedules it refuses."""
 
     def __init__(
-        self, config: GatewayConfig, schedules: Schedules | None, functions: KnownFunctions, clock: Clock
+        self,
+        config: GatewayConfig,
+        schedules: Schedules | None,
+        functions: KnownFunctions,
+        clock: Clock,
+        duties: Duties,
     ) -> None:
+        self._duties = duties
         self._config = config
         self._schedules = schedules
         self._functions = functions
@@ -52,7 +59,7 @@ class ScheduleDesk:
         if wait:
             await self._apply_when_there(kept)
         else:
-            self._applying = asyncio.create_task(self._apply_later(kept), name="gateway: schedules.yaml")
+            self._applying = self._duties.begin(self._apply_later(kept), "gateway: schedules.yaml")
 
     async def stop(self) -> None:
         """Waits for the store no more. Harmless twice."""

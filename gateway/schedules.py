@@ -9,13 +9,12 @@ What the file does not name any more is removed; schedules made by `tailrace sch
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ..sdk.config import Seconds
+from ..sdk.config import Name, Seconds
 from ..sdk.model.errors import TailraceError
-from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN
 from ..sdk.model.priority import Priority
 from ..sdk.model.schedule import (
     MOST_CATCH_UP,
@@ -29,7 +28,6 @@ from ..sdk.model.schedule import (
 from ..sdk.payload import encode_arguments
 from ..stores.schedules.timetable import check_cron, moment_in, zone_of
 
-Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME_PATTERN}$")]
 #: Who made the schedules of the file.
 FILE = "schedules.yaml"
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import grpc
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.duties import Duties
+from ..sdk.lifecycle import each_of
 from ..sdk.wire import gateway as wire
 from ..sdk.wire.channel import check_listen, serve
 from ..sdk.wire.health import Health
@@ -33,7 +36,10 @@ class GatewayServer:
     ) -> None:
         self._config = config
         self._declared = declared
-        self._desks = Desks(config, stores, beside, clock)
+        self.duties = Duties("gateway")
+        self._make = partial(Desks, config, stores, beside, clock, self.duties)
+        self._desks = self._make()
+        self._started = False
         self._health = Health(wire.SERVICE)
         self._servers: list[grpc.aio.Server] = []
         self.address = config.listen
@@ -41,12 +47,16 @@ class GatewayServer:
     async def start(self) -> None:
         """Applies the quotas and schedules, listens, answers. `address` is the actual one from then on."""
         check_listen(self._config.listen)
+        if self._started:  # it is opened again, where others know it
+            self._desks = self._make()
+        self._started = True
         await self._desks.start(self._declared)
         parts = [wire.register(self._desks), self._health.register]
-        server, self.address = await serve(self._config.listen, parts)
+        peers, endings = self._config.peers, self._desks.endings
+        server, self.address = await serve(self.address, parts, peers, endings)
         self._servers.append(server)
         if self._desks.direct:
-            server, _ = await serve(self._desks.direct, parts[:1])
+            server, _ = await serve(self._desks.direct, parts[:1], peers, endings)
             self._servers.append(server)
         await self._health.set(True)
 
@@ -65,8 +75,16 @@ class GatewayServer:
 
     async def stop(self) -> None:
         """Closes the listener. Harmless twice, and after a failed start."""
-        await self._health.set(False)
-        await self._desks.stop()
+        await each_of(
+            [
+                lambda: self._health.set(False),
+                self._desks.stop,
+                self._stop_serving,
+                self._desks.stop_spooling,
+                self.duties.end,
+            ]
+        )
+
+    async def _stop_serving(self) -> None:
         servers, self._servers = self._servers, []
         await asyncio.gather(*(server.stop(GRACE) for server in servers))
-        await self._desks.stop_spooling()

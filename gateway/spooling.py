@@ -2,6 +2,9 @@
 
 Crashes: a row leaves the spool only after the queue is known to have its item, so a crash between the two brings the
 item there again, and the queue knows it by its dedupe key. Of every submission at least one of the two has it.
+
+Whoever submits may leave while its items are being spooled. They are spooled all the same, and until they are counted
+nothing of an order goes past them.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..sdk.clock import Clock
+from ..sdk.duties import Duties
 from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import Overloaded, StoreFull, TailraceError, Unavailable, UserError
 from ..sdk.model.overview import SpoolOverview
@@ -36,7 +40,10 @@ class Spooler:
     patience  seconds that the store gets to answer a submission before it counts as away
     """
 
-    def __init__(self, queue: Queue, spool: Spool, rule: SpoolRule, clock: Clock, patience: float) -> None:
+    def __init__(
+        self, queue: Queue, spool: Spool, rule: SpoolRule, clock: Clock, patience: float, duties: Duties
+    ) -> None:
+        self._duties = duties
         self._queue = queue
         self._spool = spool
         self._rule = rule
@@ -45,6 +52,7 @@ class Spooler:
         self._filled = asyncio.Event()
         self._moving = asyncio.Lock()  # held while workloads are on their way, so that none is cancelled meanwhile
         self._drain: asyncio.Task[None] | None = None
+        self._keeping: set[asyncio.Task[list[Submitted]]] = set()
         self._taken = self._brought = 0  # since the start
 
     async def start(self) -> None:
@@ -52,10 +60,14 @@ class Spooler:
         await self._look()
         if self._rule.items:
             _LOG.info("%d workloads are spooled from an earlier run", self._rule.items)
-        self._drain = asyncio.create_task(self._bring(), name="gateway: draining the spool")
+        self._drain = self._duties.begin(self._bring(), "gateway: draining the spool")
 
     async def stop(self) -> None:
-        """Ends the drain; what is spooled stays for the next run."""
+        """Ends the drain; what is spooled stays for the next run. What nobody waits for any more is not waited for."""
+        keeping = [*self._keeping]
+        for task in keeping:
+            task.cancel()
+        await asyncio.gather(*keeping, return_exceptions=True)
         drain, self._drain = self._drain, None
         if drain is not None:
             await cancel(drain)
@@ -90,11 +102,26 @@ class Spooler:
             item if item.dedupe_key else replace(item, dedupe_key=SUBMISSION_PREFIX + uuid.uuid4().hex)
             for item in items
         ]
-        answers = await self._spool.add(known)
-        await self._look()
+        self._rule.entering += len(known)
+        task = asyncio.create_task(self._keep(known), name="gateway: spooling")
+        self._keeping.add(task)
+        task.add_done_callback(self._kept)
+        return await asyncio.shield(task)
+
+    async def _keep(self, known: Sequence[NewItem]) -> list[Submitted]:
+        try:
+            answers = await self._spool.add(known)
+            await self._look()
+        finally:
+            self._rule.entering -= len(known)
         self._taken += sum(not each.duplicate for each in answers)
         self._filled.set()
         return answers
+
+    def _kept(self, task: asyncio.Task[list[Submitted]]) -> None:
+        self._keeping.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waits is told; nobody may
 
     async def _look(self) -> None:
         held = await self._spool.held()

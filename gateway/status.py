@@ -12,6 +12,7 @@ import math
 from dataclasses import replace
 
 from ..sdk.clock import Clock
+from ..sdk.duties import Duties
 from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
 from ..sdk.model.status import SUCCESS, WorkloadStatus
@@ -38,8 +39,10 @@ class StatusDesk:
         queue: Queue,
         results: Results,
         clock: Clock,
-        spooler: Spooler | None = None,
+        spooler: Spooler | None,
+        duties: Duties,
     ) -> None:
+        self._duties = duties
         self._config = config
         self._queue = queue
         self._results = results
@@ -54,7 +57,7 @@ class StatusDesk:
 
     def start(self) -> None:
         """Starts the shared loop."""
-        self._loop = asyncio.create_task(self._poll(), name="gateway: waiting for results")
+        self._loop = self._duties.begin(self._poll(), "gateway: waiting for results")
 
     def close(self) -> None:
         """Answers everybody who waits with what is known now, and nobody waits any more."""

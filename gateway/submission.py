@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from ..sdk.model.errors import InvalidPayload, InvalidRequest, UnknownFunction, UserError
-from ..sdk.model.function_spec import NAME_LENGTH, NAME_PATTERN, FunctionSpec
+from ..sdk.model.function_spec import FunctionSpec
+from ..sdk.model.name import EXPECTED, NAME_LENGTH, is_name
 from ..sdk.model.priority import Priority
 from ..sdk.model.reference import BY_REFERENCE
 from ..sdk.model.units import duration_text
@@ -26,7 +27,6 @@ from .known_functions import KnownFunctions
 #: Kinds whose names were checked and found good; forgotten all at once when there are more.
 KINDS_KEPT = 10_000
 
-_NAME = re.compile(NAME_PATTERN)
 _SUBMISSION = re.compile(r"[0-9a-f]{16,64}")
 _HIGHEST_PRIORITY = max(Priority)
 
@@ -173,16 +173,15 @@ def _deadline(workload: pb.NewWorkload, due: float) -> float:
 
 
 def _label(what: str, value: str) -> None:
-    if value and (len(value) > NAME_LENGTH or not _NAME.fullmatch(value)):
-        raise InvalidRequest(
-            f"{what} is {value[:NAME_LENGTH]!r}: expected at most {NAME_LENGTH} letters, digits or _ . - / : "
-            "that start with a letter, digit or _"
-        )
+    if value and not is_name(value):
+        raise InvalidRequest(f"{what} is {value[:NAME_LENGTH]!r}: {EXPECTED}")
 
 
 def _short(what: str, value: str) -> str:
     if len(value) > NAME_LENGTH:
         raise InvalidRequest(f"{what} has {len(value)} characters: at most {NAME_LENGTH} are taken")
+    if "\0" in value:
+        raise InvalidRequest(f"{what} is {value!r}, which has a NUL: use another one, such as a hash of it")
     return value
 
 

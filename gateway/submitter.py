@@ -1,4 +1,4 @@
-"""The Submitter: checks, lets in, stores, and answers only then (ATF's submission path in front of the store, R8)."""
+"""The Submitter: checks, lets in, stores, and answers only then (ATF's submission path in front of the store)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PART, COLUMN = 250, 500
 
 class Submitter:
     """Answers Submit. After `close` it refuses, so that what is inside can finish. With a `spooler` it goes on while
-    the store is away (R7)."""
+    the store is away."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class TailerDesk:
         return pb.PauseTailerReply()
 
     async def seek(self, request: pb.SeekTailerRequest) -> pb.SeekTailerReply:
-        """Nothing is passed without somebody's word (R103)."""
+        """Nothing is passed without somebody's word."""
         seek = seek_from_wire(request)
         if request.WhichOneof("to") is None or (seek.edge and seek.edge not in (START, END)):
             raise InvalidRequest(f"seek {seek.tailer!r} to where? Expected a position, a time, {START!r} or {END!r}")

@@ -15,7 +15,7 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, INDEX_MASK, Owned
 from .recall import Recall
 from .returns import HELD, Returns
-from .rules.adoption import Row
+from .rules.adoption import Row, forgettable, plausible
 from .rules.explain import Reason
 from .rules.lanes import REF, SESSION, Item
 from .rules.leases import FlightLease
@@ -23,13 +23,17 @@ from .sessions import AdoptedFlight, Adoption, RowKey, Tailer, Worker
 
 #: Adopted flights are numbered from here on, above all that a session counts itself, and never twice.
 FIRST_ADOPTED = 1 << 48
-#: Rows known at once; pushes and questions about further ones are refused.
+#: Rows known at once; pushes and questions about further ones are refused. Of them one session shows no more than a
+#: sixteenth, and those that nobody showed, but somebody asked about, are no more than a thousand.
 ROWS = 1 << 16
+SESSION_ROWS = ROWS >> 4
+UNSHOWN_ROWS = 1 << 10
 
 _OWNER_IS_HERE = "its owner is connected to this scheduler"
 _CHANGED = "a newer version of the row was shown"
 _ENDING = "what runs under it is being stopped"
 _TOO_MANY = "this scheduler knows too many rows of ownership"
+_MADE_UP = "no row can have that version yet, by this scheduler's clock"
 
 #: A flight of a session.
 Of = tuple[Tailer, int]
@@ -45,14 +49,18 @@ class Known:
         self.kept_until = 0.0  # for somebody who asked beside any session, and may come in one
         self.origins: dict[int, Of] = {}  # flight in limbo → where it came from
         self.told: set[Tailer] = set()  # who was told what is in limbo
+        self.idle_since: float | None = None  # nobody was there for it; None: somebody, or it was not looked at
 
 
 class Adoptions:
-    """Invariant: every item that runs is of exactly one session or limbo."""
+    """Invariants: every item that runs is of exactly one session or limbo; `_unshown` names the rows that nobody
+    showed. `keep`: the lease of a source, by which rows are forgotten."""
 
     def __init__(
-        self, workers: dict[str, Worker], tailers: dict[str, Tailer], recall: Recall, returns: Returns
+        self, workers: dict[str, Worker], tailers: dict[str, Tailer], recall: Recall, returns: Returns, keep: float
     ) -> None:
+        self._keep = keep
+        self._unshown: set[RowKey] = set()
         self._workers = workers
         self._tailers = tailers
         self._recall = recall
@@ -73,7 +81,7 @@ class Adoptions:
 
     def show(self, tailer: Tailer, key: RowKey, epoch: int, version: int) -> None:
         """An owner shows its row: what waits in limbo goes to whom it belongs."""
-        known = self._known(key)
+        known = self._known_to_show(tailer, key)
         former = 0 if known is None else known.row.epoch
         if known is None or not known.row.show(epoch, version):
             if known is not None and known.row.epoch == epoch:
@@ -91,25 +99,29 @@ class Adoptions:
         elif known.limbo is not None:
             self._empty(known, known.limbo, tailer, epoch)
 
-    def ask(self, tailer: Tailer, key: RowKey, epoch: int, version: int) -> None:
+    def ask(self, tailer: Tailer, key: RowKey, epoch: int, version: int, wall: float) -> None:
         """Somebody wants the row that it read; the answer goes into its outbox."""
-        tailer.adoptions.append(self._answer(tailer, key, epoch, version))
+        tailer.adoptions.append(self._answer(tailer, key, epoch, version, wall))
         self._returns.speaking.add(tailer)
 
-    def set_aside(self, key: RowKey, epoch: int, version: int, until: float) -> Adoption:
+    def set_aside(self, key: RowKey, epoch: int, version: int, until: float, wall: float) -> Adoption:
         """The same question beside any session, from somebody with a session elsewhere: what runs stays in limbo until
         its leases are over, and how it ended until that time (monotonic) at least, unless the owner shows a newer
         version of the row. Whoever took it may ask again, in a session."""
-        answer = self._answer(None, key, epoch, version)
+        answer = self._answer(None, key, epoch, version, wall)
         if not answer.refused:
             self._rows[key].kept_until = until
         return answer
 
     def tick(self, now: float) -> None:
-        """Leases in limbo end like all others; a limbo that nobody can empty any more goes."""
-        for known in self._rows.values():
+        """Leases in limbo end like all others; a limbo that nobody can empty any more goes, and so do rows that nobody
+        showed or, when many are known, that nobody comes for."""
+        crowded = len(self._rows) > ROWS // 2
+        for key, known in list(self._rows.items()) if crowded or self._unshown else self._rows.items():
             limbo = known.limbo
             if limbo is None:
+                if crowded or not known.row.version:
+                    self._may_forget(key, known, now)
                 continue
             self._recall.lapse(limbo, now)
             known.told = {tailer for tailer in known.told if self._alive(tailer)}
@@ -117,12 +129,25 @@ class Adoptions:
                 known.limbo = None
                 known.origins.clear()
 
+    def _may_forget(self, key: RowKey, known: Known, now: float) -> None:
+        if any(self._alive(each) for each in known.owners):
+            known.idle_since = None
+        elif known.idle_since is None:
+            known.idle_since = now
+        elif forgettable(now - known.idle_since, self._keep):
+            del self._rows[key]
+            self._unshown.discard(key)
+
     # ---- asking
 
-    def _answer(self, tailer: Tailer | None, key: RowKey, epoch: int, version: int) -> Adoption:
-        known = self._known(key)
+    def _answer(self, tailer: Tailer | None, key: RowKey, epoch: int, version: int, wall: float) -> Adoption:
+        known = self._rows.get(key)
+        if not plausible(version, 0 if known is None else known.row.version, wall):
+            return Adoption(key, version, _MADE_UP)
+        known = known or self._known_to_ask(key)
         if known is None:
             return Adoption(key, version, _TOO_MANY)
+        known.idle_since = None
         if any(owner is not tailer and owner.connected for owner in known.owners):
             return Adoption(key, version, _OWNER_IS_HERE)
         flights = self._flights(known, key, epoch)
@@ -272,10 +297,20 @@ class Adoptions:
         self._returns.speaking.update(to for to, _ in told)
         return told
 
-    def _known(self, key: RowKey) -> Known | None:
+    def _known_to_show(self, tailer: Tailer, key: RowKey) -> Known | None:
         known = self._rows.get(key)
-        if known is None and len(self._rows) < ROWS:
+        if known is None and len(self._rows) < ROWS and len(tailer.rows) < SESSION_ROWS:
             known = self._rows[key] = Known()
+        if known is not None:
+            known.idle_since = None
+            self._unshown.discard(key)
+        return known
+
+    def _known_to_ask(self, key: RowKey) -> Known | None:
+        if len(self._rows) >= ROWS or len(self._unshown) >= UNSHOWN_ROWS:
+            return None
+        self._unshown.add(key)
+        known = self._rows[key] = Known()
         return known
 
     def _alive(self, tailer: Tailer) -> bool:

@@ -14,18 +14,22 @@ from ..sdk.terminal import GatewayAddress, Json
 if TYPE_CHECKING:
     from ..sdk.model.limits import Snapshot
     from ..sdk.model.status import WorkloadStatus
-
-DEFAULT_SCHEDULER = "127.0.0.1:8788"
+    from ..sdk.wire.scheduler import SchedulerClient
 
 SchedulerAddress = Annotated[
-    str,
-    typer.Option("--scheduler", metavar="HOST:PORT", envvar="TAILRACE_SCHEDULER", help="The scheduler to ask."),
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="HOST:PORT",
+        envvar="TAILRACE_SCHEDULER",
+        help="The scheduler to ask; default: yours here, 127.0.0.1:8788 or the one that runs.",
+    ),
 ]
 
 
 def explain(
     id: Annotated[str, typer.Argument(metavar="ID")],
-    scheduler: SchedulerAddress = DEFAULT_SCHEDULER,
+    scheduler: SchedulerAddress = None,
     gateway: GatewayAddress = None,
     as_json: Json = False,
 ) -> None:
@@ -36,14 +40,11 @@ def explain(
         raise typer.Exit(terminal.FAILED)
 
 
-async def _explain(id: str, scheduler: str, gateway: str | None) -> dict[str, Any]:
+async def _explain(id: str, scheduler: str | None, gateway: str | None) -> dict[str, Any]:
     """Asks the scheduler first, which knows what it was handed; then the gateway, which knows what rests."""
-    from ..sdk.discovery import find_gateway
     from ..sdk.model.errors import Unavailable
-    from ..sdk.wire.gateway import GatewayClient
-    from ..sdk.wire.scheduler import SchedulerClient
 
-    client = SchedulerClient(scheduler)
+    client = _client(scheduler)
     unreachable = ""
     clogged: dict[str, str] = {}
     try:
@@ -56,7 +57,7 @@ async def _explain(id: str, scheduler: str, gateway: str | None) -> dict[str, An
         unreachable = str(error)
     finally:
         await client.close()
-    async with GatewayClient(find_gateway(gateway)) as asked:
+    async with terminal.gateway_client(gateway) as asked:
         status = (await asked.status([id]))[0]
         if status is None:
             detail = (
@@ -71,10 +72,17 @@ async def _explain(id: str, scheduler: str, gateway: str | None) -> dict[str, An
 def resting(  # noqa: PLR0911 - one return per reason
     status: WorkloadStatus, limits: Snapshot, now: float, clogged: Mapping[str, str]
 ) -> tuple[str, str]:
-    """Why a workload that no scheduler has is where it is: a reason code, and a sentence. `clogged`: function → why."""
+    """Why a workload that the asked scheduler does not have is where it is: a reason code, and a sentence. `clogged`:
+    function → why."""
+    from ..sdk.model.status import HANDED_OUT, SPOOLED
+
     name = status.function
     if status.ended:
         return "ended", status.reason or f"it ended as {status.state}"
+    if status.state == SPOOLED:
+        return "spooled", "it is on its gateway's disk, and goes to the store by itself as soon as that takes it"
+    if status.state in HANDED_OUT:
+        return "handed_out", _handed_out(status, now)
     if status.due_at > now:
         last = f"; its last run failed: {status.reason}" if status.reason else ""
         return "not_due", f"it is due in {terminal.distance(status.due_at - now)}{last}"
@@ -86,12 +94,22 @@ def resting(  # noqa: PLR0911 - one return per reason
         return "outage", clogged[name]
     if all(function.name != name for function in limits.functions):
         return "unknown_function", f"no worker has ever registered {name!r}"
-    if status.state in ("claimed", "processing"):
-        return "handed_out", "it is on its way to a scheduler or from it"
     return "waiting", "it waits where it rests: a tailer takes it when the scheduler grants credit for its function"
 
 
-def inspect(scheduler: SchedulerAddress = DEFAULT_SCHEDULER, as_json: Json = False) -> None:
+def _handed_out(status: WorkloadStatus, now: float) -> str:
+    """Of what a tailer holds, by its lease: until then nobody else gets it, whoever lost it meanwhile."""
+    if status.due_at > now:
+        over = f"ends in {terminal.distance(status.due_at - now)} unless it is renewed, and then it is handed out again"
+    else:
+        over = "is over: it is handed out again"
+    return (
+        "a tailer took it, and the scheduler that was asked does not have it: another one has, or it is on its way, or "
+        f"it was lost with a session. Its lease {over}"
+    )
+
+
+def inspect(scheduler: SchedulerAddress = None, as_json: Json = False) -> None:
     """What the scheduler holds: lanes, workers, tailers, outcomes, reasons."""
     from google.protobuf.json_format import MessageToDict
 
@@ -134,10 +152,17 @@ def inspect(scheduler: SchedulerAddress = DEFAULT_SCHEDULER, as_json: Json = Fal
             terminal.show(rows, list(rows[0]), False)
 
 
-async def _inspect(scheduler: str) -> Any:
+def _client(scheduler: str | None) -> SchedulerClient:
+    """What calls the scheduler at this address; None: where it is found."""
+    from ..sdk.discovery import find_scheduler
     from ..sdk.wire.scheduler import SchedulerClient
 
-    client = SchedulerClient(scheduler)
+    found = find_scheduler(scheduler)
+    return SchedulerClient(found.addresses[0], found.reason)
+
+
+async def _inspect(scheduler: str | None) -> Any:
+    client = _client(scheduler)
     try:
         return await client.inspect()
     finally:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..sdk.config import Seconds
+from ..sdk.discovery import DEFAULT_SCHEDULER
+from ..sdk.wire.bounds import USUAL, PeerBounds
 from .rules.clog import Limits
 
 #: A direct address that whoever starts the scheduler and its neighbours chooses.
@@ -39,7 +41,7 @@ class SchedulerConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    listen: str = Field("127.0.0.1:8788", description="host:port to serve on; port 0 takes any free one")
+    listen: str = Field(DEFAULT_SCHEDULER, description="host:port to serve on; port 0 takes any free one")
     direct_listen: str = Field(
         AUTO,
         description="host:port on loopback where tailers and workers of this machine may attach without gRPC, as "
@@ -48,12 +50,14 @@ class SchedulerConfig(BaseModel):
     metrics_listen: str = Field(
         "", description="host:port on loopback that answers GET /metrics with this scheduler's numbers; empty: none"
     )
-    region: str = Field("", description="where this scheduler runs, for people")
     lane_items: int = Field(
         20_000, ge=64, le=1_000_000, description="most items waiting for one function at one priority"
     )
     session_items: int = Field(
         20_000, ge=64, le=1_000_000, description="most items one tailer session may have out at once"
+    )
+    peers: PeerBounds = Field(
+        USUAL, description="what each listener grants a connection, and how long it waits for one"
     )
     sessions: int = Field(1_000, ge=1, le=100_000, description="most tailer and worker sessions at once")
     calls: int = Field(10_000, ge=1, le=1_000_000, description="most Execute calls under way at once")

@@ -24,9 +24,10 @@ from .outages import Outages
 from .recall import Recall
 from .returns import HELD, Returns, ended
 from .roster import Roster
-from .rules.credit import too_much
+from .rules.credit import steady, too_much
 from .rules.explain import Reason
 from .rules.gate import Gates
+from .rules.heights import Seen
 from .rules.lanes import KIND, REF, SESSION, Item, expired
 from .rules.placement import Pool, PoolLimits
 from .sessions import Assignment, Tailer, Worker
@@ -49,7 +50,7 @@ class Core:
         self.speaking = self.returns.speaking
         self._recall = Recall(self.roster, self.workers, self.intake, self.returns)
         self.outages = Outages(config.clog.limits(), self.roster, self.workers, self.returns, self.intake, self._recall)
-        self.adoptions = Adoptions(self.workers, self.tailers, self._recall, self.returns)
+        self.adoptions = Adoptions(self.workers, self.tailers, self._recall, self.returns, sizes.source)
         self._dispatch = Dispatch(config.low_share, self._recall.expire)
         self._grace = config.grace_heartbeats * sizes.heartbeat
         self._credit = Credit(
@@ -62,6 +63,7 @@ class Core:
             config.session_items,
             self._grace,
         )
+        self.heights = Seen()
         self._groups = 0
 
     # ---- sessions come and go
@@ -215,6 +217,17 @@ class Core:
         if self.outages.review(now, wall):
             self._credit.close_cells()
 
+    def waits(self, worker: Worker, waits: Iterable[int], goes_on: Iterable[int], now: float) -> None:
+        """Items there wait for other work from now on, or go on. So that what they wait for can be pushed, credit rises
+        with them."""
+        self.returns.go_on(worker, goes_on)
+        self.returns.wait(worker, waits)
+        grown = [pool for pool in worker.pools.values() if pool.parents > pool.spare]
+        for pool in grown:
+            pool.spare = steady(pool.parents)
+        if grown:
+            self._reroster(now)
+
     def lease_requested(self, worker: Worker, number: int, now: float) -> None:
         """A worker wants its leases renewed; its next frame answers."""
         worker.granted.requested(number, now)
@@ -276,6 +289,7 @@ class Core:
                 over = max(tailer.held.ends(), tailer.away_since + self.sizes.scheduler)
                 if now >= over:
                     self.forget_tailer(tailer, now)
+        self._spend_spare(now)
         self.outages.tick(now)
         self.adoptions.tick(now)
         stranded = False
@@ -323,6 +337,15 @@ class Core:
 
     # ---- steps
 
+    def _spend_spare(self, now: float) -> None:
+        """Credit for what waited falls behind it, not with each that goes on."""
+        pools = [pool for worker in self.workers.values() for pool in worker.pools.values()]
+        fallen = [pool for pool in pools if pool.spare > steady(pool.parents)]
+        for pool in fallen:
+            pool.spare = steady(pool.parents)
+        if fallen:
+            self._reroster(now)
+
     def _refusal(self, tailer: Tailer, left: float) -> Reason | None:
         """Why a whole push goes back at once; None: it does not. `left` seconds of its lease are left."""
         if self.draining:
@@ -353,7 +376,9 @@ class Core:
             quota = quotas.get(function.name)
             if function.quota == quota:
                 continue
-            items = [item for worker in self.workers.values() for item in worker.open.values()]
+            items = [
+                item for each in self.workers.values() for ref, item in each.open.items() if ref not in each.parents
+            ]
             running = sum(1 for item in items if item[KIND].function == function.name)
             function.limit(quota, running, now)
             wake(function)

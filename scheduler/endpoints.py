@@ -61,8 +61,13 @@ class TailerEnd:
         now = self._clock.monotonic()
         for row in frame.listed:
             core.adoptions.show(tailer, (row.source, row.partition), row.epoch, row.version)
+            self._saw(row.version, now)
+        if frame.store:
+            tailer.store, tailer.height = frame.store, core.heights.highest(frame.store)
+            core.speaking.add(tailer)
+            self._saw(tailer.shown, now)
         for ask in frame.adopt:
-            core.adoptions.ask(tailer, (ask.source, ask.partition), ask.epoch, ask.version)
+            core.adoptions.ask(tailer, (ask.source, ask.partition), ask.epoch, ask.version, self._clock.wall())
         if frame.HasField("grant"):
             core.granted(tailer, frame.grant.request, frame.grant.lease, frame.grant.flights)
         for push in frame.pushes:
@@ -77,6 +82,8 @@ class TailerEnd:
                     f"flight {push.flight} of {tailer.name or tailer.session} has columns of different lengths or more "
                     f"than {FLIGHT_ITEMS} items: expected one kind, id, payload and position each"
                 )
+            if flight.owned is None:
+                self._saw(push.fence, now)
             core.push(tailer, flight, push.lease_request, push.lease, now)
         if frame.cancel:
             core.cancel(tailer, frame.cancel)
@@ -84,10 +91,19 @@ class TailerEnd:
             core.tailer_draining(tailer)
         self._turn()
 
+    def _saw(self, highest: int, now: float) -> None:
+        """A fence of the session's store, or a version of a row there: of both it has only one kind."""
+        tailer = self.tailer
+        tailer.shown = max(tailer.shown, highest)
+        if tailer.store:
+            self._core.heights.saw(tailer.store, highest, now, self._clock.wall())
+
     def compose(self) -> pb.TailerReply | None:
         tailer = self.tailer
         outcomes, credit = self.has_outcomes, self._has_credit()
-        if not (outcomes or credit or tailer.request_due or tailer.adoptions or tailer.barred):
+        if not (
+            outcomes or credit or tailer.request_due or tailer.adoptions or tailer.barred or tailer.height is not None
+        ):
             return None
         reply = pb.TailerReply()
         if outcomes:
@@ -101,6 +117,8 @@ class TailerEnd:
             reply.lease_request.number = tailer.requests.send(self._clock.monotonic())
         if tailer.adoptions or tailer.barred:
             self._write_adoptions(reply)
+        if tailer.height is not None:
+            reply.height.store, reply.height.highest, tailer.height = tailer.store, tailer.height, None
         return reply
 
     def _write_adoptions(self, reply: pb.TailerReply) -> None:
@@ -159,6 +177,8 @@ class WorkerEnd:
             raise SessionLost(f"session {worker.session} was replaced")
         if frame.HasField("outcomes"):
             core.report(worker, read_outcomes(frame.outcomes), self._clock.monotonic(), self._clock.wall())
+        if frame.waits or frame.goes_on:
+            core.waits(worker, frame.waits, frame.goes_on, self._clock.monotonic())
         if frame.HasField("lease_request"):
             core.lease_requested(worker, frame.lease_request.number, self._clock.monotonic())
         if frame.pools:

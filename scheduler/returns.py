@@ -94,6 +94,10 @@ class Returns:
             items = [item for _, item in known]
         if worker.revoked:
             worker.revoked.difference_update(refs)
+        if worker.parents and (parents := worker.parents.intersection(refs)):
+            worker.parents -= parents
+            theirs = [item for ref, item in zip(refs, items, strict=True) if ref in parents]
+            self._recount(worker, parents, theirs, waiting=False)  # counted in again, and out below, once
         for number, count in Counter([ref >> INDEX_BITS for ref in refs]).items():
             flight = worker.flights[number]
             flight.pool.assigned -= count
@@ -111,6 +115,35 @@ class Returns:
             for function in freed:
                 wake(function)
         return refs, items
+
+    def wait(self, worker: Worker, refs: Iterable[int]) -> None:
+        """Items there wait for other work from now on: what they held is free for it."""
+        fresh = [ref for ref in refs if ref in worker.open and ref not in worker.parents]
+        worker.parents.update(fresh)
+        self._recount(worker, fresh, [worker.open[ref] for ref in fresh], waiting=True)
+
+    def go_on(self, worker: Worker, refs: Iterable[int]) -> None:
+        """They go on, at once, beyond every limit if need be."""
+        gone_on = [ref for ref in refs if ref in worker.parents]
+        worker.parents.difference_update(gone_on)
+        self._recount(worker, gone_on, [worker.open[ref] for ref in gone_on], waiting=False)
+
+    def _recount(self, worker: Worker, refs: Iterable[int], items: Iterable[Item], *, waiting: bool) -> None:
+        """Takes items of a worker out of what is counted, or in again."""
+        step = 1 if waiting else -1
+        for ref in refs:
+            pool = worker.flights[ref >> INDEX_BITS].pool
+            pool.parents += step
+            pool.assigned -= step
+        for item in items if self.limited else ():
+            function = self.limited.get(item[KIND].function)
+            if function is None or function.concurrency is None:
+                continue
+            if waiting:
+                function.concurrency.end(1)
+                wake(function)
+            else:
+                function.concurrency.start(1)
 
     def _by_tailer(self, refs: Sequence[int], items: list[Item]) -> Iterable[tuple[Tailer, list[int], Sequence[int]]]:
         """Groups ended items: (session, its refs, the worker's refs)."""

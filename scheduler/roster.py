@@ -40,6 +40,7 @@ class Function(Turn):
         "name",
         "owed",
         "quota",
+        "spare",
     )
 
     def __init__(self, name: str, lane_items: int, now: float, *, alone: bool = False) -> None:
@@ -56,6 +57,7 @@ class Function(Turn):
         self.limited = False
         self.owed = 0.0
         self.gone_since: float | None = now  # when its last worker went; None: it has one
+        self.spare = 0  # how much of `capacity` is for what waits for other work
         self.capacity = 0  # what its pools can hold, or could when it last had any
 
     @property
@@ -167,7 +169,8 @@ class Roster:
                 function.alone.ready(sets.setdefault(apart, Able(apart)) if apart else None)
             if pools:
                 function.gone_since = None
-                function.capacity = sum(pool.limit for pool in pools)
+                function.capacity = sum(pool.limit + pool.spare for pool in pools)
+                function.spare = sum(pool.spare for pool in pools)
             else:
                 function.gone_since = now if function.gone_since is None else function.gone_since
         self.ables = list(sets.values())
@@ -178,7 +181,7 @@ class Roster:
         """Every cell's limit for one session, and its total. A function keeps its cells for `grace` seconds after its
         last worker went."""
         pools = [pool for worker in workers if worker.able for pool in worker.pools.values()]
-        capacity = sum(pool.limit for pool in pools if not pool.alone)
+        capacity = sum(pool.limit + pool.spare for pool in pools if not pool.alone)
         total = session_total(capacity, bound)
         share = steady(sessions)
         cells = {}
@@ -186,7 +189,7 @@ class Roster:
             gone = function.gone_since
             if gone is not None and now - gone >= grace:
                 function.capacity = 0
-            limit = cell_limit(function.capacity, total, self._lane_items, share, function.quota)
+            limit = cell_limit(function.capacity, total, self._lane_items, share, function.quota, function.spare)
             if limit:
                 for level in range(LEVELS):
                     cells[Cell(name, level)] = limit

@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.duties import Duties
 from ..sdk.model.errors import InvalidRequest, Overloaded, TailraceError
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.metrics import Sample
@@ -72,26 +73,32 @@ class SchedulerServer:
         self._tick_at = 0.0
         self._beat_at = 0.0
         self._drained = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self.duties = Duties("scheduler")
 
     # ---- lifecycle
 
     async def start(self) -> None:
         """Listens. Ready when it has its limits: at once without a watch, else with the first snapshot."""
-        self._loop = asyncio.get_running_loop()
-        server, self.address = await serve(self._config.listen, [serve_scheduler(self), self._health.register])
+        self._loop, peers = asyncio.get_running_loop(), self._config.peers
+        server, self.address = await serve(self._config.listen, [serve_scheduler(self), self._health.register], peers)
         self._servers.append(server)
         self.id = f"{self.id}@{self.address}"
         if self._config.direct_listen not in ("", AUTO):
             address = f"{SCHEME}{self._config.direct_listen}"
-            server, self.direct_address = await serve(address, [serve_scheduler(self)])
+            server, self.direct_address = await serve(address, [serve_scheduler(self)], peers)
             self._servers.append(server)
         self._beat_at = self._clock.monotonic() + self._sizes.heartbeat
         if self._watch is not None:
-            self._tasks.append(asyncio.create_task(self._follow(self._watch), name="scheduler-watch"))
+            self.duties.begin(self._follow(self._watch), "scheduler-watch")
         else:
             await self._health.set(True)
         self._soon()
+
+    @property
+    def listening(self) -> dict[str, str]:
+        """Where it listens, as its configuration would say it: whoever knows it finds the next one there."""
+        told = {"listen": self.address, "direct_listen": self.direct_address.removeprefix(SCHEME)}
+        return {name: address for name, address in told.items() if address}
 
     async def drain(self, timeout: float) -> None:
         """Hands back what waits and lets what runs finish, until all of it is told or the time is over."""
@@ -105,10 +112,7 @@ class SchedulerServer:
 
     async def stop(self) -> None:
         """Ends now; sessions that are open are broken off and may resume with nobody."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
+        await self.duties.end()
         while self._servers:
             await self._servers.pop().stop(None)
         if self._timer is not None:
@@ -125,7 +129,9 @@ class SchedulerServer:
         key = (row.source, row.partition)
         if request.scheduler != self.id:
             return adoption_to_wire(Adoption(key, row.version, ANOTHER_PROCESS), now)
-        answer = self.core.adoptions.set_aside(key, row.epoch, row.version, now + self._sizes.scheduler)
+        answer = self.core.adoptions.set_aside(
+            key, row.epoch, row.version, now + self._sizes.scheduler, self._clock.wall()
+        )
         self._soon()
         return adoption_to_wire(answer, now)
 
@@ -143,12 +149,12 @@ class SchedulerServer:
         first = await self._hello(connection)
         hello = first.hello
         served = self._known(hello, TailerEnd)
-        resumed = served is not None
+        welcome = self._welcome(hello, served)
         if served is None:
             now = self._clock.monotonic()
             tailer = self.core.attach_tailer(hello.session, hello.name, now, through_outages=hello.through_outages)
             served = self._sessions[hello.session] = Served(TailerEnd(self.core, tailer, self._clock, self._soon))
-        await self._serve(served, connection, first, pb.TailerReply(welcome=self._welcome(resumed)), pb.TailerReply)
+        await self._serve(served, connection, first, pb.TailerReply(welcome=welcome), pb.TailerReply)
 
     async def attach_worker(self, connection: Any) -> None:
         first = await self._hello(connection)
@@ -158,13 +164,13 @@ class SchedulerServer:
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(f"worker {hello.name!r} announced a function that cannot be read: {error}") from None
         served = self._known(hello, WorkerEnd)
-        resumed = served is not None
+        welcome = self._welcome(hello, served)
         if served is None:
             worker = self.core.attach_worker(hello.session, hello.name, self._clock.monotonic())
             served = self._sessions[hello.session] = Served(WorkerEnd(self.core, worker, self._clock, self._soon))
         assert isinstance(served.endpoint, WorkerEnd)
         served.endpoint.announced = (specs, pools_from_wire(hello.pools))
-        await self._serve(served, connection, first, pb.WorkerReply(welcome=self._welcome(resumed)), pb.WorkerReply)
+        await self._serve(served, connection, first, pb.WorkerReply(welcome=welcome), pb.WorkerReply)
 
     async def _hello(self, connection: Any) -> Any:
         first = await connection.read()
@@ -173,18 +179,29 @@ class SchedulerServer:
         return first
 
     def _known(self, hello: pb.Hello, end: type[TailerEnd] | type[WorkerEnd]) -> Served | None:
-        """The session that a hello resumes; one that starts anew under a known name replaces the old one."""
+        """The session that a hello resumes; one that starts anew under a known name replaces the old one. One that is
+        not known any more begins under the name that this hello gives it for that."""
         served = self._sessions.get(hello.session)
         if served is not None and hello.resume and isinstance(served.endpoint, end):
             return served
+        if served is None and hello.resume and hello.anew:
+            hello.session = hello.anew
+            return self._known(pb.Hello(session=hello.anew), end)
         if served is not None:
             self._forget(hello.session, served)
         elif len(self._sessions) >= self._config.sessions:
             raise Overloaded(f"{len(self._sessions)} sessions are attached, which is this scheduler's bound")
         return None
 
-    def _welcome(self, resumed: bool) -> pb.Welcome:
-        return pb.Welcome(scheduler=self.id, resumed=resumed, heartbeat=self._sizes.heartbeat, reads_parts=True)
+    def _welcome(self, hello: pb.Hello, served: Served | None) -> pb.Welcome:
+        return pb.Welcome(
+            scheduler=self.id,
+            resumed=served is not None,
+            heartbeat=self._sizes.heartbeat,
+            reads_parts=True,
+            remembers=True,
+            session=hello.session,
+        )
 
     async def _serve(self, served: Served, connection: Any, first: Any, welcome: Any, empty: Callable[[], Any]) -> None:
         """One connection. A session that said what cannot be right is ended: it would say it again."""
@@ -217,6 +234,12 @@ class SchedulerServer:
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
+        try:
+            self._turned()
+        except Exception as error:  # there is no other turn, and half of this one was made
+            self.duties.failed("a turn", error)
+
+    def _turned(self) -> None:
         self._soon_set = False
         if self._loop is None:
             return
@@ -295,4 +318,4 @@ class SchedulerServer:
         self.core.apply(snapshot.gates, snapshot.quotas, snapshot.functions, snapshot.version, now)
         self._soon()
         if first and not self.core.draining:
-            self._tasks.append(asyncio.create_task(self._health.set(True), name="scheduler-health"))
+            self.duties.begin(self._health.set(True), "scheduler-health")

@@ -59,6 +59,8 @@ class Tailer:
         self.patient = patient  # its items wait for a worker however long: a call that waits until its own deadline
         self.through_outages = patient  # its items run although their function is clogged
         self.rows: set[RowKey] = set()  # rows of ownership that it pushed under
+        self.store = ""  # the name of what gives its fences, or keeps its rows
+        self.shown = 0  # the newest version of a row that it showed
         # The outbox.
         self.succeeded: list[int] = []
         self.ended: dict[int, Ended] = {}
@@ -69,6 +71,7 @@ class Tailer:
         self.request_due = True
         self.adoptions: list[Adoption] = []
         self.barred: dict[RowKey, int] = {}
+        self.height: int | None = None  # of its store, as it was seen: it asked for that
 
 
 class Assignment:
@@ -99,7 +102,7 @@ class WorkerFlight:
 
 class Worker:
     """A session that runs. Invariants: `open` holds every item assigned and not reported, by this session's refs;
-    `flights` counts them by flight; a ref in `revoked` is in `open`; a flight number is used once."""
+    `flights` counts them by flight; a ref in `revoked` or `parents` is in `open`; a flight number is used once."""
 
     def __init__(self, session: str, name: str, hello_at: float) -> None:
         self.session = session
@@ -115,6 +118,7 @@ class Worker:
         self.away_since = hello_at
         self.draining = False
         self.revoked: set[int] = set()
+        self.parents: set[int] = set()  # those that wait for other work: counted neither in pools nor in limits
         # The outbox.
         self.assignments: deque[Assignment] = deque()
         self.grants_due = False

@@ -11,6 +11,9 @@ from .rules.explain import SENTENCES, Reason
 from .rules.lanes import ID, KIND, Item, expired
 from .rules.placement import room_of
 
+#: Said of what runs and waits for other work.
+PARENT = "it waits for other work that it submitted, and takes no place meanwhile"
+
 
 def inspect(core: Core, scheduler: str, now: float) -> pb.InspectReply:
     """Everything held now, in numbers."""
@@ -65,13 +68,13 @@ def inspect(core: Core, scheduler: str, now: float) -> pb.InspectReply:
 def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
     """Where one workload is and why it is not running. Looks everywhere: for people, not for programs."""
     for worker in core.workers.values():
-        for item in worker.open.values():
+        for ref, item in worker.open.items():
             if item[ID] == id:
                 return pb.ExplainReply(
                     known=True,
                     state="running",
                     reason=Reason.RUNNING.value,
-                    detail=SENTENCES[Reason.RUNNING],
+                    detail=PARENT if ref in worker.parents else SENTENCES[Reason.RUNNING],
                     worker=worker.name,
                 )
     for function in core.roster.functions.values():
@@ -91,7 +94,8 @@ def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
                     )
     return pb.ExplainReply(
         known=False,
-        detail="this scheduler does not have it: it is still in its source, or it has ended, or it never was",
+        detail="this scheduler does not have it: it is in its source, another scheduler has it, it was lost with a "
+        "session, it has ended, or it never was",
     )
 
 

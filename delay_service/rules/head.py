@@ -1,16 +1,19 @@
 """When the head of a rung may move, and that a clock set wrong neither rushes it nor holds it for long.
 
 All items of a rung wait the same time, so they may move in the order in which they entered: only the head is timed. Two
-clocks are at work. *Wall* time says when an item entered and when it is due. It may be set back, and then a head would
-seem to have entered in the future; *monotonic* time tells how long this process has really waited. A head moves when
-either says that its wait is over, so:
+clocks are at work. The *wall* clock of the rung's log says when an item entered, and so it alone says how long ago that
+is: by ours, which may be another host's and seconds ahead, what entered just now might seem to have waited for long. It
+may be set back, and then a head would seem to have entered in the future; our *monotonic* time tells how long this
+process has really waited. A head moves when either says that its wait is over, so:
 
 - clock set back: the head waits no longer than one rung from when it was first seen. What it proved (the wall clock is
   `lead` seconds behind) holds for those behind it that also seem to enter in the future. One that entered after the
   step does not seem so, and waits its own time;
 - clock set forward, or the machine slept: the wall clock says it is over, and it is.
 
-Moving is not starting: whether an item is *due* is the ladder's question, and it asks the wall clock alone.
+Moving is not starting: whether an item is *due* is the ladder's question, and it asks our own wall clock alone. So an
+item that moves and is not due waits once more, for the time of a rung, and the hops of an item are those of its chain,
+whatever the two clocks say of each other.
 """
 
 from __future__ import annotations
@@ -40,6 +43,12 @@ def gathers(wait: float, streams: int) -> float:
     return few + min(MANY_STREAMS * few, FOR_EACH_STREAM * streams)
 
 
+def behind(said: float, ago: float, wall: float) -> float:
+    """By how much the clock that dates what enters a rung is behind ours, which says `wall`: what it `said` so many
+    seconds ago, with what was read then (0: nothing, as a store of an older version)."""
+    return wall - said - ago if said else 0.0
+
+
 @dataclass(slots=True)
 class Head:
     """The timing state of one rung. Invariant: lead ≥ 0, and `waiting_since` is set only with `waiting_for`."""
@@ -52,14 +61,14 @@ class Head:
     def ready(
         self,
         positions: Sequence[int],
-        entered: Sequence[float],
+        entered: Iterable[float],
         releases: Iterable[float],
         wall: float,
         monotonic: float,
     ) -> tuple[int, float]:
         """How many of these items, from the first on, may move now, and how long to sleep for the next one (0 when all
-        may). `entered` and `releases` are wall times, `releases` as `Ladder.release_at` gives them, which need not be
-        known beyond the first that may not move."""
+        may). `entered` and `releases` are times of our wall clock, `releases` as `Ladder.release_at` gives them; they
+        need not be known beyond the first that may not move."""
         for index, (position, came, release) in enumerate(zip(positions, entered, releases, strict=True)):
             left = release - wall - (self.lead if came > wall else 0.0)
             if left > 0:

@@ -102,7 +102,7 @@ class Ladder:
 
     def release_at(self, entered: float, rung: int, due: float) -> float:
         """When an item that entered a rung at `entered` leaves it: its wait later, or when it is due, if that is less
-        than GRAIN after that."""
+        than GRAIN after that. All are times of one clock."""
         leaves = entered + self.rungs[rung]
         return due if leaves < due <= leaves + GRAIN else leaves
 

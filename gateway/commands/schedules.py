@@ -58,7 +58,7 @@ def add(
     ] = None,
     priority: Annotated[str, typer.Option("--priority", help="A priority; default: the function's.")] = "",
     collection: Annotated[str, typer.Option("--collection", help="A label among the function's.")] = "",
-    tenant: Annotated[str, typer.Option("--tenant", help="On whose behalf.")] = "",
+    tenant: Annotated[str, typer.Option("--tenant", help="On whose behalf: a label to find it by.")] = "",
     overlap: Annotated[
         str, typer.Option("--overlap", help="A run that meets the one before: skip, queue or allow.")
     ] = "skip",

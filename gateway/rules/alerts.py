@@ -7,7 +7,11 @@
     spool         submissions rest on the gateway's disk, since the store is away; with how full it is
     spool_refused the store will never take some of what was spooled
     refusing      submissions were refused in the last minute because something was full
+    peers         connections or calls were refused or ended in the last minute at the gateway's bounds for each peer
+    log_held      somebody's open transaction lets the write-ahead log of a database grow
     tailer        a tailer has work and gets nowhere, or has ended
+    part          a part failed and was closed; it is open again, or will be; or a duty of it fails and is tried again,
+                  or what it keeps was set back
     clogged       a function is frozen because nearly all of it fails
     audit         a tailer's running audit misses positions, or counts some twice
     dead_letters  there are more dead letters than some minutes ago
@@ -24,6 +28,7 @@ from typing import NamedTuple
 from ...sdk.model.alert import Alert, LevelOverview
 from ...sdk.model.limits import Gate
 from ...sdk.model.overview import Overview, TailerOverview
+from ...sdk.model.reopening import Trouble
 from ...sdk.model.units import duration_text
 
 CODES = (
@@ -31,7 +36,10 @@ CODES = (
     "spool",
     "spool_refused",
     "refusing",
+    "peers",
+    "log_held",
     "tailer",
+    "part",
     "clogged",
     "audit",
     "waiting",
@@ -43,7 +51,8 @@ CODES = (
 class Seen(NamedTuple):
     """What an overview does not say. `store_away`: why the queue's store does not answer, empty: it does; what the
     spool may hold; the last refusal of a submission and since when there were some, without a minute in between;
-    `new_letters` in the last minutes; the gates."""
+    `new_letters` in the last minutes; the gates; what failed of the parts beside the gateway; the last peer that was
+    ended, and since when there were some."""
 
     store_away: str = ""
     spool_items: int = 0
@@ -52,13 +61,18 @@ class Seen(NamedTuple):
     refused_since: float = 0.0
     new_letters: int = 0
     gates: tuple[Gate, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+    ended: str = ""
+    ended_since: float = 0.0
 
 
 def alerts(overview: Overview, seen: Seen, now: float) -> list[Alert]:
     """All that there are, in the order of CODES. `now` is wall clock seconds; a `since` of 0: nobody knows yet."""
     found = [
         *_of_the_door(overview, seen, now),
-        *(each for tailer in overview.tailers for each in _of_a_tailer(tailer, now)),
+        *(_of_a_log(name, size, readers) for name, (size, readers) in overview.held_logs.items()),
+        *(each for tailer in overview.tailers for each in of_a_tailer(tailer, now)),
+        *map(_of_a_part, seen.troubles),
         *(each for level in overview.levels for each in _of_a_level(level, seen.gates, now)),
     ]
     if seen.new_letters > 0:
@@ -101,11 +115,22 @@ def _of_the_door(overview: Overview, seen: Seen, now: float) -> Iterator[Alert]:
     if seen.refused:
         todo = "add workers or pause what floods it (tailrace queue says what waits), or raise the bound that it names"
         yield Alert("refusing", "submissions", seen.refused_since, seen.refused, todo)
+    if seen.ended:
+        todo = "see the gateway's log for whose; one of yours must read its answers, else raise `peers` in gateway.yaml"
+        yield Alert("peers", "connections", seen.ended_since, seen.ended, todo)
+
+
+def _of_a_log(name: str, size: int, readers: tuple[str, ...]) -> Alert:
+    who = f"open in {', '.join(readers)}" if readers else "no other process is known to have it open"
+    what = f"its write-ahead log has {size / 1e6:.0f} MB, and somebody reads what is old of it; {who}"
+    todo = "end that process, or its transaction (a backup ends by itself); the log is begun anew at once"
+    return Alert("log_held", name, 0.0, what, todo)
 
 
 #: What to do about a tailer, by the cause that its watchdog gives.
 _MEND = {
     "failed": "mend what it says, then: tailrace tailer resume {name}",
+    "by_hand": "mend what it says; it tries again by itself (at once: tailrace tailer resume {name})",
     "source": "mend the way to its source; it tries again by itself",
     "store": "mend the way to the store; it tries again by itself",
     "scheduler": "start a scheduler that it reaches",
@@ -118,7 +143,8 @@ _MEND = {
 }
 
 
-def _of_a_tailer(tailer: TailerOverview, now: float) -> Iterator[Alert]:
+def of_a_tailer(tailer: TailerOverview, now: float) -> Iterator[Alert]:
+    """What is to be looked at of one."""
     if tailer.state == "clogged":
         todo = "mend what its functions need; one item at a time is tried, and the first that succeeds opens it again"
         yield Alert("clogged", tailer.name, tailer.since, tailer.detail, todo)
@@ -129,6 +155,16 @@ def _of_a_tailer(tailer: TailerOverview, now: float) -> Iterator[Alert]:
     if tailer.unaccounted:
         what = f"{tailer.unaccounted} positions are missing or counted twice"
         yield Alert("audit", tailer.name, 0.0, what, f"see which: tailrace audit {tailer.name}")
+
+
+def _of_a_part(trouble: Trouble) -> Alert:
+    if trouble.todo:
+        todo = trouble.todo
+    elif trouble.times:
+        todo = "see the log for what it failed with, and report it; it is opened again by itself, however often"
+    else:
+        todo = "mend what it says; it goes on by itself"
+    return Alert("part", trouble.part, trouble.since, trouble.what, todo)
 
 
 def _of_a_level(level: LevelOverview, gates: Iterable[Gate], now: float) -> Iterator[Alert]:

@@ -1,6 +1,6 @@
 """Service levels: how long due work of each priority may wait and how many attempts it may take until somebody looks.
 
-The ages are those that backoff reaches at the allowed attempt (DJ; R67, R68): an item that failed as often as its level
+The ages are those that backoff reaches at the allowed attempt (DJ): an item that failed as often as its level
 allows has been on its way for about as long as its level allows.
 """
 

@@ -6,6 +6,8 @@
     DRAINING   something is spooled, the store answers    to the store; an ordered one, behind     at once
                                                           what is spooled, to the spool
 
+    While something is on its way into the spool, an ordered one goes there too, whatever the state: behind it.
+
     event      the store failed → FILLING (CLEAR while nothing is spooled: then each submission asks it)
                the store answered → DRAINING, or CLEAR when that was the last; something was spooled → FILLING
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
+from ...sdk.model.backoff import doubled
 from ...sdk.model.errors import Overloaded
 from ...sdk.model.spread import spread
 
@@ -47,8 +50,8 @@ class SpoolRule:
     """What the gateway knows of its store and its spool.
 
     most_items, most_bytes  what the spool may hold; no items: there is no spool
-    Invariants: `items` and `size` are what is durably spooled and not yet durably in the store, never less; the state
-    is CLEAR exactly while `items` is 0.
+    Invariants: `items` and `size` are what is durably spooled and not yet durably in the store, never less, but for
+    what is `entering`: being spooled, and perhaps spooled already; the state is CLEAR exactly while `items` is 0.
     """
 
     def __init__(self, most_items: int, most_bytes: int) -> None:
@@ -58,6 +61,7 @@ class SpoolRule:
         self._failures = 0
         self.items = 0
         self.size = 0
+        self.entering = 0
 
     @property
     def state(self) -> State:
@@ -74,7 +78,7 @@ class SpoolRule:
     def way(self, ordered: bool) -> Way:
         """Where a submission goes first. `ordered`: it has a key or a dedupe key, so what came before it counts."""
         state = self.state
-        if state is State.FILLING or (state is State.DRAINING and ordered):
+        if state is State.FILLING or (ordered and (state is State.DRAINING or self.entering)):
             return Way.SPOOL
         return Way.STORE
 
@@ -104,6 +108,6 @@ class SpoolRule:
         """The store failed. Returns after how many seconds it may be asked again: by chance not when all other gateways
         ask that lost it in the same moment."""
         self._away = True
-        pause = min(LAST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._failures, 10))
+        pause = doubled(FIRST_PAUSE, LAST_PAUSE, self._failures)
         self._failures += 1
         return spread(pause, random)

@@ -8,6 +8,28 @@ comes back with its new epoch, or the owner with the same one, never both.
 
 from __future__ import annotations
 
+from typing import Final
+
+#: A store's versions are the microseconds of its clock, or one more than the version before. Nobody can have read one
+#: that is later by more than so many seconds than this scheduler's clock and than all that it was shown.
+AHEAD: Final = 600.0
+#: No version is beyond this, whatever a clock says: the year 2255.
+LARGEST: Final = 1 << 53
+
+
+def plausible(version: int, shown: int, wall: float) -> bool:
+    """Whether somebody may have read this version of a row of which `shown` is the newest that was shown. One that is
+    made up would bar its owner until its versions are past it. Whoever is refused for a clock that is far off waits for
+    the owner's lease instead."""
+    return 0 <= version <= min(LARGEST, max(shown, int(wall * 1e6)) + int(AHEAD * 1e6))
+
+
+def forgettable(idle: float, source_lease: float) -> bool:
+    """Whether what is known of a row may be forgotten, after `idle` seconds in which no session that showed it was
+    there, nothing ran under it, and nobody asked. By then the sessions of before are forgotten, and so are their
+    messages; an owner that comes in a new one has to show a newer version first, which ends what a taker had read."""
+    return idle >= 2 * source_lease
+
 
 class Row:
     """What one scheduler knows of a row.
@@ -44,7 +66,7 @@ class Row:
 
     def show(self, epoch: int, version: int) -> bool:
         """An owner shows the row. False: that version is not newer than one shown before, so it says nothing."""
-        if version <= self.version:
+        if not self.version < version <= LARGEST:
             return False
         self.version, self.epoch = version, epoch
         return True

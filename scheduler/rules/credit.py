@@ -3,7 +3,7 @@
 Limits are absolute, per ⟨function, priority⟩ cell and in total, so repeating one is harmless and none can leak. They
 follow what the workers can hold: enough that these never wait for a push, little enough that the rest stays in its
 source, where it costs nothing. A cell gets at most half of a session's total, so one that floods leaves room for all
-others (R55), and less where a limit of its function says that more could not start soon.
+others, and less where a limit of its function says that more could not start soon.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ def session_total(capacity: int, bound: int) -> int:
     return max(LEAST_TOTAL, min(bound, 2 * steady(capacity)))
 
 
-def cell_limit(capacity: int, total: int, lane_items: int, sessions: int, quota: Quota | None) -> int:
-    """Items of one cell for one session, given what the function's own pools can hold; 0: no pool can run it.
+def cell_limit(capacity: int, total: int, lane_items: int, sessions: int, quota: Quota | None, spare: int = 0) -> int:
+    """Items of one cell for one session, given what the function's own pools can hold; 0: no pool can run it. `spare`
+    of them are for what waits for other work, which holds its session's credit and nothing else.
 
     The lane is divided between the sessions, so that what conforming sessions push always fits into it.
     """
@@ -41,9 +42,9 @@ def cell_limit(capacity: int, total: int, lane_items: int, sessions: int, quota:
         return 0
     limit = min(2 * steady(capacity), total // 2)
     if quota is not None and quota.concurrency:
-        limit = min(limit, CONCURRENCY_AHEAD * quota.concurrency)
+        limit = min(limit, CONCURRENCY_AHEAD * quota.concurrency + spare)
     if quota is not None and quota.rate:
-        limit = min(limit, math.ceil(quota.rate * RATE_AHEAD + max(1.0, quota.burst or quota.rate)))
+        limit = min(limit, math.ceil(quota.rate * RATE_AHEAD + max(1.0, quota.burst or quota.rate)) + spare)
     return max(1, min(max(LEAST_CELL, limit), lane_items // max(1, sessions)))
 
 

@@ -1,4 +1,4 @@
-"""Gates: an operator pauses or drops a function, or one collection of it (R51 to R53).
+"""Gates: an operator pauses or drops a function, or one collection of it.
 
 The more specific gate decides: a collection's own gate goes before its function's, so that one collection of a paused
 function can be dropped, and one collection of a dropped function be spared.

@@ -1,4 +1,4 @@
-"""Lanes: the bounded waiting room of one ⟨function, priority⟩ (R54).
+"""Lanes: the bounded waiting room of one ⟨function, priority⟩.
 
 An item is one tuple, made and undone by `zip`; a lane is a deque of them. Nothing here looks at one item alone unless
 somebody cancels, revokes, gates or expires it, which is rare and may scan.

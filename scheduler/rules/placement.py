@@ -24,9 +24,22 @@ class PoolLimits(NamedTuple):
 class Pool:
     """Invariant: 0 ≤ assigned; the scheduler assigns only while assigned < limit. `limit` counts the worker's local
     buffer too. A shut pool (its worker is away, silent or draining) has no room; its items stay assigned. `alone`: it
-    gives each item a process to itself."""
+    gives each item a process to itself. `parents` are given to it and wait for other work, so that they take no room;
+    when they go on they do, beyond the limit if need be. `spare` is the credit for them (rules/credit.py)."""
 
-    __slots__ = ("alone", "assigned", "functions", "limit", "name", "shut", "slots", "taken", "worker")
+    __slots__ = (
+        "alone",
+        "assigned",
+        "functions",
+        "limit",
+        "name",
+        "parents",
+        "shut",
+        "slots",
+        "spare",
+        "taken",
+        "worker",
+    )
 
     def __init__(self, worker: Any, name: str) -> None:
         self.worker = worker
@@ -36,6 +49,8 @@ class Pool:
         self.limit = 0
         self.alone = False
         self.assigned = 0
+        self.parents = 0
+        self.spare = 0
         self.shut = False
         self.taken: list[Any] = []  # picked in this turn, not yet made into assignments
 

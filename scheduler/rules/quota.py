@@ -1,4 +1,4 @@
-"""Quota: how many items of a function run at once (R56: each function has its own).
+"""Quota: how many items of a function run at once (each function has its own).
 
 Counted only for functions that have such a limit; the others pay nothing.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 
 class Concurrency:
-    """Invariant: `running` ≤ `limit`, unless the limit was lowered below what already ran."""
+    """Invariant: `running` ≤ `limit`, unless the limit was lowered below what already ran, or runs went on that had
+    waited for other work: they do not count while they wait."""
 
     __slots__ = ("limit", "running")
 

@@ -1,0 +1,37 @@
+"""What a scheduler remembers of stores: how high it saw each (sdk/model/height.py), so that one that is set back hears
+of it when its tailers come again. In memory: a scheduler that was started since knows nothing.
+"""
+
+from __future__ import annotations
+
+from ...sdk.model.height import forgettable
+from .adoption import plausible
+
+#: The longest name of a store.
+NAME = 64
+
+
+class Seen:
+    """Stores by their random names, and how high. Invariant: no more than MOST of them, heard of in the last KEPT
+    seconds when the last new one came."""
+
+    def __init__(self) -> None:
+        self._highest: dict[str, int] = {}
+        self._told_at: dict[str, float] = {}
+
+    def highest(self, store: str) -> int:
+        """0: nothing is known of it."""
+        return self._highest.get(store, 0)
+
+    def saw(self, store: str, highest: int, now: float, wall: float) -> None:
+        """A tailer had this from the store: a fence, or a version of a row. What no store can have given yet, by the
+        wall clock, is not believed: it would make the store hold off for nothing."""
+        known = self._highest.get(store, 0)
+        if len(store) > NAME or not plausible(highest, known, wall):
+            return
+        new = store not in self._highest
+        self._highest[store] = max(known, highest)
+        self._told_at[store] = now
+        if new:
+            for each in forgettable(self._told_at, now):
+                del self._highest[each], self._told_at[each]
