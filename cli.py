@@ -74,8 +74,9 @@ StoreAddress = Annotated[
 DelayAddress = Annotated[
     str, typer.Option("--delay", metavar="HOST:PORT", envvar="TAILRACE_DELAY", help="A `tailrace delay`.")
 ]
+_SCHEDULER = "A `tailrace scheduler`; default: TAILRACE_SCHEDULER, else yours here, 127.0.0.1:8788 or the one that runs"
 Schedulers = Annotated[
-    list[str], typer.Option("--scheduler", metavar="HOST:PORT", help="A `tailrace scheduler`; may be repeated.")
+    list[str] | None, typer.Option("--scheduler", metavar="HOST:PORT", help=f"{_SCHEDULER}. May be repeated.")
 ]
 Functions = Annotated[
     list[str] | None,
@@ -85,7 +86,6 @@ DEFAULT_DATA = Path(".tailrace")
 DEFAULT_GATEWAY_DATA = Path(".tailrace/gateway")
 DEFAULT_STORE = "127.0.0.1:8790"
 DEFAULT_DELAY = "127.0.0.1:8789"
-DEFAULT_SCHEDULER = "127.0.0.1:8788"
 
 
 def _told(version: bool) -> None:
@@ -144,15 +144,16 @@ def scheduler(
 @app.command(rich_help_panel=PARTS)
 def worker(
     modules: Annotated[list[str], typer.Argument(metavar="MODULE…", help="Modules or files with functions.")],
-    scheduler: Schedulers = [DEFAULT_SCHEDULER],  # noqa: B006 - typer reads it, nobody changes it
+    scheduler: Schedulers = None,
     gateway: terminal.GatewayAddress = None,
     config: Config = None,
 ) -> None:
     """A worker: runs the functions of these modules."""
     from .assembly.foreground import run_worker
-    from .sdk.discovery import find_gateway
+    from .sdk.discovery import find_gateway, find_scheduler
 
-    raise typer.Exit(run_worker(modules, scheduler, find_gateway(gateway), config))
+    schedulers = scheduler or find_scheduler().addresses
+    raise typer.Exit(run_worker(modules, schedulers, find_gateway(gateway), config))
 
 
 @app.command(rich_help_panel=PARTS)
@@ -187,9 +188,7 @@ def gateway(
 @tailer.command("run")
 def tailer_run(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Tailer files.")],
-    scheduler: Annotated[
-        str, typer.Option("--scheduler", metavar="HOST:PORT", envvar="TAILRACE_SCHEDULER", help="A scheduler.")
-    ] = DEFAULT_SCHEDULER,
+    scheduler: Annotated[str | None, typer.Option("--scheduler", metavar="HOST:PORT", help=f"{_SCHEDULER}.")] = None,
     delay: DelayAddress = DEFAULT_DELAY,
     store: StoreAddress = DEFAULT_STORE,
     config: Config = None,
@@ -202,8 +201,10 @@ def tailer_run(
 ) -> None:
     """Run tailers in this process."""
     from .assembly.foreground import run_tailers
+    from .sdk.discovery import find_scheduler
 
-    raise typer.Exit(run_tailers(files, scheduler, delay, store, config, listen, metrics))
+    found = find_scheduler(scheduler).addresses[0]
+    raise typer.Exit(run_tailers(files, found, delay, store, config, listen, metrics))
 
 
 @store.command("serve")
@@ -224,6 +225,31 @@ def store_migrate(
     from .assembly.migrating import migrate
 
     migrate(config, plan, json)
+
+
+@store.command("backup")
+def store_backup(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder for the copies.")],
+    data: Data = DEFAULT_DATA,
+    json: terminal.Json = False,
+) -> None:
+    """Copy the embedded stores as they are at one moment, while a node runs on them or not."""
+    from .assembly.backup import back_up
+
+    back_up(folder, data, json)
+
+
+@store.command("restore")
+def store_restore(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `tailrace store backup` made.")],
+    data: Data = DEFAULT_DATA,
+    json: terminal.Json = False,
+) -> None:
+    """Put a backup back, into a data directory without stores. The first run hands nothing out for the lease of a
+    source."""
+    from .assembly.backup import put_back
+
+    put_back(folder, data, json)
 
 
 @store.command("restored")

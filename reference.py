@@ -104,6 +104,7 @@ def _metrics() -> str:
         "Stores, delay service and tailers": metrics.NODE,
         "A scheduler": metrics.SCHEDULER,
         "A worker": metrics.WORKER,
+        "A scheduler or a worker": (metrics.PART_FAILURES,),
     }
     for part, catalogue in parts.items():
         lines += [f"## {part}", "", "| name | in Prometheus | kind | unit | |", "|---|---|---|---|---|"]

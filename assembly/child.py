@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from ..sdk import loop, telemetry
+from ..sdk.discovery import GATEWAY_VARIABLE
 from ..sdk.lifecycle import Part
 from ..sdk.model.errors import TailraceError, UserError
 from ..sdk.wire.threads import few_threads
@@ -36,9 +37,17 @@ def main() -> None:
     few_threads()
     try:
         telemetry.set_up(arguments["part"])
-        with loading():  # of the part's own world only
-            from .parts import build
+        if arguments["part"] == "worker":
+            from ..runtime.guarding import under_guard
 
+            if gateway := arguments.get("gateway"):  # clients in functions are of this platform
+                os.environ.setdefault(GATEWAY_VARIABLE, gateway)
+            arguments["guard"] = under_guard()
+        with loading():  # of the part's own world only
+            from .entering import enter
+            from .parts import build, directory_of
+
+            enter(arguments["part"], directory_of(arguments))
             part = build(arguments)
         loop.run(serve(part, {}, arguments))
     except TailraceError as error:

@@ -7,40 +7,55 @@ service's streams (`delay_log`); its items may wait in a queue of their own (`de
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import math
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
-from ..sdk.lifecycle import cancel
+from ..sdk.duties import Duties
+from ..sdk.lifecycle import each_of
+from ..sdk.model.errors import TailraceError
 from ..sdk.model.lease import LeaseSizes, wait_for_source
+from ..sdk.model.reopening import Trouble
 from ..stores.config import StoresConfig
 from ..stores.data_dir import DataDir
 from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
+from ..stores.outside import Outside
 from ..stores.queue.engines import ENGINES as QUEUES
 from ..stores.queue.engines import OpenQueue
 from ..stores.queue.sqlite import queue
 from ..stores.restored import Stamp
 from ..stores.sqlite import SqliteFile
+from ..stores.sqlite_log import HeldLog, log_size, watch
 from ..stores.sqlite_restored import supersede
 from ..stores.state import sqlite as state
 from ..stores.state.engines import ENGINES as STATES
 from .binding import bind
+from .heights import Heights
 from .left_behind import refuse_what_rests_in, refuse_what_waits_in
 
 #: Seconds between sweeps of what is past its retention.
 SWEEP_PERIOD = 5.0
+#: … and of a sweep that failed: what its pauses double to.
+LONGEST_SWEEP_PAUSE = 60.0
 #: The files that know what was handed out.
 QUEUE_FILE, STATE_FILE = "queue.db", "state.db"
-STAMPED = (QUEUE_FILE, STATE_FILE)
+LOG_FILE, DELAY_FILE = "log.db", "delay.db"
 
 #: The queue in which the delay service's items wait. The delay service bounds it (delay.yaml); what has moved on is
 #: forgotten at once.
 WAITING_FILE = "waiting.db"
+STAMPED = (QUEUE_FILE, STATE_FILE, LOG_FILE, DELAY_FILE, WAITING_FILE)
 WAITING_BOUNDS = {"max_waiting": 1 << 40, "max_payload": 12 << 20, "retention": 0.0, "keep_ended": 0}
+
+#: Two duties, as operators are told of them.
+_STAMPING, _NOTING = "the stamp of the data directory", "the note of the stores' heights in the run directory"
 
 _LOG = logging.getLogger("tailrace.stores")
 
@@ -51,7 +66,8 @@ class EmbeddedStores:
     Files are apart where their writers would wait for each other: the queue's commits never wait for the log's.
     `file` opens them; a simulation has its own. When they were put back from a copy, what was handed out after it may
     still run: then nothing is claimed and no stream is taken for the lease of a source (`sizes`). `reads_log`: somebody
-    reads `log`, whose positions are in the state.
+    reads `log`, whose positions are in the state. `run_dir`: where it is remembered, outside the data directory, how
+    far they have come.
     """
 
     def __init__(
@@ -63,13 +79,14 @@ class EmbeddedStores:
         file: type[SqliteFile] = SqliteFile,
         sizes: LeaseSizes | None = None,
         reads_log: bool = False,
+        run_dir: Path | None = None,
     ) -> None:
         config = config or StoresConfig()
         self.data_dir = DataDir(data)
         path, sync = self.data_dir.path, config.synchronous
         sizes = sizes or LeaseSizes()
         self._queue_file: SqliteFile | None = None
-        self._log_file = file(path / "log.db", log.SCHEMA, name="log", synchronous=sync)
+        self._log_file = file(path / LOG_FILE, log.SCHEMA, name="log", synchronous=sync)
         self._delay_file: SqliteFile | None = None
         chosen = QUEUES.chosen(config.queue, config, clock, wait=wait_for_source(sizes))
         self._queue_left = chosen is not None and (path / QUEUE_FILE).exists()
@@ -80,7 +97,7 @@ class EmbeddedStores:
         self.log = log.SqliteLog(self._log_file, clock, retention=config.log_retention)
         delay_log = chosen_log(config.delay_log, clock)
         if delay_log is None:
-            self._delay_file = file(path / "delay.db", log.SCHEMA, name="delay", synchronous=sync)
+            self._delay_file = file(path / DELAY_FILE, log.SCHEMA, name="delay", synchronous=sync)
             delay_log = log.SqliteLog(self._delay_file, clock)
         self.delay_log: OpenLog = delay_log
         self.delay_queue: queue.SqliteQueue | None = None
@@ -101,10 +118,15 @@ class EmbeddedStores:
         self.drops, self.inventory, self.ledger = there.drops, there.inventory, there.ledger
         self.ownership, self.replays, self.results = there.ownership, there.replays, there.results
         self.schedules, self.segments = there.schedules, there.segments
-        self._sweeper: asyncio.Task[None] | None = None
+        self.duties = Duties("stores")
+        for own in (*self._files(), *([] if self._state_file is None else [self._state_file])):
+            own.on_death(functools.partial(self.duties.failed, f"the writer of {own.name}.db"))
         self._clock, self._quiet = clock, wait_for_source(sizes)
-        used = ((QUEUE_FILE, self._queue_file), (STATE_FILE, self._state_file))
-        self._stamp = Stamp(path, [name for name, own in used if own is not None])
+        used = [file.path.name for file in (*self._files(), self._state_file) if file is not None]
+        self._stamp = Stamp(path, used)
+        self.heights = self._heights_in(None if run_dir is None else Outside(run_dir, path))
+        self.held_logs: dict[str, HeldLog] = {}  # write-ahead logs that somebody keeps from being begun anew, by file
+        self._marks: dict[str, int] = {}
         self._opened = self._stamped = False
         self._quiet_until = -math.inf
 
@@ -116,10 +138,11 @@ class EmbeddedStores:
         if self._state_left:
             await refuse_what_rests_in(self.data_dir.path / STATE_FILE)
         moved = self._stamp.moved()
+        self._mark(moved)
         for file in self._files():
             await file.open()
         await self.state.ground.open()
-        if self._state_file is not None and STATE_FILE in moved:  # no stream rests in the queue
+        if self._state_file is not None and moved and moved != [QUEUE_FILE]:  # no stream rests in the queue
             wall = self._clock.wall()
             await self._state_file.write(lambda connection: supersede(connection, wall))
         self._quiet_until = self._stay_quiet(moved) if moved else -math.inf
@@ -128,9 +151,23 @@ class EmbeddedStores:
         for store in (self.queue, self.log, self.delay_log, self.delay_queue):
             if store is not None:
                 await store.open()
+        await self.heights.opened()
         if self._state_file is None:
             await self._bind_logs()
-        self._sweeper = asyncio.create_task(self._sweep(), name="sweep-stores")
+        self.duties.begin(self._sweep(), "sweep-stores")
+
+    def _heights_in(self, outside: Outside | None) -> Heights:
+        queues = {QUEUE_FILE: self.queue, WAITING_FILE: self.delay_queue}
+        own = {name: each for name, each in queues.items() if isinstance(each, queue.SqliteQueue)}
+        logs = [file for file in (self._log_file, self._delay_file) if file is not None]
+        return Heights(outside, own, logs, self._state_file, self._were_set_back, self._clock)
+
+    async def _were_set_back(self, names: Iterable[str]) -> None:
+        """Files were, with the stamp beside them."""
+        self._stamp.forget()  # whoever dies in the wait leaves it to the next run
+        self._stamped = False
+        self._quiet_until = self._hold_off()
+        _LOG.warning("%s", self.heights.tell(names, self._quiet))
 
     async def _bind_logs(self) -> None:
         """The state elsewhere has positions of these logs: they are of one node, or nobody knows of which."""
@@ -139,9 +176,22 @@ class EmbeddedStores:
             mine.append("log")
         await bind(self.data_dir.path, self.state.ground, self._config.state, mine)
 
-    def _stay_quiet(self, moved: list[str]) -> float:
+    def _mark(self, moved: list[str]) -> None:
+        """Gives each file another mark when it is opened."""
+        own = [file for file in (*self._files(), self._state_file) if file is not None]
+        self._marks = {file.path.name: secrets.randbits(31) | 1 for file in own}
+        for file in own:
+            file.mark = self._marks[file.path.name]
+        if not moved:  # else nothing is noted before the wait is over
+            self._stamp.opening(self._marks)
+
+    def _hold_off(self) -> float:
         until = self.queue.quiet_until = self._clock.monotonic() + self._quiet
         self.state.ground.stay_quiet(until)
+        return until
+
+    def _stay_quiet(self, moved: list[str]) -> float:
+        until = self._hold_off()
         _LOG.warning(
             "%s: not what the last run left, but put back from a copy. What was handed out since then may still run: "
             "nothing is handed out for %.0f s (the lease of a source)",
@@ -153,48 +203,113 @@ class EmbeddedStores:
     def _stamp_opened(self) -> None:
         """Not before the wait is over: whoever dies in it leaves it to the next run."""
         if not self._stamped and self._clock.monotonic() >= self._quiet_until:
-            self._stamp.opened()
+            self._stamp.opened(self._marks)
             self._stamped = True
+
+    def troubles(self) -> list[Trouble]:
+        """What was found when they were opened."""
+        return self.heights.troubles()
 
     def engines(self) -> dict[str, object]:
         """The stores that other processes may use, by name."""
         waiting = {} if self.delay_queue is None else {"delay_queue": self.delay_queue}
         logs = {"log": self.log, "delay_log": self.delay_log}
-        return waiting | logs | {"queue": self.queue} | self.state.engines()
+        return waiting | logs | {"queue": self.queue, "heights": self.heights} | self.state.engines()
 
     def _files(self) -> list[SqliteFile]:
         files = (self._queue_file, self._log_file, self._delay_file, self._waiting_file)
         return [file for file in files if file is not None]
 
     async def _sweep(self) -> None:
+        """Each store by itself: a sweep holds nothing between two turns, so what one fails with is only told, and it is
+        tried again after a pause."""
+        swept = [("queue", _whole(self.queue)), ("log", self.log.sweep), ("state", self.state.ground.sweep)]
+        swept.append(("write-ahead logs", self._watch_logs))
+        if self.delay_queue is not None:
+            swept.append(("delay queue", _whole(self.delay_queue)))
+        pauses = dict.fromkeys([name for name, _ in swept], 0.0)
+        due = dict.fromkeys(pauses, 0.0)
         while True:
             await asyncio.sleep(SWEEP_PERIOD)
+            await self._note()
+            for name, sweep in swept:
+                if self._clock.monotonic() < due[name]:
+                    continue
+                duty = f"the sweep of the {name}"
+                try:
+                    await sweep()
+                except Exception as error:
+                    self._ails(duty, error)
+                    pauses[name] = min(LONGEST_SWEEP_PAUSE, max(SWEEP_PERIOD, 2 * pauses[name]))
+                    due[name] = self._clock.monotonic() + pauses[name]
+                else:
+                    pauses[name] = 0.0
+                    if self.duties.well(duty):
+                        _LOG.info("%s goes on", duty)
+
+    async def _note(self, *, last: bool = False) -> None:
+        """How things stand, in the stamp and then outside; during a wait in neither, so that whoever dies in it leaves
+        it to the next run."""
+        duty = _STAMPING
+        try:
             self._stamp_opened()
-            for each in (self.queue, self.delay_queue):
-                while each is not None and await each.sweep():  # noqa: ASYNC110 - a pause between steps, no event
-                    await asyncio.sleep(0.05)
-            await self.log.sweep()
-            await self.state.ground.sweep()
+            duty = _NOTING
+            if self._stamped:
+                await self.heights.note(now=last)
+        except (OSError, TailraceError) as error:
+            if last:  # of a run that ends, perhaps since its writer died: the next one knows what was noted before
+                _LOG.info("%s failed at the end: %s", duty, error)
+            else:
+                self._ails(duty, error)
+        else:
+            self.duties.well(_STAMPING)
+            self.duties.well(_NOTING)
+
+    def _ails(self, duty: str, error: Exception) -> None:
+        """It is said once in the log, with the traceback of what is no accident."""
+        why = str(error) or type(error).__name__
+        if self.duties.ails(duty, why, self._clock.monotonic()):
+            accident = isinstance(error, TailraceError | OSError)
+            _LOG.warning("%s failed, and is tried again: %s", duty, why, exc_info=None if accident else error)
+
+    async def _watch_logs(self) -> None:
+        for file in (*self._files(), self._state_file):
+            if file is None:
+                continue
+            name = file.path.name
+            most, held = self._config.write_ahead, None
+            if log_size(file.path) > most:
+                held = await asyncio.to_thread(watch, file.path, most)
+            before = self.held_logs.pop(name, None)
+            if held is None:
+                if before is not None:
+                    _LOG.info("%s-wal was written back", name)
+                continue
+            self.held_logs[name] = held
+            if before is None:
+                who = ", ".join(held.readers) or "nobody known has it open"
+                _LOG.warning("%s-wal has %.0f MB and cannot be begun anew: %s", name, held.size / 1e6, who)
 
     async def drain(self, timeout: float) -> None:
         """Nothing to wait for: every answered write is in its file."""
 
     async def stop(self) -> None:
-        """Closes the files and gives the data directory back."""
-        if self._sweeper is not None:
-            await cancel(self._sweeper)
-            self._sweeper = None
+        """Closes the files and gives the data directory back, whatever fails on the way."""
+        files = [file.close for file in self._files()]
+        stores = [self.queue.close, self.delay_log.close, self.state.ground.close]
+        await each_of([self.duties.end, self._note_if_open, *stores, *files, self._leave])
+
+    async def _note_if_open(self) -> None:
         if self._opened:
-            self._stamp_opened()
-        await self.queue.close()
-        await self.delay_log.close()
-        await self.state.ground.close()
-        for file in self._files():
-            await file.close()
-        if self._stamped:  # else the wait goes on in the next run, or nothing was opened
-            self._stamp.closed()
+            await self._note(last=True)
+
+    async def _leave(self) -> None:
+        try:
+            if self._stamped:  # else the wait goes on in the next run, or nothing was opened
+                self._stamp.closed(self._marks)
+        finally:
             self._stamped = self._opened = False
-        self.data_dir.close()
+            self.data_dir.close()
 
     async def __aenter__(self) -> Self:
         try:
@@ -208,3 +323,13 @@ class EmbeddedStores:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+
+def _whole(each: OpenQueue) -> Callable[[], Awaitable[object]]:
+    """Sweeps until nothing is left to be swept, with a pause between the steps."""
+
+    async def sweep() -> None:
+        while await each.sweep():  # noqa: ASYNC110 - a pause between steps, no event
+            await asyncio.sleep(0.05)
+
+    return sweep

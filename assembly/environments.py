@@ -42,6 +42,7 @@ def tailers_environment(stores: EmbeddedStores | RemoteStores, clock: Clock = SY
         segments=stores.segments,
         schedules=stores.schedules,
         control=stores.control,
+        heights=stores.heights,
         clock=clock,
     )
 

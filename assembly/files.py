@@ -18,9 +18,10 @@ from ..sdk.config import load
 from ..sdk.model.errors import ConfigError
 from ..stores.config import StoresConfig
 from ..tailers.config import TailerConfig
-from .settings import ConfigDirectory, LeasesConfig
+from .settings import AccessConfig, ConfigDirectory, LeasesConfig
 
 MODELS: dict[str, type[BaseModel]] = {
+    "access.yaml": AccessConfig,
     "client.yaml": ClientConfig,
     "delay.yaml": DelayConfig,
     "gateway.yaml": GatewayConfig,

@@ -12,19 +12,15 @@ from typing import Any
 from ..sdk import loop, telemetry
 from ..sdk.lifecycle import Part
 from . import parts
+from .entering import enter
 from .files import addresses, read_all
 from .interpreter import loading, settle_in
 from .platform import Platform
 from .running import Signals, run
 from .settings import ConfigDirectory, unread
 
-#: Where `tailrace up` listens, and what the parts look for when nothing is said.
-DEFAULT_PORTS = {
-    "gateway": "127.0.0.1:8786",
-    "scheduler": "127.0.0.1:8788",
-    "delay": "127.0.0.1:8789",
-    "store": "127.0.0.1:8790",
-}
+#: Where the delay service and the stores are looked for when nothing is said.
+DEFAULT_PORTS = {"delay": "127.0.0.1:8789", "store": "127.0.0.1:8790"}
 
 
 def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: bool) -> int:
@@ -47,15 +43,18 @@ def run_scheduler(listen: str | None, gateway: str | None, config: Path | None) 
     return _part("scheduler", parts.scheduler, listen=listen, gateway=gateway, config=config)
 
 
-def run_worker(modules: Sequence[str], schedulers: Sequence[str], gateway: str | None, config: Path | None) -> int:
-    """A worker that runs the functions of the modules."""
+def run_worker(modules: Sequence[str], schedulers: Sequence[str], gateway: str, config: Path | None) -> int:
+    """A worker that runs the functions of the modules. This process becomes its guard, a child of it the worker."""
+    from ..runtime.guarding import under_guard
+
     return _part(
         "worker",
         parts.worker,
         modules=list(modules),
-        schedulers=list(schedulers) or [DEFAULT_PORTS["scheduler"]],
-        gateway=gateway or os.environ.get("TAILRACE_GATEWAY") or DEFAULT_PORTS["gateway"],
+        schedulers=list(schedulers),
+        gateway=gateway,
         config=config,
+        guard=under_guard(),
     )
 
 
@@ -77,7 +76,7 @@ def run_metrics(listen: str, gateway: str) -> int:
 
 def run_tailers(
     files: Sequence[Path],
-    scheduler: str | None,
+    scheduler: str,
     delay: str | None,
     store: str | None,
     config: Path | None,
@@ -92,7 +91,7 @@ def run_tailers(
         files=[str(path) for path in files],
         listen=listen,
         metrics=metrics,
-        scheduler=scheduler or DEFAULT_PORTS["scheduler"],
+        scheduler=scheduler,
         delay=delay or DEFAULT_PORTS["delay"],
         store=store or DEFAULT_PORTS["store"],
         config=config,
@@ -107,7 +106,9 @@ def run_store(listen: str | None, data: Path, config: Path | None) -> int:
 def _part(name: str, make: Callable[[dict[str, Any]], Part], *, config: Path | None, **arguments: Any) -> int:
     telemetry.set_up(name)
     with loading():
-        part = make({"config": None if config is None else str(config), **arguments})
+        given = {"config": None if config is None else str(config), **arguments}
+        enter(name, parts.directory_of(given))
+        part = make(given)
     say = _sayer(False)
 
     def started() -> None:

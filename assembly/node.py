@@ -14,18 +14,22 @@ from ..gateway.server import GatewayServer
 from ..sdk.config import load
 from ..sdk.lifecycle import Group
 from ..sdk.model.overview import Overview
+from ..sdk.model.reopening import Trouble
 from ..sdk.wire.health import TAILERS
 from ..stores.config import StoresConfig
 from ..stores.engines import EMBEDDED
 from ..stores.server import StoreServer
+from ..stores.troubles import TroubleBoard
 from ..tailers.config import TailerConfig
 from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from .delaying import movers
 from .embedded import EmbeddedStores
+from .entering import run_dir_of
 from .environments import declared, gateway_stores, tailers_environment
+from .posting import Posting
 from .settings import ConfigDirectory, merged
-from .spool_file import SpoolFile, wanted
+from .spool_file import SpoolFile, gateway_part, wanted
 
 #: The tailer of a node's own queue, but for its source.
 QUEUE_TAILER = {"name": "queue", "results": True}
@@ -67,6 +71,7 @@ class Node:
             stores_config,
             sizes=directory.lease_sizes(heartbeat),
             reads_log=any(config.source["kind"] == "log" for config in configs),
+            run_dir=run_dir_of(directory).path,
         )
         waits_in = None if stores_config.delay_queue == "none" else stores.delay_queue
         self._delay = DelayService(stores.delay_log, delay_config, queue=waits_in)
@@ -81,25 +86,27 @@ class Node:
         )
         apart = stores_config.queue["engine"] != EMBEDDED
         self._spool = SpoolFile(data, gateway_config, own=False) if wanted(data, gateway_config, apart=apart) else None
+        board = TroubleBoard(self._troubles)
         running = self._tailers.replays
         progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership, running.detail)
         self._replays = ReplayOrders(stores.replays, progress, gateway_config.replays, running.wake)
         self._gateway = GatewayServer(
             gateway_config,
             gateway_stores(stores, self._spool),
-            Neighbours(self._overview, self._tailers.audits, self._tailers, self._replays),
+            Neighbours(self._overview, self._tailers.audits, self._tailers, self._replays, board.all),
             declared(directory),
         )
         self._delay_server = DelayServer(self._delay, delay_config)
-        self._store_server = StoreServer(stores_config.listen, stores.engines())
+        engines = stores.engines() | {"troubles": board}
+        self._store_server = StoreServer(stores_config.listen, engines, stores_config.peers)
         self._parts = Group(
             [
                 stores,
                 *movers(stores, stores.delay_queue, delay_config),
                 self._delay_server,
                 self._store_server,
-                *([] if self._spool is None else [self._spool]),
-                self._gateway,
+                gateway_part(self._gateway, self._spool),
+                Posting(run_dir_of(directory), "gateway", f"data in {data.resolve()}", self._gateway),
                 self._tailers,
             ]
         )
@@ -111,7 +118,11 @@ class Node:
             tailers=self._tailers.overviews(),
             delay={depth.stream: depth.items for depth in depths},
             replays=await self._replays.overviews(),
+            held_logs={name: (held.size, held.readers) for name, held in self._stores.held_logs.items()},
         )
+
+    def _troubles(self) -> list[Trouble]:
+        return [*self._parts.troubles(), *self._stores.troubles()]
 
     async def _tell_health(self, tailer: str, well: bool) -> None:
         """The tailers have no server of their own: the gateway's answers for them."""

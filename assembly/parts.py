@@ -7,11 +7,15 @@ command line and for tests alike.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..sdk.lifecycle import Part
+from .entering import run_dir_of
 from .measured import measured
+from .posting import Told
+from .remade import Remade, Tell
 from .settings import ConfigDirectory, merged
 
 
@@ -20,7 +24,8 @@ def build(arguments: dict[str, Any]) -> Part:
     return _PARTS[arguments["part"]](arguments)
 
 
-def _directory(arguments: dict[str, Any]) -> ConfigDirectory:
+def directory_of(arguments: dict[str, Any]) -> ConfigDirectory:
+    """The configuration directory that it is told of."""
     path = arguments.get("config")
     return ConfigDirectory(None if path is None else Path(path))
 
@@ -32,31 +37,45 @@ def scheduler(arguments: dict[str, Any]) -> Part:
     from ..scheduler.server import SchedulerServer
     from ..sdk.wire.gateway import watch
 
-    directory = _directory(arguments)
+    directory = directory_of(arguments)
     config = directory.read("scheduler.yaml", SchedulerConfig)
     config = merged(config, listen=arguments.get("listen"), direct_listen=arguments.get("direct"))
     gateway = arguments.get("gateway")
     watcher = None if gateway is None else lambda on_snapshot: watch(gateway, on_snapshot)
-    server = SchedulerServer(config, directory.lease_sizes(arguments.get("heartbeat")), watcher)
-    return measured(server, config.metrics_listen)
+    sizes = directory.lease_sizes(arguments.get("heartbeat"))
+
+    def make(before: SchedulerServer | None) -> SchedulerServer:
+        known = {} if before is None else before.listening
+        return SchedulerServer(merged(config, **known), sizes, watcher)
+
+    home = "without a gateway" if gateway is None else f"gateway at {gateway}"
+    told = Told(run_dir_of(directory), "scheduler", home, Remade(make, _telling(gateway)))
+    return measured(told, config.metrics_listen)
 
 
 def worker(arguments: dict[str, Any]) -> Part:
-    """A worker. Arguments: modules, schedulers, gateway, config, heartbeat, settings (changes to its configuration)."""
+    """A worker. Arguments: modules, schedulers, gateway, config, heartbeat, settings (changes to its configuration),
+    guard (the process's own)."""
     from ..runtime.config import WorkerConfig
     from ..runtime.loader import load_functions
     from ..runtime.worker import Worker
 
-    directory = _directory(arguments)
+    directory = directory_of(arguments)
     config = merged(directory.read("worker.yaml", WorkerConfig), **arguments.get("settings", {}))
-    worker = Worker(
-        config,
-        load_functions(arguments["modules"]),
-        arguments["schedulers"],
-        arguments.get("gateway"),
-        directory.lease_sizes(arguments.get("heartbeat")),
-    )
-    return measured(worker, config.metrics_listen)
+    loaded, sizes = load_functions(arguments["modules"]), directory.lease_sizes(arguments.get("heartbeat"))
+
+    def make(before: Worker | None) -> Worker:
+        to, guard = arguments["schedulers"], arguments.get("guard")
+        return Worker(config, loaded, to, arguments.get("gateway"), sizes, guard=guard)
+
+    return measured(Remade(make, _telling(arguments.get("gateway"))), config.metrics_listen)
+
+
+def _telling(gateway: str | None) -> Tell | None:
+    """What tells the gateway that a part failed and is open again."""
+    from .telling import tell_failure
+
+    return None if gateway is None else partial(tell_failure, gateway)
 
 
 def metrics(arguments: dict[str, Any]) -> Part:
@@ -72,7 +91,7 @@ def node(arguments: dict[str, Any]) -> Part:
 
     return Node(
         Path(arguments["data"]),
-        _directory(arguments),
+        directory_of(arguments),
         scheduler=arguments["scheduler"],
         listen=arguments["listen"],
         tailers=[Path(path) for path in arguments.get("tailers", [])],
@@ -84,7 +103,7 @@ def delay(arguments: dict[str, Any]) -> Part:
     """The delay service over served stores. Arguments: listen, store, config."""
     from .separate import SeparateDelay
 
-    return SeparateDelay(arguments["store"], _directory(arguments), arguments.get("listen"))
+    return SeparateDelay(arguments["store"], directory_of(arguments), arguments.get("listen"))
 
 
 def gateway(arguments: dict[str, Any]) -> Part:
@@ -93,7 +112,7 @@ def gateway(arguments: dict[str, Any]) -> Part:
 
     data = arguments.get("data")
     return SeparateGateway(
-        arguments["store"], _directory(arguments), arguments.get("listen"), None if data is None else Path(data)
+        arguments["store"], directory_of(arguments), arguments.get("listen"), None if data is None else Path(data)
     )
 
 
@@ -103,7 +122,7 @@ def tailers(arguments: dict[str, Any]) -> Part:
 
     part = SeparateTailers(
         [Path(path) for path in arguments["files"]],
-        _directory(arguments),
+        directory_of(arguments),
         scheduler=arguments["scheduler"],
         delay=arguments["delay"],
         store=arguments["store"],
@@ -117,7 +136,7 @@ def store(arguments: dict[str, Any]) -> Part:
     """Embedded stores, served. Arguments: listen, data, config."""
     from .separate import SeparateStore
 
-    return SeparateStore(Path(arguments["data"]), _directory(arguments), arguments.get("listen"))
+    return SeparateStore(Path(arguments["data"]), directory_of(arguments), arguments.get("listen"))
 
 
 _PARTS: dict[str, Callable[[dict[str, Any]], Part]] = {

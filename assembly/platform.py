@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..scheduler.config import AUTO
+from ..sdk.model.errors import ConfigError
+from ..sdk.run_dir import VARIABLE
 from ..sdk.wire.direct import SCHEME
+from .entering import run_dir_of
 from .free_port import free_port
 from .processes import Child, Kept
+from .settings import ConfigDirectory
 
 #: Seconds that a node has to stop in order: a tailer bounds its last writes with 5 s, a group its last commit with 3.
 STOP_WITHIN = 8.0
@@ -52,6 +57,8 @@ class Platform:
             "heartbeat": heartbeat,
         }
         self._data = data.resolve()
+        self._run_dir = run_dir_of(ConfigDirectory(config))
+        self._secret = ""
         self._functions = list(functions)
         self._tailers = [str(path.resolve()) for path in tailers]
         self._ports = dict.fromkeys(LISTENING, ANY_PORT) | dict(ports or {})
@@ -66,7 +73,13 @@ class Platform:
     def _kept(
         self, name: str, arguments: Callable[[], Mapping[str, Any]], environment: Mapping[str, str] | None = None
     ) -> Kept:
-        return Kept(name, arguments, environment, on_ready=self._ready, on_death=self._died)
+        def enterable() -> Mapping[str, Any]:
+            with contextlib.suppress(ConfigError):  # the part says it better
+                self._run_dir.restored(self._secret)  # parts that are started again know those that go on
+            return arguments()
+
+        where = {VARIABLE: str(self._run_dir.path), **(environment or {})}
+        return Kept(name, enterable, where, on_ready=self._ready, on_death=self._died)
 
     def _ready(self, child: Child) -> None:
         for part, address in child.ready["addresses"].items():
@@ -135,6 +148,7 @@ class Platform:
     async def start(self) -> None:
         """Starts all parts; returns when each is ready. Raises PartFailed, having stopped the others."""
         try:
+            self._secret = self._run_dir.open().secret
             # The node's address must be known to the scheduler, and the scheduler's to the node: the node dials late.
             await self._fix_addresses()
             await self._node.start()
@@ -160,3 +174,4 @@ class Platform:
         settled into their checkpoints, and tell a consumer group, whose offsets may be a second behind."""
         await self._node.stop(STOP_WITHIN)
         await asyncio.gather(self._worker.stop(), self._scheduler.stop())
+        self._run_dir.close()

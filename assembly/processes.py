@@ -7,6 +7,7 @@ says that it is ready by one JSON line on another pipe, which names the address 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -16,10 +17,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from ..sdk.model.backoff import Backoff
 from ..sdk.model.errors import TailraceError
 
 #: A part that is not ready by then has failed, seconds.
 READY_TIMEOUT = 60.0
+#: What a worker's guard gets to end what that leaves, seconds.
+GUARD_TIMEOUT = 10.0
 #: Delay before a part that died is started again, seconds: the first, and the cap it doubles to.
 FIRST_PAUSE = 0.1
 LAST_PAUSE = 5.0
@@ -46,7 +50,8 @@ class Child:
 
     @property
     def pid(self) -> int:
-        return self.process.pid
+        """Of the part itself. What was started for a worker is its guard; the worker is that one's child."""
+        return int(self.ready.get("pid", self.process.pid))
 
 
 async def spawn(
@@ -127,12 +132,23 @@ async def stop(child: Child, grace: float, *, hurry: bool = False) -> int:
         except TimeoutError:
             pass
     if child.process.poll() is None:
-        child.process.kill()
-        await _reaped(child)
+        await _kill(child)
     if child.lifeline >= 0:
         os.close(child.lifeline)
         child.lifeline = -1
     return child.process.returncode
+
+
+async def _kill(child: Child) -> None:
+    """Ends the part. A guard then ends what the part leaves, and itself."""
+    if child.pid != child.process.pid:
+        with contextlib.suppress(ProcessLookupError, TimeoutError):
+            os.kill(child.pid, signal.SIGKILL)
+            async with asyncio.timeout(GUARD_TIMEOUT):
+                await _reaped(child)
+                return
+    child.process.kill()
+    await _reaped(child)
 
 
 async def _reaped(child: Child) -> None:
@@ -174,7 +190,7 @@ class Kept:
         self._task = asyncio.create_task(self._keep(), name=f"keep-{self.name}")
 
     async def _keep(self) -> None:
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         loop = asyncio.get_running_loop()
         while True:
             child = self.child
@@ -184,10 +200,9 @@ class Kept:
                 await stop(child, 0)
                 self._on_death(self.name, child.process.returncode)
                 if loop.time() - started > SETTLED:
-                    pause = FIRST_PAUSE
+                    backoff.reset()
                 self.child = None
-            await asyncio.sleep(pause)
-            pause = min(LAST_PAUSE, pause * 2)
+            await asyncio.sleep(backoff.pause())
             try:
                 self.child = await spawn(self.name, self._arguments(), self._environment)
             except PartFailed as failed:

@@ -9,6 +9,7 @@ from ..stores.remote import (
     RemoteControl,
     RemoteDeadLetters,
     RemoteDrops,
+    RemoteHeights,
     RemoteInventory,
     RemoteLedger,
     RemoteLog,
@@ -18,6 +19,7 @@ from ..stores.remote import (
     RemoteResults,
     RemoteSchedules,
     RemoteSegments,
+    RemoteTroubles,
 )
 
 
@@ -37,12 +39,14 @@ class RemoteStores:
         self.drops = RemoteDrops(address)
         self.results = RemoteResults(address)
         self.control = RemoteControl(address)
+        self.heights = RemoteHeights(address)
         self.inventory = RemoteInventory(address)
         self.segments = RemoteSegments(address)
         self.ownership = RemoteOwnership(address)
         self.replays = RemoteReplays(address)
         self.schedules = RemoteSchedules(address)
         self.ledger = RemoteLedger(address)
+        self.troubles = RemoteTroubles(address)
 
     async def start(self) -> None:
         """Each client dials at its first call."""

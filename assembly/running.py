@@ -6,38 +6,56 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..sdk.lifecycle import Part
+from ..sdk.lifecycle import Part, kept_open
 
 #: How long a part may drain before it is stopped, seconds. A supervisor above should allow a little more.
 GRACE = 30.0
+#: Signals of one kind within so many seconds are one.
+TOGETHER = 0.5
 
 
 class Signals:
-    """SIGTERM and SIGINT as events: the first asks to drain, the second to stop at once."""
+    """SIGTERM and SIGINT as events: the first asks to drain, the second to stop at once.
 
-    def __init__(self) -> None:
+    Two of one kind that come together are one: a terminal and a service manager tell every process of a worker, and its
+    guard passes on what it is told."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.drain = asyncio.Event()
         self.hurry = asyncio.Event()
+        self._clock = clock
+        self._last: dict[int, float] = {}
 
     def install(self) -> None:
         """Takes over both signals in the running loop."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.arrived)
+            loop.add_signal_handler(number, self.caught, number)
+
+    def caught(self, number: int) -> None:
+        """One more signal, unless it is the echo of one."""
+        now = self._clock()
+        if now - self._last.get(number, -TOGETHER) >= TOGETHER:
+            self._last[number] = now
+            self.arrived()
 
     def arrived(self) -> None:
-        """One more signal, or the parent's death."""
+        """One more request to end, by a signal or the parent's death."""
         (self.hurry if self.drain.is_set() else self.drain).set()
 
 
 async def run(part: Part, *, started: Callable[[], None], signals: Signals, grace: float = GRACE) -> None:
-    """Runs a part until it is told to end. `started` is called when it is ready: a worker is when it is attached."""
+    """Runs a part until it is told to end. `started` is called when it is ready: a worker is when it is attached. One
+    that has duties is kept open."""
+    attached: Callable[[], Awaitable[None]] | None = getattr(part, "attached", None)
+    part = kept_open(part)
     if not await _started(part, signals):
         return
-    telling = asyncio.create_task(_tell(part, started), name="tell")
+    telling = asyncio.create_task(_tell(attached, started), name="tell")
     try:
         await signals.drain.wait()
         draining = asyncio.create_task(part.drain(grace), name="drain")
@@ -71,8 +89,7 @@ async def _started(part: Part, signals: Signals) -> bool:
     return False
 
 
-async def _tell(part: Part, started: Callable[[], None]) -> None:
-    attached = getattr(part, "attached", None)
+async def _tell(attached: Callable[[], Awaitable[None]] | None, started: Callable[[], None]) -> None:
     if attached is not None:
         await attached()
     started()

@@ -14,25 +14,32 @@ from ..delay_service.service import DelayServer, DelayService
 from ..gateway.config import GatewayConfig
 from ..gateway.environment import Neighbours
 from ..gateway.replay_orders import ReplayOrders
+from ..gateway.rules.alerts import of_a_tailer
 from ..gateway.server import GatewayServer
+from ..sdk.clock import SYSTEM_CLOCK
 from ..sdk.config import load
 from ..sdk.lifecycle import Group
 from ..sdk.model.metrics import Sample, of_tailers
 from ..sdk.model.overview import Overview
+from ..sdk.model.reopening import Trouble
 from ..sdk.wire.channel import serve
 from ..sdk.wire.delay import DelayClient
 from ..sdk.wire.health import TAILERS, Health
 from ..stores.config import StoresConfig
 from ..stores.server import StoreServer
+from ..stores.troubles import TroubleBoard
 from ..tailers.config import TailerConfig
 from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
 from .delaying import movers
 from .embedded import EmbeddedStores
+from .entering import run_dir_of
 from .environments import declared, gateway_stores, tailers_environment
+from .posting import Posting
 from .remote import RemoteStores
 from .settings import ConfigDirectory, merged
-from .spool_file import SpoolFile, wanted
+from .spool_file import SpoolFile, gateway_part, wanted
+from .telling import TellingTroubles, named, told
 
 
 class SeparateStore(Group):
@@ -40,8 +47,10 @@ class SeparateStore(Group):
 
     def __init__(self, data: Path, directory: ConfigDirectory, listen: str | None) -> None:
         config = merged(directory.read("stores.yaml", StoresConfig), listen=listen)
-        stores = EmbeddedStores(data, config, sizes=directory.lease_sizes(None), reads_log=True)
-        self._server = StoreServer(config.listen, stores.engines())
+        sizes, run_dir = directory.lease_sizes(None), run_dir_of(directory).path
+        stores = EmbeddedStores(data, config, sizes=sizes, reads_log=True, run_dir=run_dir)
+        board = TroubleBoard(lambda: named([*self.troubles(), *stores.troubles()]))
+        self._server = StoreServer(config.listen, stores.engines() | {"troubles": board}, config.peers)
         super().__init__([stores, self._server])
 
     @property
@@ -57,20 +66,25 @@ class SeparateGateway(Group):
     def __init__(self, store: str, directory: ConfigDirectory, listen: str | None, data: Path | None = None) -> None:
         config = merged(directory.read("gateway.yaml", GatewayConfig), listen=listen)
         spool = SpoolFile(data, config, own=True) if data is not None and wanted(data, config, apart=True) else None
-        stores = RemoteStores(store)
+        stores = self._stores = RemoteStores(store)
         progress = ReplayProgress(stores.checkpoints, stores.ledger, stores.ownership)
         self._replays = ReplayOrders(stores.replays, progress, config.replays)
         self._server = GatewayServer(
             config,
             gateway_stores(stores, spool),
-            Neighbours(overview=self._overview, replays=self._replays),
+            Neighbours(overview=self._overview, replays=self._replays, troubles=self._all_troubles),
             declared(directory),
         )
-        super().__init__([stores, *([] if spool is None else [spool]), self._server])
+        posting = Posting(run_dir_of(directory), "gateway", f"store at {store}", self._server)
+        super().__init__([stores, gateway_part(self._server, spool), posting])
 
     async def _overview(self) -> Overview:
         """What rests in the stores; tailers and delay streams are other processes'."""
         return Overview(replays=await self._replays.overviews())
+
+    async def _all_troubles(self) -> list[Trouble]:
+        """Its own, and what the store server knows of itself and of others, if it answers."""
+        return [*self.troubles(), *await told(self._stores.troubles)]
 
     @property
     def address(self) -> str:
@@ -85,7 +99,8 @@ class SeparateDelay(Group):
         config = merged(directory.read("delay.yaml", DelayConfig), listen=listen)
         stores = RemoteStores(store, directory.read("stores.yaml", StoresConfig))
         self._server = DelayServer(DelayService(stores.delay_log, config, queue=stores.delay_queue), config)
-        super().__init__([stores, *movers(stores, stores.delay_queue, config), self._server])
+        telling = TellingTroubles(stores.troubles, self.troubles)
+        super().__init__([stores, *movers(stores, stores.delay_queue, config), self._server, telling])
 
     @property
     def address(self) -> str:
@@ -133,7 +148,7 @@ class SeparateTailers:
             on_health=self._tell_health,
             replays=stores.replays,
         )
-        self._parts = Group([stores, tailers])
+        self._parts = Group([stores, tailers, TellingTroubles(stores.troubles, self._troubles)])
         await self._parts.start()
         if self._listen:
             self._server, self.address = await serve(self._listen, [self._health.register])
@@ -141,6 +156,15 @@ class SeparateTailers:
     async def samples(self) -> list[Sample]:
         """The numbers of its tailers now."""
         return [] if self._tailers is None else of_tailers(self._tailers.overviews())
+
+    def _troubles(self) -> list[Trouble]:
+        """What failed here, and which tailers get nowhere."""
+        if self._parts is None or self._tailers is None:
+            return []
+        now, found = SYSTEM_CLOCK.wall(), self._parts.troubles()
+        for each in (alert for tailer in self._tailers.overviews() for alert in of_a_tailer(tailer, now)):
+            found.append(Trouble(f"tailer {each.subject}", each.since, each.what, todo=each.todo))
+        return found
 
     async def _tell_health(self, tailer: str, well: bool) -> None:
         if tailer:

@@ -1,18 +1,18 @@
 """The configuration directory: one optional YAML file per part, `tailers/*.yaml`, `quotas.yaml`, `schedules.yaml`,
-`leases.yaml`.
+`leases.yaml`, `access.yaml`.
 
 A file that is absent means the defaults. Everything is read and checked before anything starts.
 """
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from ..sdk.config import Seconds, load
+from ..sdk.meant import meant
 from ..sdk.model.errors import ConfigError
 from ..sdk.model.lease import LeaseSizes
 
@@ -20,6 +20,7 @@ M = TypeVar("M", bound=BaseModel)
 
 #: The files a configuration directory may hold, beside the folder `tailers`.
 FILES = (
+    "access.yaml",
     "client.yaml",
     "delay.yaml",
     "gateway.yaml",
@@ -30,6 +31,18 @@ FILES = (
     "stores.yaml",
     "worker.yaml",
 )
+
+
+class AccessConfig(BaseModel):
+    """`access.yaml`: who may call the parts that run here, besides the user that runs them.
+
+    group   a group of this machine whose members may: operators, who then set TAILRACE_RUN_DIR to the run directory
+            (default: nobody else)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    group: str = ""
 
 
 class LeasesConfig(BaseModel):
@@ -92,8 +105,7 @@ class ConfigDirectory:
         known = {*FILES, "tailers"}
         for entry in sorted(path.iterdir()):
             if entry.suffix in (".yaml", ".yml") and entry.name not in known:
-                near = difflib.get_close_matches(entry.name, FILES, 1)
-                hint = f"did you mean {near[0]}?" if near else f"expected {', '.join(FILES)} or a folder tailers/"
+                hint = meant(entry.name, FILES, f"expected {', '.join(FILES)} or a folder tailers/")
                 raise ConfigError(f"{entry}: not a file that tailrace reads; {hint}")
 
     def read(self, name: str, model: type[M]) -> M:

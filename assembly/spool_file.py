@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ..gateway.config import GatewayConfig
+from ..gateway.server import GatewayServer
 from ..gateway.spooling import spool_rule
-from ..sdk.clock import SYSTEM_CLOCK
+from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.lifecycle import Part, each_of
 from ..stores.data_dir import DataDir
 from ..stores.spool import sqlite as spool
 from ..stores.sqlite import SqliteFile
@@ -15,15 +19,23 @@ NAME = "spool.db"
 
 
 class SpoolFile:
-    """A Part. `own` takes the directory too; else somebody in this process has it. Always durable: what is in it was
-    answered, and is nowhere else."""
+    """The file, open between `start` and `stop`. `own` takes the directory too; else somebody in this process has it.
+    Always durable: what is in it was answered, and is nowhere else."""
 
-    def __init__(self, data: Path, config: GatewayConfig, *, own: bool) -> None:
+    def __init__(
+        self,
+        data: Path,
+        config: GatewayConfig,
+        *,
+        own: bool,
+        clock: Clock = SYSTEM_CLOCK,
+        file: type[SqliteFile] = SqliteFile,
+    ) -> None:
         self._data_dir = DataDir(data) if own else None
-        self._file = SqliteFile(data / NAME, spool.SCHEMA, name="spool")
+        self._file = file(data / NAME, spool.SCHEMA, name="spool")
         self.spool = spool.SqliteSpool(
             self._file,
-            SYSTEM_CLOCK,
+            clock,
             room=spool_rule(config).check_room,
             retention=config.spool_retention,
             most_kept=max(1, config.spool_items),
@@ -36,14 +48,47 @@ class SpoolFile:
         await self._file.open()
         await self.spool.open()
 
-    async def drain(self, timeout: float) -> None:
-        """What is spooled stays for the next run."""
-
     async def stop(self) -> None:
         """Closes it. Harmless twice."""
-        await self._file.close()
+        await each_of([self._file.close, self._leave])
+
+    async def _leave(self) -> None:
         if self._data_dir is not None:
             self._data_dir.close()
+
+    def on_death(self, tell: Callable[[BaseException], None]) -> None:
+        """Has `tell` called when the file's writer ended by itself: nothing is spooled, or brought to the store, until
+        the file was closed and opened again."""
+        self._file.on_death(tell)
+
+
+class SpoolingGateway:
+    """A gateway and the file in which it spools, as one Part: what fails in either closes both, and opens them again.
+    The file is opened first and closed last."""
+
+    def __init__(self, gateway: GatewayServer, file: SpoolFile) -> None:
+        self.duties = gateway.duties
+        self._gateway = gateway
+        self._file = file
+        file.on_death(partial(self.duties.failed, f"the writer of {NAME}"))
+
+    async def start(self) -> None:
+        """Opens the file, then starts the gateway."""
+        await self._file.start()
+        await self._gateway.start()
+
+    async def drain(self, timeout: float) -> None:
+        """Drains the gateway; what is spooled stays for the next run."""
+        await self._gateway.drain(timeout)
+
+    async def stop(self) -> None:
+        """Stops the gateway, then closes the file, whatever fails on the way."""
+        await each_of([self._gateway.stop, self._file.stop])
+
+
+def gateway_part(gateway: GatewayServer, file: SpoolFile | None) -> Part:
+    """A gateway as it is to be run, with its spool if it has one."""
+    return gateway if file is None else SpoolingGateway(gateway, file)
 
 
 def wanted(data: Path, config: GatewayConfig, *, apart: bool) -> bool:

@@ -150,6 +150,7 @@ class _Conductor:
             "include": ["*.py"],
             "exclude": [pattern for each in EXCLUDED for pattern in (f"{each}/*", f"*/{each}/*")],
             "poll": "1m",
+            "follow_links": True,  # a shorter run has links to the files
         }
         path = self._folder / f"{name}.yaml"
         path.write_text(yaml.safe_dump({"name": name, "source": source, "function": "index"}, sort_keys=False))

@@ -1,0 +1,147 @@
+"""`tailrace store backup` and `restore`: the files of a data directory as they were at one moment, elsewhere and back.
+
+A backup is a folder: the databases, the node's name, and a list of them that is written last, so that a copy which was
+broken off is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..sdk import terminal
+from ..sdk.clock import SYSTEM_CLOCK
+from ..sdk.model.errors import ConfigError, StoreFull
+from ..stores import node_id
+from ..stores.data_dir import DataDir
+from ..stores.restored import STAMP
+from ..stores.sqlite_backup import copy, is_sound, sizes, snapshots, sync
+
+#: What says that a folder is a backup, and of which files.
+LIST = "backup.json"
+#: The way in which it says so.
+FORMAT = 1
+
+
+def back_up(target: Path, data: Path, as_json: bool) -> None:
+    """Copies the databases in `data` to a new folder, whether a node runs there or not."""
+    files = databases(data)
+    if not files:
+        raise ConfigError(f"{data} has no databases: name the data directory of a node with --data")
+    _refuse_full(target)
+    with _making(target) as made, snapshots(files) as seen:
+        target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        taken_at = SYSTEM_CLOCK.wall()
+        total = sizes(seen)
+        with terminal.progress(f"Copying {len(files)} files", total) as advance:
+            for file, reader in seen.items():
+                made.append(target / file.name)
+                copy(reader, target / file.name, advance)
+        if (data / node_id.NAME).exists():
+            made.append(target / node_id.NAME)
+            _copy(data / node_id.NAME, target / node_id.NAME, lambda count: None)
+        names = {file.name: (target / file.name).stat().st_size for file in files}
+        listed = {"format": FORMAT, "tailrace": __version__, "taken_at": taken_at, "files": names}
+        made.append(beside := target / f"{LIST}.new")
+        beside.write_text(json.dumps(listed, indent=1) + "\n")
+        sync(beside)
+        beside.replace(target / LIST)
+        sync(target)
+    _tell(as_json, target, names, f"{data}, as it was at {terminal.moment(taken_at)}, is in {target}")
+
+
+def put_back(backup: Path, data: Path, as_json: bool) -> None:
+    """Copies a backup to a data directory that has no databases. Nobody may use that one."""
+    names = _listed(backup)
+    with DataDir(data):
+        left = [each.name for each in [*databases(data), *data.glob("*.db-wal"), *data.glob("*.db-shm")]]
+        if left:
+            raise ConfigError(
+                f"{data} is not empty ({', '.join(sorted(left))}): move what is there away first, or choose another "
+                "--data. Nothing was changed"
+            )
+        with terminal.progress("Looking at the backup", len(names)) as advance:
+            for name in names:
+                if wrong := is_sound(backup / name):
+                    raise ConfigError(f"{backup / name} is damaged ({wrong}): take another backup. Nothing was changed")
+                advance(1)
+        title = f"Copying {len(names)} files"
+        with _making(data) as made, terminal.progress(title, sum(names.values())) as advance:
+            for beside in (STAMP, node_id.NAME):
+                (data / beside).unlink(missing_ok=True)
+            for name in [*names, *([node_id.NAME] if (backup / node_id.NAME).exists() else [])]:
+                made.append(data / name)
+                _copy(backup / name, data / name, advance)
+            sync(data)
+    said = "the first run hands nothing out for the lease of a source, since what was handed out later may still run"
+    _tell(as_json, data, names, f"{backup} is in {data}; {said}")
+
+
+def databases(data: Path) -> list[Path]:
+    """The databases of a data directory, in the order of their names."""
+    return sorted(data.glob("*.db"))
+
+
+def _refuse_full(target: Path) -> None:
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ConfigError(f"{target} is there already and not an empty folder: name a new one for the backup")
+
+
+def _listed(backup: Path) -> dict[str, int]:
+    """The files of a backup and their sizes. Raises ConfigError for what is none."""
+    try:
+        found: Any = json.loads((backup / LIST).read_text())
+        known, names = found["format"], {str(name): int(size) for name, size in found["files"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise ConfigError(
+            f"{backup} is no backup: expected a folder with a {LIST}, as `tailrace store backup` makes it (one that "
+            "was broken off has none)"
+        ) from None
+    if known != FORMAT:
+        raise ConfigError(f"{backup} was made by another version of tailrace: use that one to restore it")
+    for name, size in names.items():
+        file = backup / name
+        if name != Path(name).name or not file.is_file() or file.stat().st_size != size:
+            raise ConfigError(f"{file} is missing or not as long as {LIST} says: take another backup")
+    return names
+
+
+def _copy(source: Path, target: Path, advance: Callable[[int], None]) -> None:
+    with source.open("rb") as reading, target.open("xb") as writing:
+        os.fchmod(writing.fileno(), 0o600)
+        while block := reading.read(1 << 22):
+            writing.write(block)
+            advance(len(block))
+        writing.flush()
+        os.fsync(writing.fileno())
+
+
+@contextlib.contextmanager
+def _making(folder: Path) -> Iterator[list[Path]]:
+    """What is made is undone when it is not done to its end; errors of the operating system are told in words."""
+    made: list[Path] = []
+    try:
+        yield made
+    except BaseException as error:
+        for each in made:
+            for path in (each, each.with_name(f"{each.name}-journal")):
+                path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            told = f"{folder}: {error.strerror}. Nothing was kept. "
+            kind = StoreFull if full else ConfigError
+            raise kind(told + ("Free some space" if full else "Choose another folder")) from None
+        raise
+
+
+def _tell(as_json: bool, folder: Path, names: dict[str, int], text: str) -> None:
+    if as_json:
+        terminal.show_json({"folder": str(folder), "files": names})
+    else:
+        terminal.say(f"{text} ({len(names)} files, {sum(names.values()) / 1e6:.1f} MB)")

@@ -1,0 +1,46 @@
+"""A process that serves: in the run directory of its user, and with files that are nobody else's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+
+from ..sdk.run_dir import RunDir
+from ..sdk.wire.entry import ENTRY, Entry
+from .settings import AccessConfig, ConfigDirectory
+
+#: What the files of parts that keep data are not: readable or writable by anybody else. A worker's are its functions'.
+UMASK = 0o077
+#: Open files: a thousand connections for each listener of a node, and the stores' own.
+FILES = 16_384
+#: Parts that serve nobody and write nothing of their own.
+WITHOUT = ("metrics", "worker")
+
+_held: list[RunDir] = []  # until the process ends: the lock keeps who cleans temporary folders out
+
+
+def enter(part: str, directory: ConfigDirectory) -> None:
+    """Takes what this process needs, before it makes files and listeners: from now on they ask for the secret. Raises
+    ConfigError."""
+    if part in WITHOUT:
+        return
+    os.umask(UMASK)
+    allow_files()
+    run_dir = run_dir_of(directory)
+    ENTRY.set(Entry(run_dir.open(), run_dir.group))
+    _held.append(run_dir)
+
+
+def allow_files() -> None:
+    """Takes as many open files as this process may have, up to what listeners need."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):  # such as macOS' own bound below its hard limit
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def run_dir_of(directory: ConfigDirectory) -> RunDir:
+    """The run directory, for whom the configuration says."""
+    return RunDir(group=directory.read("access.yaml", AccessConfig).group)

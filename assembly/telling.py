@@ -1,0 +1,99 @@
+"""What failed in a part that runs apart reaches operators: schedulers and workers tell their gateway, all others the
+store server that they use, which gateways ask."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from ..sdk.duties import Duties
+from ..sdk.model.backoff import Backoff
+from ..sdk.model.errors import TailraceError, Unavailable
+from ..sdk.model.reopening import Trouble
+from ..sdk.wire.gateway import FIRST_PAUSE, LAST_PAUSE, GatewayClient
+from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..stores.troubles import TELL_EVERY, Troubles
+
+#: Seconds that a store server gets to say what it was told; it is asked with all that operators ask.
+ANSWER_WITHIN = 3.0
+
+_LOG = logging.getLogger("tailrace.parts")
+
+
+async def tell_failure(gateway: str, part: str, why: str, times: int) -> None:
+    """Tries until the gateway is told, or refuses to be: an earlier version knows no such call."""
+    request = pb.TellFailureRequest(part=part, why=why, times=min(times, 1 << 30))
+    backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
+    async with GatewayClient(gateway) as client:
+        while True:
+            try:
+                await client.call("TellFailure", request)
+            except Unavailable:
+                await asyncio.sleep(backoff.pause())
+            except Exception as error:  # it is no reason to close the part once more
+                _LOG.warning("the gateway was not told that %s failed: %s", part, error)
+                return
+            else:
+                return
+
+
+class TellingTroubles:
+    """A Part: tells a store server what ails this process, by `found`, for as long as something does, and once when
+    all is well again. A server that cannot be told hears it when it can; an earlier version knows no such call."""
+
+    def __init__(self, server: Troubles, found: Callable[[], Iterable[Trouble]]) -> None:
+        self._server = server
+        self._found = found
+        self.duties = Duties("telling of failures")
+
+    async def start(self) -> None:
+        """Tells from now on."""
+        self.duties.begin(self._tell_on(), "telling of failures")
+
+    async def drain(self, timeout: float) -> None:
+        """Nothing to wait for."""
+
+    async def stop(self) -> None:
+        """Tells no more."""
+        await self.duties.end()
+
+    async def _tell_on(self) -> None:
+        owed = refused = False
+        while True:
+            await asyncio.sleep(TELL_EVERY)
+            ailing = named(self._found())
+            if not ailing and not owed:
+                continue
+            owed = True
+            try:
+                await self._server.tell(_here(), ailing)
+            except Unavailable:
+                continue
+            except TailraceError as error:
+                if not refused:
+                    _LOG.warning("the store server was not told what fails here: %s", error)
+                refused = True
+            owed = bool(ailing)
+
+
+async def told(server: Troubles) -> list[Trouble]:
+    """What a store server knows, if it says so: one that is away, hangs or is of an earlier version does not."""
+    try:
+        async with asyncio.timeout(ANSWER_WITHIN):
+            return await server.all()
+    except (TailraceError, TimeoutError):
+        return []
+
+
+def named(troubles: Iterable[Trouble]) -> list[Trouble]:
+    """Troubles of this process, for operators who see those of others beside them."""
+    return [replace(each, part=f"{each.part} {_here()}") for each in troubles]
+
+
+def _here() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
