@@ -118,8 +118,10 @@ class CrashPoints:
                 changes = connection.total_changes
                 answer = super()._attempt(connection, write, apart=apart)
                 name = write.fn.__qualname__.split(".<locals>")[0]
-                # What the queue notes when it opens is no point: the next opening notes it again, whatever it finds.
-                if connection.total_changes != changes and answer[2] is None and name != "SqliteQueue.open":
+                # What the queue notes when it opens or closes is no point: the next opening notes it again, whatever it
+                # finds.
+                opening = name in ("SqliteQueue.open", "SqliteQueue.close")
+                if connection.total_changes != changes and answer[2] is None and not opening:
                     self._written.append(name)
                 return answer
 

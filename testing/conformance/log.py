@@ -123,6 +123,12 @@ class LogLaws(StoreLaws[Log]):
         first, second = (await store.engine.read("s", 0, 0, 10, BYTES)).times
         assert second - first == 2.5
 
+    async def test_a_read_says_what_the_clock_says_that_dates_appends(self, store: StoreBench[Log]) -> None:
+        await store.engine.append("s", 0, numbered(1))
+        store.clock.advance(2.5)
+        found = await store.engine.read("s", 0, 0, 10, BYTES)
+        assert (found.now, found.now - found.times[0]) == (store.clock.wall(), 2.5)
+
     async def test_reading_at_the_end_or_beyond_finds_nothing(self, store: StoreBench[Log]) -> None:
         await store.engine.append("s", 0, numbered(3))
         for position in (3, 4, 1 << 40):

@@ -11,13 +11,15 @@
 
 from __future__ import annotations
 
-from .queue_claims import KeyLaws, LeasingLaws, SubmittingLaws
+from .queue_claims import KeyLaws, LeasingLaws, SubmittingLaws, UsedOnceLaws
 from .queue_engine import MAX_PAYLOAD, QueueEngine
 from .queue_leases import CancellingLaws, LeaseLaws
 from .queue_settling import SettlingLaws, TellingLaws
 
 
-class QueueLaws(SubmittingLaws, LeasingLaws, LeaseLaws, SettlingLaws, CancellingLaws, KeyLaws, TellingLaws):
+class QueueLaws(
+    SubmittingLaws, LeasingLaws, UsedOnceLaws, LeaseLaws, SettlingLaws, CancellingLaws, KeyLaws, TellingLaws
+):
     """All of them."""
 
 

@@ -12,6 +12,7 @@ from ...sdk.model.errors import InvalidPayload, InvalidRequest
 from ...sdk.model.workload import FLIGHT_ITEMS, Kind
 from ...stores.queue.admission import SUBMISSION_PREFIX
 from ...stores.queue.queue import NewItem, Submitted
+from .calls import calls_of
 from .queue_engine import (
     LATER,
     LEASE,
@@ -20,6 +21,7 @@ from .queue_engine import (
     REPORT,
     URGENT,
     QueueEngine,
+    ages,
     nothing,
     put,
     state,
@@ -71,6 +73,21 @@ class SubmittingLaws:
         assert (again.id, again.duplicate, later.id, later.duplicate) == (first.id, True, first.id, True)
         assert not first.duplicate and not other.duplicate
         assert sorted((await take(engine)).payloads) == [b"1", b"3"]
+
+    @pytest.mark.parametrize("field", ["key", "dedupe_key"])
+    async def test_a_key_with_a_nul_is_refused_and_nothing_of_its_call_is_stored(
+        self, engine: QueueEngine, field: str
+    ) -> None:
+        bad = NewItem(MAIL, b"2", **{field: "k\0l"})  # type: ignore[arg-type]
+        with pytest.raises(InvalidRequest, match=f"its {field} has a NUL"):
+            await engine.queue.submit([NewItem(MAIL, b"1"), bad])
+        assert await nothing(engine)
+
+    async def test_headers_come_back_as_they_were_given(self, engine: QueueEngine) -> None:
+        headers = (("", ""), ("a\0b", "\0"), ("a\0b", "zweimal ✓"), ('"', "\\u0000 \r\n"), ("\u2028", "\U0001f600"))
+        await put(engine, NewItem(MAIL, b"", headers=headers))
+        leased = await take(engine)
+        assert leased.extras[0].headers == headers
 
     async def test_a_dedupe_key_outlives_its_item_and_a_reopening(self, engine: QueueEngine) -> None:
         [first] = await put(engine, NewItem(MAIL, b"", dedupe_key="k"))
@@ -221,8 +238,40 @@ class LeasingLaws:
         assert len((await take(engine, wanting(closed=[Closed("mail", drop=True)]))).ids) == 1
 
 
+class UsedOnceLaws:
+    """Only what has something waiting costs."""
+
+    async def test_a_claim_costs_no_more_after_many_collections_and_tenants_were_used_once(
+        self, engine: QueueEngine
+    ) -> None:
+        async def one() -> None:
+            await put(engine, NewItem(REPORT, b""))
+            leased = await take(engine, closed)
+            assert await engine.queue.settle(leased.fence, leased.ids, []) == []
+
+        # Given what it takes to submit, lease and settle one item, while a tenant is closed
+        closed = wanting(closed=[Closed(REPORT.function, tenant="closed")])
+        await one()
+        before = await calls_of(one)
+        # When many collections and tenants were used once
+        kinds = [Kind("mail", 2, f"c{n}", f"t{n}") for n in range(500)]
+        kinds += [REPORT._replace(tenant=f"t{n}") for n in range(500)]
+        await put(engine, *(NewItem(kind, b"") for kind in kinds))
+        left = len(kinds)
+        while left:
+            leased = await take(engine)
+            left -= len(leased.ids)
+            assert await engine.queue.settle(leased.fence, leased.ids, []) == []
+        assert await nothing(engine)
+        # Then it takes no more than before
+        assert await calls_of(one) <= 1.1 * before + 20
+        # And nothing is told of them any more
+        assert await engine.queue.due(10) == {}
+        assert await ages(engine) == {}
+
+
 class KeyLaws:
-    """At most one item of a key runs at a time, in order of submission (R90)."""
+    """At most one item of a key runs at a time, in order of submission."""
 
     async def test_a_key_is_leased_one_at_a_time_in_order(self, engine: QueueEngine) -> None:
         await put(engine, *(NewItem(MAIL, str(i).encode(), key="ann") for i in range(3)))

@@ -56,7 +56,7 @@ class LeaseLaws:
     async def test_a_renewed_lease_lasts_from_its_renewal(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""))
         leased = await take(engine)
-        for phase in (State.CLAIMED, State.PROCESSING, State.PROCESSING):
+        for phase in (State.PROCESSING, State.PROCESSING):
             await engine.pass_time(LEASE * 0.7)
             renewed = await engine.queue.renew(leased.ids, leased.fence, LEASE, phase)
             assert (renewed.lost, renewed.cancel) == ([], [])
@@ -85,10 +85,10 @@ class LeaseLaws:
         assert renewed.lost == [*first.ids, unknown]
         assert (await engine.queue.renew(second.ids, second.fence, LEASE, State.PROCESSING)).lost == []
 
-    async def test_a_lease_is_renewed_as_claimed_or_processing_only(self, engine: QueueEngine) -> None:
+    async def test_a_lease_is_renewed_as_processing_only(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""))
         leased = await take(engine)
-        for phase in set(State) - {State.CLAIMED, State.PROCESSING}:
+        for phase in set(State) - {State.PROCESSING}:
             with pytest.raises(InvalidRequest, match=phase.label):
                 await engine.queue.renew(leased.ids, leased.fence, LEASE, phase)
 

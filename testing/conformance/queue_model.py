@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ...sdk.model.claim import Settle, State
 from ...sdk.model.demand import Cell, Closed, Demand
 from ...sdk.model.workload import Kind
-from ...stores.queue.lifecycle import LEASED, TERMINAL, WAITING, may_move
+from ...stores.queue.lifecycle import LEASED, TERMINAL, WAITING
 from ...stores.queue.queue import NewItem
 from .queue_engine import QueueEngine
 
@@ -148,13 +148,13 @@ class QueueModel(RuleBasedStateMachine):
             item.until = self.engine.now() + LEASE
         self.fences.append(leased.fence)
 
-    @rule(data=st.data(), phase=st.sampled_from([State.CLAIMED, State.PROCESSING]))
-    def renew(self, data: st.DataObject, phase: State) -> None:
+    @rule(data=st.data())
+    def renew(self, data: st.DataObject) -> None:
         if not self.items:
             return
         fence = data.draw(st.sampled_from(self.fences))
         ids = data.draw(st.lists(st.sampled_from(self.order), unique=True, max_size=8))
-        renewed = self.do(self.engine.queue.renew(ids, fence, LEASE, phase))
+        renewed = self.do(self.engine.queue.renew(ids, fence, LEASE, State.PROCESSING))
         for id in ids:
             item = self.items[id]
             held = item.fence == fence and item.state in LEASED
@@ -166,7 +166,7 @@ class QueueModel(RuleBasedStateMachine):
             assert (id in renewed.cancel) is (held and item.cancel)
             if held:
                 item.until = max(item.until, self.engine.now() + LEASE)
-                item.state = phase if may_move(item.state, phase) else item.state
+                item.state = State.PROCESSING
 
     @rule(data=st.data(), state=st.sampled_from(SETTLED), delay=st.sampled_from([0.0, 4.0]), plain=st.booleans())
     def settle(self, data: st.DataObject, state: State, delay: float, plain: bool) -> None:

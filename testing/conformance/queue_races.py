@@ -45,3 +45,40 @@ class RaceLaws:
         later = await engine.queue.lease(wanting(), LEASE, 0)
         assert {*again, *(later.ids if later is not None else ())} == refused
         assert all(answer.fence > first.fence for answer in found if isinstance(answer, Leased))
+
+    async def test_what_cannot_be_stored_fails_alone_whatever_shares_its_write(self, engine: QueueEngine) -> None:
+        # Given submissions of one moment, of which some say what no store can keep
+        await put(engine, NewItem(MAIL, b""))  # what comes in one moment shares a write from now on
+        bad = [
+            NewItem(MAIL._replace(tenant="half \ud800"), b""),
+            NewItem(MAIL, b"", headers=(("half", "\udfff"),)),
+            NewItem(MAIL, b"", key="half \ud800"),
+            NewItem(MAIL._replace(priority=1 << 70), b""),
+        ]
+        good = [NewItem(MAIL, str(number).encode()) for number in range(len(bad) + 1)]
+        lone = [good[0], *(each for pair in zip(bad, good[1:], strict=True) for each in pair)]
+        # When they come, Then the others are stored
+        found = await asyncio.gather(*(engine.queue.submit([each]) for each in lone), return_exceptions=True)
+        refused = [each for each, answer in zip(lone, found, strict=True) if isinstance(answer, BaseException)]
+        assert not [each for each in refused if each in good], found
+        assert {*(await take(engine)).payloads} == {b"", *(each.payload for each in good)}
+
+    async def test_a_settlement_that_makes_no_sense_fails_alone_whatever_shares_its_write(
+        self, engine: QueueEngine
+    ) -> None:
+        # Given items that are out one by one
+        await put(engine, *(NewItem(MAIL, b"") for _ in range(4)))
+        out = [await take(engine, wanting(total=1)) for _ in range(4)]
+        # When they are settled in one moment with settlements under fences that cannot be, or of ids that are none
+        sound = [engine.queue.settle(each.fence, each.ids, []) for each in out]
+        odd = [
+            engine.queue.settle(fence, ids, [])
+            for fence, ids in ((1 << 70, out[0].ids), (-1, out[0].ids), (out[0].fence, ["no id", "\ud800"]))
+        ]
+        found = await asyncio.gather(
+            sound[0], odd[0], sound[1], odd[1], sound[2], odd[2], sound[3], return_exceptions=True
+        )
+        # Then the others count, and those are refused in one way or the other
+        assert found[::2] == [[]] * 4
+        assert all(isinstance(each, Exception) or each for each in found[1::2]), found
+        assert [await state(engine, each.ids[0]) for each in out] == [State.SUCCESS] * 4

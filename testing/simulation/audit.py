@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 
 from ...sdk.model.audit import HELD, IN_FLIGHT
 from ...sdk.model.claim import State
@@ -12,6 +12,7 @@ from ...stores.log.batch import decode as decode_batch
 from ...tailers.rules.frontier import decode as decode_ahead
 from ...tailers.supervisor import DUE
 from .client import Client
+from .guests import Guest
 from .host import Host
 from .journal import Journal
 from .parts import QUEUE, STREAM, TIMED
@@ -37,8 +38,13 @@ class Audit:
         self._journal = journal
         self._client = client
         self._passed = {STREAM: 0, TIMED: 0} if plan.schedules else {STREAM: 0}
+        self.settled: dict[str, float] = {}  # runs of schedules: when the store first had them as over
         self._died: set[str] = set()  # dead letters of files that were put back
+        self.redriven: Set[str] = frozenset()  # ids of letters that became workloads
+        self.guests: list[Guest] = []
+        self.known_as: Callable[[str], Set[str]] = lambda id_: {id_}  # ids of the queue, by what a client was told
         journal.failures = self.failures
+        journal.is_over = self.ended
 
     # ---- after each commit
 
@@ -56,9 +62,12 @@ class Audit:
         settled = [*range(passed, position)]
         settled += [position + index for index, bit in enumerate(decode_ahead(ahead)) if bit]
         self._passed[stream] = max(passed, position)
+        if stream == TIMED:
+            for each in settled:
+                self.settled.setdefault(f"{stream}/0/{each}", self._journal.now)
         loose = [id_ for id_ in (f"{stream}/0/{each}" for each in settled) if not self._done(id_)]
         if loose:
-            known = self._dead() | self._parked() | self._may_skip(stream)
+            known = self._dead() | self.redriven | self._parked() | self._may_skip(stream)
             for id_ in loose:
                 if id_ not in known:
                     self._journal.wrong(f"the checkpoint passed {id_}, which is neither done nor parked nor dead")
@@ -85,7 +94,7 @@ class Audit:
 
     def ended(self, id_: str) -> bool:
         """Whether it was done, or was a dead letter, at some time."""
-        return self._done(id_) or id_ in self._died or id_ in self._dead()
+        return self._done(id_) or id_ in self._died or id_ in self.redriven or id_ in self._dead()
 
     def failures(self, id_: str) -> int:
         """Attempts and throttles of a workload as its queue or the ledger counts them."""
@@ -130,6 +139,8 @@ class Audit:
         return [f"unfinished: {line}" for line in found[:8]]
 
     def _pending(self) -> Iterator[str]:
+        for guest in self.guests:
+            yield from guest.pending()
         for number, state in self._disk.rows(
             "queue", "SELECT id, state FROM tasks WHERE state < ?", (int(State.SUCCESS),)
         ):
@@ -157,7 +168,7 @@ class Audit:
         for host in hosts:
             for overview in host.tailers.overviews() if host.up and host.tailers is not None else ():
                 tailer = host.tailers.tailer(overview.name)
-                if overview.kind == "queue" or overview.state == "starting" or tailer is None:
+                if overview.kind in ("queue", "outbox") or overview.state == "starting" or tailer is None:
                     continue
                 if overview.unaccounted:
                     self._journal.wrong(f"audit: {host.name}'s {overview.name} misses {overview.unaccounted} positions")
@@ -172,10 +183,14 @@ class Audit:
 
     def at_rest(self) -> None:
         """Everything ended as it should, and nothing is left over."""
-        dead = self._dead()
+        dead = self._dead() | self.redriven
         wrong = self._journal.wrong
         for number, state in self._disk.rows("queue", "SELECT id, state FROM tasks"):
-            self._ended(f"{number:016x}", f"{number:016x}" in dead if state == State.FATAL_FAILURE else False)
+            id_ = f"{number:016x}"
+            if state != State.CANCELLED:
+                self._ended(id_, state == State.FATAL_FAILURE and id_ in dead)
+            elif id_ not in self._client.taken_back:
+                wrong(f"{id_} is cancelled, and nobody asked for it")
         for stream, end in self._ends("log"):
             for position in range(end):
                 id_ = f"{stream}/0/{position}"
@@ -200,8 +215,10 @@ class Audit:
         self._after_outages(dead)
 
     def _submissions(self) -> None:
-        """Each item that was brought to the queue is there once, under the id that was told."""
-        told = {self._client.accepted[item.n] for item in self._plan.items if item.source == QUEUE}
+        """Each item that was brought to the queue is there once, under the id that was told; what came in other ways is
+        what became of something."""
+        accepted = [self._client.accepted[item.n] for item in self._plan.items if item.source == QUEUE]
+        told = set[str]().union(*map(self.known_as, accepted), *(guest.made() for guest in self.guests))
         made = {f"{number:016x}" for (number,) in self._disk.rows("queue", "SELECT id FROM tasks")}
         for id_ in sorted(made - told):
             story = self._journal.stories.get(id_)
@@ -209,6 +226,8 @@ class Audit:
             self._journal.wrong(f"twice: {id_}{what} is in the queue, and nobody was told of it")
         for id_ in sorted(told - made):
             self._journal.wrong(f"lost: {id_} was accepted and is not in the queue")
+        for guest in self.guests:
+            guest.at_rest()
 
     def _after_outages(self, dead: set[str]) -> None:
         """What an outage copied into the delay service is bounded, and it killed nothing (law 7)."""

@@ -12,10 +12,10 @@ from ...tailers.rules import ledger as rules
 from ...tailers.rules.ledger import Verdict
 from ...tailers.takeover.inherited import Inherited
 from ...tailers.takeover.left_running import LeftRunning
-from .planting import Bug, bug, instead
+from .planting import Bug, breaks, bug, instead
 
 
-@bug
+@breaks("L15", by="the checkpoint passed")
 def _passed_before_its_row_is_durable() -> Bug:
     real = Detaching.add
 
@@ -34,7 +34,7 @@ def _a_successor_starts_what_is_detached_and_runs() -> Bug:
     return instead(Inherited, "positions_of", lambda self, name: set())
 
 
-@bug
+@breaks("L16", by="two at once")
 def _a_guard_starts_whatever_its_row_says() -> Bug:
     real, real_starts = rules.copy_finds, rules.starts
 

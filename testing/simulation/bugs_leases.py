@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable
 from typing import Any
 
-from ...runtime.deadman import Deadman
+from ...runtime.deadman import Deadman, Relative
 from ...runtime.pool import Pool
 from ...runtime.rules import attempt
 from ...runtime.rules.leases import Leases
@@ -19,17 +19,17 @@ from ...sdk.wire.link import Link
 from ...tailers import session as session_
 from ...tailers.session import SchedulerSession
 from .host import here
-from .planting import Bug, bug, instead
+from .planting import Bug, breaks, bug, instead
 
 # ---- the lease chain (L1 to L10)
 
 
-@bug
+@breaks("L7", by="two at once")
 def _no_kernel_timer() -> Bug:
     return instead(Deadman, "_set", lambda self: None)
 
 
-@bug
+@breaks("L7", by="two at once")
 def _timer_at_the_latest_deadline() -> Bug:
     def latest(self: Leases, keys: Iterable[int]) -> float:
         flights = self._flights
@@ -39,31 +39,25 @@ def _timer_at_the_latest_deadline() -> Bug:
     return instead(Leases, "earliest", latest)
 
 
-@bug
+@breaks("L7", by="two at once")
 def _timer_not_shortened_when_set_late() -> Bug:
-    def once(self: Deadman) -> None:
-        deadlines = [*self._later.values(), *([self._known] if self._known is not None else [])]
-        if not self._inside or not deadlines:
-            self._arm(0.0)
-            self._armed = None
-        elif min(deadlines) != self._armed:
-            self._armed = min(deadlines)
-            self._arm(max(1e-6, self._armed - self._clock()))
+    def once(self: Relative, deadline: float) -> None:
+        self._arm(max(1e-6, deadline - self._clock()) if deadline else 0.0)
 
-    return instead(Deadman, "_set", once)
+    return instead(Relative, "__call__", once)
 
 
-@bug
+@breaks("L1", by="two at once")
 def _worker_granted_more_than_the_scheduler_holds() -> Bug:
     return instead(scheduler_leases, "grant_to_worker", lambda sizes, held: sizes.worker if held > 0 else 0.0)
 
 
-@bug
+@breaks("L1", by="granted")
 def _scheduler_granted_more_than_the_tailer_holds() -> Bug:
     return instead(session_, "grant_to_scheduler", lambda sizes, held: sizes.scheduler if held > 0 else 0.0)
 
 
-@bug
+@breaks("L1", by="two at once")
 def _kill_margin_and_drift_left_out() -> Bug:
     stack = contextlib.ExitStack()
     for module in (scheduler_leases, core_):
@@ -74,7 +68,7 @@ def _kill_margin_and_drift_left_out() -> Bug:
     return stack
 
 
-@bug
+@breaks("L4", by="two at once")
 def _worker_counts_a_renewal_from_its_receipt() -> Bug:
     real = Leases.granted
 
@@ -87,7 +81,7 @@ def _worker_counts_a_renewal_from_its_receipt() -> Bug:
     return instead(Leases, "granted", received)
 
 
-@bug
+@breaks("L5", by="two at once")
 def _worker_counts_its_first_lease_from_its_receipt() -> Bug:
     real = Leases.assigned
 
@@ -100,7 +94,7 @@ def _worker_counts_its_first_lease_from_its_receipt() -> Bug:
     return instead(Leases, "assigned", received)
 
 
-@bug
+@breaks("L8", by="two at once")
 def _supervisor_reports_what_it_did_not_reap() -> Bug:
     real = Pool.stop_items
 
@@ -114,7 +108,7 @@ def _supervisor_reports_what_it_did_not_reap() -> Bug:
     return instead(Pool, "stop_items", stop)
 
 
-@bug
+@breaks("L9", by="fence")
 def _scheduler_dispatches_again_by_itself() -> Bug:
     real = Core.worker_away
 
@@ -126,7 +120,7 @@ def _scheduler_dispatches_again_by_itself() -> Bug:
     return instead(Core, "worker_away", away)
 
 
-@bug
+@breaks("L1", by="two at once")
 def _scheduler_calls_a_silent_worker_lost_at_once() -> Bug:
     real = Core.worker_away
 
@@ -137,7 +131,7 @@ def _scheduler_calls_a_silent_worker_lost_at_once() -> Bug:
     return instead(Core, "worker_away", away)
 
 
-@bug
+@breaks("L1", by="two at once")
 def _tailer_hands_out_again_without_waiting() -> Bug:
     return instead(SchedulerSession, "wait_before_again", lambda self: 0.0)
 
@@ -145,7 +139,7 @@ def _tailer_hands_out_again_without_waiting() -> Bug:
 # ---- sessions
 
 
-@bug
+@breaks("L3", by="unfinished")
 def _unacknowledged_frames_are_not_sent_again() -> Bug:
     def gone(self: Link) -> list[Any]:
         self._last_sent -= len(self._sent)

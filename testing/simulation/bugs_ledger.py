@@ -14,10 +14,10 @@ from ...tailers.ledger.rows import Rows
 from ...tailers.pumps import starting as starting_
 from ...tailers.rules import ledger as rules
 from ...tailers.rules.ledger import Find, Verdict
-from .planting import Bug, bug, instead
+from .planting import Bug, breaks, instead
 
 
-@bug
+@breaks("L16", by="early")
 def _n_of_a_copy_is_ignored() -> Bug:
     """And the time in its row, which would keep it from starting early."""
     real, real_starts = rules.copy_finds, rules.starts
@@ -34,7 +34,7 @@ def _n_of_a_copy_is_ignored() -> Bug:
     return stack
 
 
-@bug
+@breaks("L16", by="two at once")
 def _a_copy_starts_whatever_its_row_says() -> Bug:
     def finds(row: Any, n: int, epoch: int, known: Any = None) -> Verdict:
         return Verdict.OVER if row is None else Verdict.START
@@ -42,7 +42,7 @@ def _a_copy_starts_whatever_its_row_says() -> Bug:
     return instead(rules, "copy_finds", finds)
 
 
-@bug
+@breaks("L17", by="the checkpoint")
 def _a_copy_that_finds_running_settles() -> Bug:
     real = rules.copy_finds
 
@@ -54,7 +54,7 @@ def _a_copy_that_finds_running_settles() -> Bug:
     return instead(rules, "copy_finds", finds)
 
 
-@bug
+@breaks("L18", by="the checkpoint")
 def _a_copy_that_finds_a_later_parking_settles() -> Bug:
     real = rules.copy_finds
 
@@ -65,7 +65,7 @@ def _a_copy_that_finds_a_later_parking_settles() -> Bug:
     return instead(rules, "copy_finds", finds)
 
 
-@bug
+@breaks("L15", by="the checkpoint")
 def _parked_before_its_row() -> Bug:
     async def at_once(self: Departures, items: Any) -> Any:
         return [replace(leaving, parked=_numbered(leaving)) for leaving in items]
@@ -77,12 +77,12 @@ def _numbered(leaving: Any) -> Any:
     return leaving.parked if leaving.wanted is None else replace(leaving.parked, n=leaving.wanted.n)
 
 
-@bug
+@breaks("L15", by="two at once")
 def _a_position_with_a_row_runs_from_its_source() -> Bug:
     return instead(departures_, "found", lambda row: Find.RUN)
 
 
-@bug
+@breaks("L15", by="the checkpoint passed")
 def _what_is_parking_is_not_appended_again() -> Bug:
     real = rules.found
 
@@ -92,7 +92,7 @@ def _what_is_parking_is_not_appended_again() -> Bug:
     return instead(departures_, "found", found)
 
 
-@bug
+@breaks("L14", by="the checkpoint passed")
 def _a_suspicion_bars_its_item() -> Bug:
     real = rules.found
 
@@ -102,7 +102,7 @@ def _a_suspicion_bars_its_item() -> Bug:
     return instead(departures_, "found", found)
 
 
-@bug
+@breaks("L20", by="left over")
 def _rows_are_never_swept() -> Bug:
     async def nothing(self: Rows, partition: str, position: int) -> None:
         """Leaves them."""

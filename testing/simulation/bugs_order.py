@@ -22,7 +22,7 @@ from ...tailers.rules.held import Held
 from ...tailers.rules.order import Order
 from ...tailers.rules.settlement import Family
 from ...tailers.takeover.inherited import Inherited
-from .planting import Bug, bug, instead
+from .planting import Bug, breaks, bug, instead
 
 # ---- order
 
@@ -117,7 +117,7 @@ def _an_adopted_item_is_forgotten() -> Bug:
     return instead(Inherited, "came", came)
 
 
-@bug
+@breaks("L12", by="two at once")
 def _adoption_without_refusing_the_old_epoch() -> Bug:
     return instead(Row, "allows", lambda self, epoch: True)
 

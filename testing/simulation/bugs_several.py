@@ -7,6 +7,7 @@ import contextlib
 from typing import Any
 
 from ...assembly import embedded as embedded_
+from ...assembly import heights as heights_
 from ...gateway import submission as submission_
 from ...scheduler.server import SchedulerServer
 from ...sdk.model.workload import ref
@@ -21,7 +22,7 @@ from ...tailers.takeover.epoch import Epoch
 from ...tailers.takeover.inherited import Inherited
 from ...tailers.takeover.sides import Side, Sides
 from .host import here
-from .planting import Bug, bug, instead
+from .planting import Bug, breaks, bug, instead
 
 # ---- schedulers
 
@@ -34,10 +35,18 @@ def _a_session_goes_on_wherever_it_is_known() -> Bug:
         self.peer = reply.welcome.scheduler
         return real(self, reply)
 
-    return instead(Dialer, "_welcomed", welcomed)
+    def known(self: SchedulerServer, hello: Any, end: Any) -> Any:
+        hello.ClearField("anew")  # as schedulers of before, which know of no other name
+        return real_known(self, hello, end)
+
+    real_known = SchedulerServer._known
+    stack = contextlib.ExitStack()
+    stack.enter_context(instead(Dialer, "_welcomed", welcomed))
+    stack.enter_context(instead(SchedulerServer, "_known", known))
+    return stack
 
 
-@bug
+@breaks("L12", by="two at once")
 def _one_of_several_schedulers_adopts_for_all() -> Bug:
     return instead(succession_, "adopted_by_all", lambda listed, confirmed: bool(confirmed))
 
@@ -64,7 +73,7 @@ def _what_runs_at_another_scheduler_is_handed_out_at_once() -> Bug:
     return _without_sides(instead(Asking, "ask", ask))
 
 
-@bug
+@breaks("L12", by="two at once")
 def _the_next_row_does_not_name_who_was_asked() -> Bug:
     return _without_sides(instead(Epoch, "remains", lambda self, scheduler, until: None))
 
@@ -97,7 +106,7 @@ def _an_item_runs_again_while_its_side_lives() -> Bug:
     return stack
 
 
-@bug
+@breaks("L12", by="two at once")
 def _a_row_forgets_the_scheduler_of_a_side() -> Bug:
     real = Epoch.joined
 
@@ -108,7 +117,7 @@ def _a_row_forgets_the_scheduler_of_a_side() -> Bug:
     return instead(Epoch, "joined", joined)
 
 
-@bug
+@breaks("L1", by="two at once")
 def _what_a_lost_side_had_is_handed_out_at_once() -> Bug:
     real = Side.session_lost
 
@@ -118,7 +127,7 @@ def _what_a_lost_side_had_is_handed_out_at_once() -> Bug:
     return instead(Side, "session_lost", lost)
 
 
-@bug
+@breaks("L12", by="two at once")
 def _a_scheduler_confirms_for_the_one_before_it() -> Bug:
     real = SchedulerServer.adopt
 
@@ -129,7 +138,7 @@ def _a_scheduler_confirms_for_the_one_before_it() -> Bug:
     return instead(SchedulerServer, "adopt", adopt)
 
 
-@bug
+@breaks("L12", by="two at once")
 def _a_scheduler_that_was_left_is_not_listed_any_more() -> Bug:
     real = Epoch.left
 
@@ -140,7 +149,7 @@ def _a_scheduler_that_was_left_is_not_listed_any_more() -> Bug:
     return instead(Epoch, "left", left)
 
 
-@bug
+@breaks("L12", by="two at once")
 def _a_scheduler_that_is_left_again_is_forgotten() -> Bug:
     real = Epoch.joined
 
@@ -151,7 +160,7 @@ def _a_scheduler_that_is_left_again_is_forgotten() -> Bug:
     return instead(Epoch, "joined", joined)
 
 
-@bug
+@breaks("L12", by="two at once")
 def _a_row_names_the_first_of_its_schedulers_alone() -> Bug:
     real = Epoch.joined
 
@@ -164,7 +173,7 @@ def _a_row_names_the_first_of_its_schedulers_alone() -> Bug:
     return stack
 
 
-@bug
+@breaks("L12", by="two at once")
 def _a_taker_compares_the_row_as_it_is_by_then() -> Bug:
     async def take(self: Epoch, version: int) -> Any:
         row = await self._ownership.read(self._source, self.row)
@@ -175,7 +184,7 @@ def _a_taker_compares_the_row_as_it_is_by_then() -> Bug:
     return instead(Epoch, "_take", take)
 
 
-@bug
+@breaks("L1", by="two at once")
 def _a_tailer_that_changed_schedulers_forgets_what_it_granted() -> Bug:
     real = SchedulerSession.lost
 
@@ -191,7 +200,11 @@ def _a_tailer_that_changed_schedulers_forgets_what_it_granted() -> Bug:
 
 @bug
 def _owners_go_on_in_a_store_that_was_put_back() -> Bug:
-    return instead(embedded_, "supersede", lambda connection, wall: None)
+    """And no scheduler remembers better."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(instead(embedded_, "supersede", lambda connection, wall: None))
+    stack.enter_context(instead(heights_, "lacks", lambda opened, at, now, remembered: False))
+    return stack
 
 
 @bug

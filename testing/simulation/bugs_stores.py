@@ -26,7 +26,7 @@ from ...tailers.rules.frontier import Frontier
 from ...tailers.rules.held import Held as HeldItems
 from ...tailers.takeover import epoch as epoch_
 from ...tailers.takeover.epoch import Epoch
-from .planting import Bug, bug, instead
+from .planting import Bug, breaks, bug, instead
 
 # ---- the queue
 
@@ -54,23 +54,20 @@ def _queue_accepts_a_stale_fence() -> Bug:
 def _queue_fences_go_back_with_the_clock() -> Bug:
     real = sqlite_lease.claim
 
-    def claim(connection: Any, memory: Any, demand: Any, gates: Any, seconds: float, share: float, now: int) -> Any:
+    def claim(connection: Any, memory: Any, *rest: Any) -> Any:
         memory.fence = 0
         connection.execute("UPDATE tasks SET fence = 0 WHERE state < 2")
-        return real(connection, memory, demand, gates, seconds, share, now)
+        return real(connection, memory, *rest)
 
     return instead(queue_, "claim", claim)
 
 
-@bug
+@breaks("L1", by="two at once")
 def _queue_ends_leases_early() -> Bug:
     real = sqlite_lease.claim
 
-    def claim(connection: Any, memory: Any, demand: Any, gates: Any, seconds: float, share: float, now: int) -> Any:
-        return real(connection, memory, demand, gates, seconds / 4, share, now)
-
-    def told(connection: Any, memory: Any, demand: Any, gates: Any, seconds: float, share: float, now: int) -> Any:
-        leased = claim(connection, memory, demand, gates, seconds, share, now)
+    def told(connection: Any, memory: Any, demand: Any, gates: Any, seconds: float, *rest: Any) -> Any:
+        leased = real(connection, memory, demand, gates, seconds / 4, *rest)
         if not isinstance(leased, float):
             leased.lease = seconds
         return leased
@@ -99,7 +96,7 @@ def _queue_forgets_the_letter_of_what_it_buries() -> Bug:
     return instead(Settling, "end", end)
 
 
-@bug
+@breaks("L1", by="granted")
 def _queue_claims_are_not_renewed() -> Bug:
     async def renew(self: QueuePump, out: Any) -> None:
         out.place.until = self.clock.monotonic() + self.sizes.source
@@ -124,7 +121,7 @@ def _frontier_is_off_by_one() -> Bug:
     return instead(Frontier, "advance", advance)
 
 
-@bug
+@breaks("L15", by="the checkpoint passed")
 def _settled_before_it_is_parked() -> Bug:
     real = DurableWriter.add
 
@@ -156,7 +153,7 @@ def _a_throttled_item_does_not_wait() -> Bug:
     return instead(pump_, "settle", settle)
 
 
-@bug
+@breaks("L11", by="two at once")
 def _takeover_without_waiting() -> Bug:
     return instead(epoch_, "free_at", lambda seen, drift, adopted=False: seen.since)
 
@@ -182,7 +179,7 @@ def _a_lost_session_forgets_its_items() -> Bug:
     return instead(StreamPump, "session_lost", lost)
 
 
-@bug
+@breaks("L15", by="the checkpoint passed")
 def _a_park_is_not_written() -> Bug:
     async def nothing(self: Departures, items: Any) -> None:
         """Says that it did."""

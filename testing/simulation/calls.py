@@ -27,7 +27,11 @@ class UnaryCall(Exchange):
         server = self._server()
         net.world.say(client.name, f"calls {self._address} {self.path} {len(data)}")
         target = client if server is None else server.host
-        if net.chance(net.weather.drop_request, client, target):
+        kept_back = net.kept_back(client, target)
+        if kept_back and server is not None:
+            net.world.after(REFUSED, self.broken, "connection reset on the way")
+            net.world.after(kept_back, self._lands, server, server.host.loop, data)
+        elif net.chance(net.weather.drop_request, client, target):
             net.world.after(REFUSED, self.broken, "connection reset before the call")
         else:
             self.knock(data, repeat=net.chance(net.weather.repeat, client, target))
@@ -40,6 +44,12 @@ class UnaryCall(Exchange):
             if not self.over:
                 self.send(True, self.cancel_handlers)
                 self.net.world.after(1.0, self.finish)
+
+    def _lands(self, server: Serving, loop: SimLoop | None, data: Any) -> None:
+        """Long after whoever asked was told that it did not: the server that was there then may still be there."""
+        if server.host.loop is loop and not server.closed:
+            self.net.world.count("late writes")
+            server.host.call(self.begin, server, data)
 
     def begin(self, server: Serving, data: Any) -> None:
         """A handler runs; the first answer counts."""
@@ -94,6 +104,8 @@ class StreamCall(Exchange):
         self._in = Pipe(self._client_loop)
         self._context: StreamContext | None = None
         self._early: list[bytes] = []
+        self.session = ""  # what its first message calls it (rights.py), and when that was
+        self.opened = 0.0
         net.world.say(client.name, f"opens {address} {path}")
         self.knock(None)
 
@@ -104,6 +116,7 @@ class StreamCall(Exchange):
 
     async def write(self, message: Any) -> None:
         """Sends a message."""
+        self.net.said(self, message)
         if self._in.ended:
             raise asyncio.InvalidStateError("the call is over")
         data = self._serialize(message)
@@ -205,6 +218,7 @@ class StreamContext(Context):
     async def write(self, message: Any) -> None:
         """Sends a message."""
         call = self._call
+        call.net.said(call, message)
         if call.over:
             raise asyncio.InvalidStateError("the call is over")
         data = self._handler.response_serializer(message)

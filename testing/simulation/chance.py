@@ -10,16 +10,15 @@ import os
 import random
 import socket
 import uuid
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from typing import Any
-
-import structlog
 
 from ...runtime.executors import ExecutorProcess
 from ...runtime.rules.leases import Group
 from ...scheduler.roster import Able, Function
 from ...scheduler.rules.placement import Pool
 from ...scheduler.sessions import Tailer, Worker
+from ...sdk.logger import facts_of
 from ...tailers.partition import Partition
 from .loop import SimFuture, SimTask
 
@@ -76,13 +75,7 @@ def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterat
     """Module `random` and uuid4 follow from the seed; the garbage collector does not choose the moment at which
     something is closed; what is logged goes to `said`."""
 
-    def tell(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
-        said(" ".join(f"{name}={value}" if name != "event" else str(value) for name, value in event.items()))
-        raise structlog.DropEvent
-
     handler = _Handler(said)
-    former = structlog.get_config()
-    structlog.configure(processors=[tell], cache_logger_on_first_use=False)
     state, uuid4, collecting = random.getstate(), uuid.uuid4, gc.isenabled()
     disabled = logging.root.manager.disable
     ids = random.Random(seed)
@@ -96,6 +89,8 @@ def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterat
     logging.disable(logging.NOTSET)
     root = logging.getLogger("tailrace")
     propagate, root.propagate = root.propagate, False
+    level = root.level
+    root.setLevel(logging.DEBUG)
     root.addHandler(handler)
     try:
         with _in_order():
@@ -104,7 +99,7 @@ def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterat
         os.getpid, socket.gethostname = getpid, gethostname
         root.removeHandler(handler)
         root.propagate = propagate
-        structlog.configure(**former)
+        root.setLevel(level)
         random.setstate(state)
         uuid.uuid4 = uuid4
         logging.disable(disabled)
@@ -116,9 +111,13 @@ def seeded(seed: int, said: Callable[[str], None] = lambda line: None) -> Iterat
 
 class _Handler(logging.Handler):
     def __init__(self, said: Callable[[str], None]) -> None:
-        super().__init__(logging.WARNING)
+        super().__init__()
         self._said = said
 
     def emit(self, record: logging.LogRecord) -> None:
+        facts = facts_of(record)
+        if record.levelno < logging.WARNING and not facts:
+            return
         error = record.exc_info[1] if record.exc_info else None
-        self._said(record.getMessage() + (f" ({error!r})" if error is not None else ""))
+        told = "".join(f" {name}={value}" for name, value in facts.items())
+        self._said(record.getMessage() + told + (f" ({error!r})" if error is not None else ""))

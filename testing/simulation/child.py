@@ -19,7 +19,8 @@ from .story import Story, Told
 
 class Order(msgspec.Struct):
     """What to tell: `seeds`, and of each plan only some faults and items, by index (None: all). `bug` is planted
-    meanwhile. `small`: a failing plan is shrunk. `trace`: lines are printed instead of JSON."""
+    meanwhile. `small`: a failing plan is shrunk. `trace`: lines are printed instead of JSON. `finds`: no more seeds are
+    told after so many that were wrong (0: all are)."""
 
     seeds: list[int]
     faults: list[int] | None = None
@@ -27,6 +28,7 @@ class Order(msgspec.Struct):
     bug: str = ""
     small: bool = False
     trace: bool = False
+    finds: int = 0
 
 
 class Verdict(msgspec.Struct):
@@ -40,6 +42,7 @@ class Verdict(msgspec.Struct):
     steps: int
     faults: list[int] | None = None
     items: list[int] | None = None
+    happened: dict[str, int] = {}
 
 
 def tell(plan: Plan, *, trace: bool = False) -> Told:
@@ -70,7 +73,7 @@ def verdict(order: Order, seed: int) -> Verdict:
             say(f"item {whole.items.index(item)}: {item.source} at {item.at:.3f}: {deeds}")
         for event in told.trace:
             say(str(event))
-    found = Verdict(told.seed, told.hash, told.wrong, told.rest, told.runs, told.steps)
+    found = Verdict(told.seed, told.hash, told.wrong, told.rest, told.runs, told.steps, happened=told.happened)
     if told.wrong and order.small:
         small = shrunk(plan, lambda candidate: bool(tell(candidate).wrong))
         found.faults = [whole.faults.index(fault) for fault in small.faults]
@@ -83,11 +86,15 @@ def main() -> None:
     order = msgspec.json.decode(sys.argv[1], type=Order)
     gc.collect()
     gc.freeze()  # the program is not looked through again for each world's garbage: an eighth of the time
+    wrong = 0
     with planted(order.bug):
         for seed in order.seeds:
-            line = msgspec.json.encode(verdict(order, seed)).decode()
-            sys.stdout.write(f"{line}\n")
+            found = verdict(order, seed)
+            sys.stdout.write(f"{msgspec.json.encode(found).decode()}\n")
             sys.stdout.flush()
+            wrong += bool(found.wrong)
+            if order.finds and wrong >= order.finds:
+                break
 
 
 if __name__ == "__main__":

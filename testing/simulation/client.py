@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from ...sdk.async_client import AsyncClient
 from ...sdk.conversation import Conversation
+from ...sdk.discovery import Found
 from ...sdk.model.errors import Overloaded, Unavailable, UnknownFunction
 from ...sdk.model.schedule import CatchUp, Overlap, Schedule
 from ...sdk.model.workload import Kind
@@ -18,6 +19,7 @@ from ...stores.log.log import Record
 from ...stores.queue.queue import NewItem
 from ...stores.remote import RemoteLog, RemoteQueue, RemoteSchedules
 from ...stores.schedules.firing import begun
+from ...stores.spool.spool import PREFIX
 from .clock import EPOCH
 from .host import here
 from .parts import FUNCTION, GATEWAYS, QUEUE, work
@@ -31,14 +33,17 @@ PATIENCE = 1000.0
 
 class Client:
     """`accepted`: the items that the platform said it has, by number, and the ids of those of the queue; `scheduled`:
-    the schedules likewise, and the wall clock up to which none of their instants was due."""
+    the schedules likewise, and the wall clock up to which none of their instants was due; `taken_back`: the ids that it
+    asked to cancel; `began` and `times`: when it first brought each, and when it was told, true seconds."""
 
     def __init__(self, plan: Plan, store: str) -> None:
         self._plan = plan
         self._store = store
         self.accepted: dict[int, str] = {}
         self.scheduled: dict[int, float] = {}
-        self._times: dict[int, float] = {}
+        self.taken_back: set[str] = set()
+        self.began: dict[int, float] = {}
+        self.times: dict[int, float] = {}
         self._again: list[asyncio.Task[None]] = []
         self._restores = any(fault.kind == "restore" for fault in plan.faults)
 
@@ -81,13 +86,13 @@ class Client:
             return known.schedule.created_at
 
         self.scheduled[timed.n] = await self._until_heard(put)
-        self._times[timed.n] = host.world.now
+        self.times[timed.n] = host.world.now
         host.world.say(host.name, f"made the schedule {timed.name}")
 
     def schedule_again(self, since: float) -> None:
         """The schedules are what they were `since` then."""
         for timed in self._plan.schedules:
-            if timed.n in self.scheduled and self._times[timed.n] >= since:
+            if timed.n in self.scheduled and self.times[timed.n] >= since:
                 del self.scheduled[timed.n]
                 self._again.append(asyncio.ensure_future(self._schedule(timed)))
 
@@ -95,6 +100,7 @@ class Client:
         host = here()
         await asyncio.sleep(max(0.0, item.at - host.world.now))
         payload = json.dumps({"n": item.n}).encode()
+        self.began[item.n] = host.world.now
         if item.source == QUEUE:
             due = host.clock.wall() + item.delay if item.delay else 0.0
             new = NewItem(Kind(FUNCTION), payload, due=due, key=item.key, dedupe_key=f"n{item.n}")
@@ -111,13 +117,29 @@ class Client:
             if item.expires:
                 host.journal.deadlines[item.n] = host.world.now + item.expires
         self.accepted[item.n] = id_
-        self._times[item.n] = host.world.now
+        self.times[item.n] = host.world.now
         host.world.say(host.name, f"brought item {item.n} to {item.source}")
+        if id_.startswith(PREFIX):
+            host.world.count("items spooled")
+        if item.cancel:
+            await self._cancel(item, id_, queue)
+
+    async def _cancel(self, item: Item, id_: str, queue: RemoteQueue) -> None:
+        """Takes an item back; it may have ended before."""
+        host = here()
+        await asyncio.sleep(item.cancel)
+        self.taken_back.add(id_)
+        (answer,) = await self._until_heard(lambda: queue.cancel([id_]))
+        host.world.say(host.name, f"cancelled item {item.n}: {answer}")
+        if answer in ("cancelled", "requested"):
+            host.world.count("cancelled" if answer == "cancelled" else "cancelled while out")
+            fences = host.disk.rows("queue", "SELECT fence FROM tasks WHERE id = ?", (int(id_, 16),))
+            host.journal.cancelled[id_] = fences[0][0] if fences else 0
 
     def bring_again(self, since: float) -> None:
         """The queue is what it was `since` then: what was accepted later is submitted again, under its key."""
         for item in self._plan.items:
-            if item.source == QUEUE and item.n in self.accepted and self._times[item.n] >= since:
+            if item.source == QUEUE and item.n in self.accepted and self.times[item.n] >= since:
                 del self.accepted[item.n]
                 self._again.append(asyncio.ensure_future(self._bring(item, self._queue, self._log)))
 
@@ -126,7 +148,7 @@ class Client:
         again long after); each call finds any gateway."""
         dedupe_key = f"n{item.n}" if item.n % 2 or self._restores else ""
         async with AsyncClient(GATEWAYS) as client:
-            client._talk = Conversation([GATEWAYS], PATIENCE, here().clock.monotonic)
+            client._talk = Conversation(Found((GATEWAYS,)), PATIENCE, here().clock.monotonic)
             handle = await self._until_heard(
                 lambda: client.submit(work, n=item.n, delay=item.delay or None, key=item.key, dedupe_key=dedupe_key)
             )

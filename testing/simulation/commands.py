@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,15 +24,33 @@ def simulate(
     bug: Annotated[str, typer.Option("--bug", metavar="NAME", help="Plant a known mistake, to see it found.")] = "",
     shrink: Annotated[bool, typer.Option("--shrink/--no-shrink", help="Look for less that still fails.")] = True,
     jobs: Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Processes; default: processors.")] = 0,
+    bugs: Annotated[
+        bool, typer.Option("--bugs", help="After how many worlds is each known mistake (or --bug's) found?")
+    ] = False,
+    finds: Annotated[int, typer.Option("--finds", min=1, metavar="N", help="With --bugs: enough of one mistake.")] = 20,
+    minutes: Annotated[
+        float, typer.Option("--minutes", min=0, metavar="M", help="With --bugs: begin nothing after; 0: no end.")
+    ] = 0.0,
+    results: Annotated[
+        Path | None, typer.Option("--results", metavar="FILE", help="With --bugs: keep what was found; go on from it.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the platform in seeded worlds of virtual time, lost messages and dying hosts. Exit code 1 when a promise is
-    broken in any of them."""
+    broken in any of them.
+
+    With --bugs known mistakes take turns, each planted in --seeds worlds at most or until it was found --finds times.
+    """
+    from . import hunt
     from .bugs import BUGS
     from .run import Options, main
 
     if bug and bug not in BUGS:
         raise UserError(f"--bug {bug!r} is not known; expected one of {', '.join(sorted(BUGS))}")
+    if bugs:
+        of = [bug] if bug else sorted(BUGS)
+        wanted = hunt.Options(of, seeds, first, finds, 60 * minutes, results, jobs or os.cpu_count() or 1, as_json)
+        raise typer.Exit(hunt.main(wanted))
     raise typer.Exit(
         main(Options(seeds, first, seed, trace, _indexes(faults), _indexes(items), bug, shrink, jobs, as_json))
     )

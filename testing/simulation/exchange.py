@@ -35,8 +35,11 @@ class Net(Protocol):
     weather: Any
     servers: Any
     exchanges: Any
+    said: Any
 
     def arrival(self, source: Host, target: Host) -> float: ...
+
+    def kept_back(self, source: Host, target: Host) -> float: ...
 
     def chance(self, chance: float, source: Host, target: Host) -> bool: ...
 

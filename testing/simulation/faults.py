@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from .executor import Kernel
 from .host import Host
 from .journal import Journal
+from .kernel import Kernel
 from .network import Network
 from .plan import Fault, Plan
 from .world import World
 
+#: The files of the stores.
+FILES = ("queue", "log", "delay", "state")
 #: True seconds for which orphans of a killed supervisor run on, usually: until they see that their sockets are closed.
 ORPHANS = 0.005
 
@@ -42,6 +45,8 @@ class Faults:
         self._world.say("", "the faults cease")
         self._network.heal()
         for host in self._hosts.values():
+            host.disk.troubles.clear()
+        for host in self._hosts.values():
             host.kill_at = None
             host.thaw()
             for kernel in list(host.processes):
@@ -66,6 +71,7 @@ class Faults:
         world, network = self._world, self._network
         host = self._hosts.get(fault.host)
         world.say(fault.host, f"FAULT {fault}")
+        world.count(f"fault: {fault.kind}")
         match fault.kind:
             case "cut":
                 network.cut(fault.host, fault.other, fault.seconds)
@@ -76,6 +82,8 @@ class Faults:
                 network.reset(fault.host, fault.other)
             case "weather":
                 self._weather(fault)
+            case "zombie":
+                network.keep_back(fault.host, fault.other, fault.amount, fault.seconds)
             case "steer":
                 network.steer(fault.host)
             case "outage":
@@ -106,6 +114,8 @@ class Faults:
                 host.drain()
                 world.after(max(fault.seconds, 15.0), self._again, host)
             case "jump":
+                if not host.up:
+                    world.count("clock set while down")
                 host.clock.jump(fault.amount)
                 self._journal.jumped += abs(fault.amount)
             case "point":
@@ -113,6 +123,8 @@ class Faults:
                 world.after(fault.seconds, self._after_point, host)
             case "executors":
                 self._on_executor(fault, host)
+            case "busy" | "full" | "writer" | "power":
+                self._on_files(fault, host)
             case "copy":
                 self._copied = world.now
                 self._copies = {file: host.disk.copy(file) for file in fault.what.split()}
@@ -123,6 +135,16 @@ class Faults:
                     host.disk.restore(file, copy)
                     self.restored(file, self._copied)
                 world.after(fault.seconds, host.start)
+
+    def _on_files(self, fault: Fault, host: Host) -> None:
+        troubles, until = host.disk.troubles, self._world.now + fault.seconds
+        if fault.kind == "power":
+            host.boot_after = fault.seconds
+            troubles.update(dict.fromkeys(FILES, ("power", math.inf)))
+        elif fault.kind == "writer":
+            troubles[fault.what] = ("ends after" if fault.number else "ends before", until)
+        else:
+            troubles[fault.what] = (fault.kind, until)
 
     def _again(self, host: Host) -> None:
         host.kill("its drain is over")

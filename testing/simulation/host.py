@@ -32,12 +32,16 @@ def current() -> str:
     return "" if host is None else host.name
 
 
+class WriterEnded(Exception):
+    """Planned: the writer of a file ends by itself."""
+
+
 class Host:
     """One process slot of a machine. `main` makes the coroutine of a fresh process.
 
     disk      what survives the process
     network   what its code dials and serves on (None: none)
-    processes what it started (executor.Kernel); they outlive it for a moment, or until their timers ring
+    processes what it started (kernel.Kernel); they outlive it for a moment, or until their timers ring
     """
 
     def __init__(
@@ -56,9 +60,13 @@ class Host:
         self.network = network
         self.journal: Any = None
         self.deeds: Any = None
+        self.writes: Any = None
         self.tailers: Any = None  # of the process that was started last
+        self.parts: list[Any] = []  # likewise
         self.processes: list[Any] = []
-        self.processes_started = 0
+        self.ever: list[Any] = []  # all processes that it ever started
+        self.files: dict[str, Any] = {}  # of its stores, by name: those that were opened last
+        self.boot_after = 1.0  # seconds until its machine is up again after a power cut
         self.draining: asyncio.Event | None = None
         self.after_commit: Callable[[str], None] = lambda file: None
         self.silent = False  # its machine goes with it: nobody is told
@@ -126,6 +134,15 @@ class Host:
         self.world.turning = None
         self.ended()
 
+    def reboot(self) -> None:
+        """Its machine loses its power, and is there again `boot_after` seconds later. Its monotonic clock begins anew,
+        and says more than before where the machine had been up for a shorter time than it takes to start."""
+        self.silent = True
+        self.kill("its power is cut")
+        begins = self.world.random.choice((0.0, 3000.0))
+        self.clock.offset = begins - self.clock.rate * self.world.now
+        self.world.after(self.boot_after, self.start)
+
     def drain(self) -> None:
         """SIGTERM."""
         if self.draining is not None:
@@ -163,10 +180,14 @@ class Host:
 
     def complaints(self) -> list[str]:
         """What its event loops had to say: errors that nobody heard of."""
-        found = [complaint for loop in self._former for complaint in loop.complaints]
+        loops = [*self._former, *(process.loop for process in self.ever)]
+        found = [each for loop in loops for each in loop.complaints]
+        found = [each for each in found if not isinstance(each.get("exception"), WriterEnded)]
         return [f"{each.get('message')}: {each.get('exception')!r}" for each in found]
 
     def dispose(self) -> None:
         """Frees what its processes held, when the world has ended."""
         for loop in self._former:
             loop.dispose()
+        for process in self.ever:
+            process.dispose()

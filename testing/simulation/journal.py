@@ -13,8 +13,16 @@ ROUNDING = 1e-3
 
 @dataclass(slots=True, eq=False)
 class Execution:
-    """One run. `end` None: it has not ended. `how` it ended; `killed` when its process ended under it. `frozen`: its
-    process stands still; `overtaken`: what will be wrong if that process ever goes on."""
+    """One run. `end` None: it has not ended. `how` it ended; `killed` when its process ended under it.
+
+    attempt    as it was told
+    frozen     its process stands still, since `froze`; `thawed`: when that last went on
+    overtaken  what will be wrong if that process ever goes on
+    told       when it was told to end (0: it was not), by its time-out if `timed_out`
+    excused    when its process went on after its time was over (0: it did not stand still then)
+    ended_all  its process was ended since it went on
+    spent      it failed, which costs an attempt
+    """
 
     id: str
     n: int
@@ -25,6 +33,14 @@ class Execution:
     how: str = ""
     frozen: bool = False
     overtaken: str = ""
+    attempt: int = 1
+    froze: float = 0.0
+    thawed: float = 0.0
+    excused: float = 0.0
+    told: float = 0.0
+    timed_out: bool = False
+    ended_all: bool = False
+    spent: bool = False
 
 
 @dataclass(slots=True)
@@ -39,9 +55,12 @@ class Story:
 
 
 class Journal:
-    """The world's record. Those in `begins` are told of each run, before it is known. `deadlines` are true times by
-    item, after which it may not start, if all wall clocks agree. `violations` are what must not be; `jumped` sums the
-    jumps of wall clocks: so much may a due time mean another moment to one host than to the other."""
+    """The world's record. Those in `begins` are told of each run, before it is known, those in `ends` when it is
+    over, those in `goes_on` when its process thaws. `deadlines` are true times by
+    item, after which it may not start, if all wall clocks agree; `cancelled`: each id that was said to be or to
+    become so → the fence of its last hand-out by then. `violations` are what must not be; `jumped` sums the
+    jumps of wall clocks: so much may a due time mean another moment to one host than to the other. `was` says of an
+    id which dead letter it was redriven from (empty: none): what it does goes on where that one died."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -49,21 +68,31 @@ class Journal:
         self.violations: list[str] = []
         self.jumped = 0.0
         self.deadlines: dict[int, float] = {}
+        self.cancelled: dict[str, int] = {}
         self.live: dict[str, Execution] = {}
         self.begins: list[Callable[[Execution], None]] = []
+        self.ends: list[Callable[[Execution], None]] = []
+        self.goes_on: list[Callable[[Execution], None]] = []
         self.failures: Callable[[str], int] | None = None  # of a workload, as the stores know it; None: nobody can say
         self.broken_until = 0.0  # true time until which every function fails
+        self.was: Callable[[str], str] = lambda id: ""
+        self.is_over: Callable[[str], bool] = lambda id: False  # as the stores know it
+
+    @property
+    def now(self) -> float:
+        """True time."""
+        return self._world.now
 
     def wrong(self, what: str) -> None:
         """Something that must not be."""
         self._world.say("!", what)
         self.violations.append(f"{self._world.now:.6f} {what}")
 
-    def begin(self, id: str, n: int, fence: int, where: str) -> Execution:
+    def begin(self, id: str, n: int, fence: int, where: str, attempt: int = 1) -> Execution:
         """A run begins: alone, under a fence above all before it, and not early."""
         now = self._world.now
         story = self.stories.setdefault(id, Story(n))
-        run = Execution(id, n, fence, where, now)
+        run = Execution(id, n, fence, where, now, attempt=attempt)
         other = self.live.get(id)
         if other is not None:
             text = f"two at once: {id} starts in {where} while it runs in {other.where} since {other.start:.3f}"
@@ -74,9 +103,9 @@ class Journal:
         if fence <= story.fence:
             self.wrong(f"fence: {id} starts under {fence} after {story.fence}")
         allowed = story.not_before - self.jumped
-        if now < allowed - ROUNDING and self._heard(story, id):
+        if now < allowed - ROUNDING and self.heard(id):
             self.wrong(f"early: {id} starts {allowed - now:.3f} s before its time")
-        if now > self.deadlines.get(n, now) + self.jumped + ROUNDING:
+        if now > self.deadlines.get(n, now) + self.jumped + ROUNDING and not self.was(id):  # a redrive has none
             self.wrong(f"late: {id} starts {now - self.deadlines[n]:.3f} s after its deadline")
         for told in self.begins:
             told(run)
@@ -86,15 +115,31 @@ class Journal:
         self._world.say(where, f"runs {id} (item {n}, fence {fence}, run {len(story.executions)})")
         return run
 
-    def _heard(self, story: Story, id: str) -> bool:
+    def ran(self, id: str) -> int:
+        """How often a workload ran, and the letters that it was."""
+        runs = 0
+        while id:
+            story = self.stories.get(id)
+            runs += 0 if story is None else len(story.executions)
+            id = self.was(id)
+        return runs
+
+    def over(self, n: int) -> bool:
+        """Whether an item was done, or buried, at some time."""
+        ids = [id for id, story in self.stories.items() if story.n == n]
+        return any(run.how == "ok" for id in ids for run in self.stories[id].executions) or any(map(self.is_over, ids))
+
+    def heard(self, id: str) -> bool:
         """Whether the stores know how the last run ended. What nobody heard was lost: it may run again at once (I6)."""
-        return self.failures is None or self.failures(id) > story.known
+        return self.failures is None or self.failures(id) > self.stories[id].known
 
     def thawed(self, run: Execution) -> None:
         """The process of a run goes on after a freeze."""
-        run.frozen = False
+        run.frozen, run.thawed = False, self._world.now
         if run.overtaken:
             self.wrong(f"{run.overtaken}, whose process was frozen and goes on")
+        for told in self.goes_on:
+            told(run)
 
     def end(self, run: Execution, how: str, at: float | None = None) -> None:
         """A run ended, `at` a time that may have passed: of a frozen process, when it last did anything."""
@@ -105,6 +150,8 @@ class Journal:
         if self.live.get(run.id) is run:
             del self.live[run.id]
         self._world.say(run.where, f"ends {run.id}: {how}")
+        for told in self.ends:
+            told(run)
 
     def expect_pause(self, id: str, n: int, until: float) -> None:
         """The workload may not start again before a true time."""

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 from asyncio.events import _get_running_loop, _set_running_loop
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from heapq import heappop, heappush
 from math import inf
@@ -211,6 +211,10 @@ class SimLoop(asyncio.BaseEventLoop):
         """Ends it as SIGKILL would: what its tasks were doing stays undone, and is kept from being cleaned up."""
         self.dead = True
         self._kept = [task for task in self._seen if not task.done()]
+
+    def keep(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
+        """Tasks that were not made by `create_task` are thrown away with the others."""
+        self._seen += tasks
 
     def dispose(self) -> None:
         """Throws away what is left, after the world has ended: closes coroutines, ignoring what they say."""

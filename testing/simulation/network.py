@@ -51,6 +51,8 @@ class Network:
         self.cuts: dict[tuple[str, str], float] = {}
         self.fronts: dict[str, Sequence[str]] = {}
         self.steered: dict[str, str] = {}
+        self.zombies: dict[tuple[str, str], tuple[float, float]] = {}
+        self.said: Callable[[Any, Any], None] = lambda stream, message: None
 
     # ---- what sdk/wire/channel.py asks of a network
 
@@ -116,6 +118,16 @@ class Network:
         self.cuts.clear()
         self.steered.clear()
         self.weather = Weather()
+
+    def keep_back(self, source: str, target: str, window: float, late: float) -> None:
+        """What is asked of one host by another within so many seconds lands so much later, as writes do that a kernel
+        or a switch still had."""
+        self.zombies[source, target] = (self.world.now + window, late)
+
+    def kept_back(self, source: Host, target: Host) -> float:
+        """By how many seconds a request that leaves now lands too late; 0: it does not."""
+        until, late = self.zombies.get((source.name, target.name), (0.0, 0.0))
+        return late if self.world.now < until else 0.0
 
     def steer(self, host: str) -> None:
         """Everything that is sent to a front that this host stands behind goes to it."""

@@ -4,15 +4,16 @@ networks and executors."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ...assembly.embedded import EmbeddedStores
 from ...assembly.environments import gateway_stores, tailers_environment
 from ...assembly.remote import RemoteStores
+from ...assembly.spool_file import SpoolFile, gateway_part
 from ...delay_service.config import DelayConfig
 from ...delay_service.mover import Mover
 from ...delay_service.service import DelayServer, DelayService
@@ -23,15 +24,16 @@ from ...runtime.loader import Loaded
 from ...runtime.worker import Worker
 from ...scheduler.config import SchedulerConfig
 from ...scheduler.server import SchedulerServer
-from ...sdk.function import function
-from ...sdk.lifecycle import Group, Part
+from ...sdk.context import Context
+from ...sdk.function import Function, function
+from ...sdk.lifecycle import Group, Part, Reopening
 from ...sdk.model.lease import LeaseSizes
 from ...sdk.model.limits import Gate, Snapshot
 from ...sdk.model.retry import Retry
 from ...sdk.wire.delay import DelayClient
 from ...stores.config import StoresConfig
 from ...stores.data_dir import DataDir
-from ...stores.restored import Stamp
+from ...stores.restored import NO_MARKS, Stamp
 from ...stores.server import StoreServer
 from ...tailers.config import TailerConfig
 from ...tailers.leaving.parking import Parking
@@ -39,8 +41,11 @@ from ...tailers.registry import Environment
 from ...tailers.supervisor import SCHEDULES, Tailers
 from .executor import SimExecutor
 from .host import here
+from .inside import play, play_plainly
+from .overtime import GRACE as GRACE_AFTER_TIMEOUT
 from .plan import Fault, Plan
 from .sqlite_disk import Disk, InlineFile
+from .sqlite_shop import SHOP
 
 SIZES = LeaseSizes()
 #: Seconds between the attempts of a failed item, and attempts in all: short, so that a story ends.
@@ -54,13 +59,32 @@ TIMED = str(SCHEDULES["name"])
 LOOK_AHEAD = 8
 #: The addresses that several processes of a kind stand behind.
 SCHEDULERS, GATEWAYS, DELAY_SERVICES = "schedulers:1", "gateways:8786", "delays:delay"
+#: Seconds between looks of a relay.
+RELAY_EVERY = 3.0
 #: Seconds that a process gets to drain.
 GRACE = 10.0
 
 
-@function(name=FUNCTION, retry=Retry(backoff="list", delays=DELAYS, max_attempts=ATTEMPTS, max_crashes=3))
-async def work(n: int) -> None:
+RETRY = Retry(backoff="list", delays=DELAYS, max_attempts=ATTEMPTS, max_crashes=3)
+
+
+async def _work(n: int, context: Context) -> None:
     """What it does stands in the plan."""
+    await play(n, context)
+
+
+def _plain(n: int, context: Context) -> None:
+    """The same, in a thread."""
+    play_plainly(n, context)
+
+
+@cache
+def _declared(timeout: float, threads: bool = False) -> Function[..., Any]:
+    return function(name=FUNCTION, timeout=timeout or None, retry=RETRY)(_plain if threads else _work)
+
+
+#: As who submits knows it.
+work = _declared(0.0)
 
 
 def main(make: Callable[[], Part]) -> Callable[[], Coroutine[Any, Any, None]]:
@@ -70,12 +94,20 @@ def main(make: Callable[[], Part]) -> Callable[[], Coroutine[Any, Any, None]]:
         host = here()
         host.draining = asyncio.Event()
         part = make()
+        host.parts = _all_of(part)
+        for each in host.parts:
+            if isinstance(each, Reopening):
+                each._clock = host.clock
         await part.start()
         await host.draining.wait()
         await part.drain(GRACE)
         await part.stop()
 
     return run
+
+
+def _all_of(part: Part) -> list[Part]:
+    return [each for inner in part._parts for each in _all_of(inner)] if isinstance(part, Group) else [part]
 
 
 class _DataDir(DataDir):
@@ -98,11 +130,14 @@ class _Stamp(Stamp):
         """Those that were put back."""
         return [f"{name}.db" for name in sorted(self._disk.put_back)]
 
-    def opened(self) -> None:
+    def opening(self, marks: Mapping[str, int]) -> None:
+        """Nothing is marked here."""
+
+    def opened(self, marks: Mapping[str, int] = NO_MARKS) -> None:
         """They are as they should be from now on."""
         self._disk.put_back.clear()
 
-    def closed(self) -> None:
+    def closed(self, marks: Mapping[str, int] = NO_MARKS) -> None:
         """Nobody changes them unseen."""
 
     def forget(self) -> None:
@@ -114,11 +149,15 @@ def _stores() -> EmbeddedStores:
     stores = EmbeddedStores(data, StoresConfig(), here().clock, file=InlineFile, sizes=SIZES)
     stores.data_dir = _DataDir(data)
     stores._stamp = _Stamp(here().disk)
+    cast(Any, stores.queue)._boot = f"boot {here().disk.boots}"
+    here().writes.hear(stores)
     return stores
 
 
 def _environment(plan: Plan, stores: EmbeddedStores | RemoteStores) -> Environment:
     environment = tailers_environment(stores, here().clock)
+    if plan.orders and not plan.gateways:  # nobody registers functions
+        environment = replace(environment, control=None)
     return environment if plan.schedules else replace(environment, schedules=None)
 
 
@@ -135,6 +174,7 @@ def _store_server(stores: EmbeddedStores) -> Part:
 
 
 def _tailers(plan: Plan, stores: EmbeddedStores | RemoteStores, scheduler: str, parking: Parking) -> Tailers:
+    here().writes.hear_owner(stores.ownership, here())
     tailers = here().tailers = Tailers(tailer_configs(plan), _environment(plan, stores), scheduler, parking, SIZES)
     return tailers
 
@@ -159,11 +199,12 @@ def delay(address: str) -> Part:
     return Group([stores, *_delay(stores)[1]])
 
 
-def gateway(store: str) -> Part:
+def gateway(plan: Plan, store: str) -> Part:
     """A gateway over served stores."""
-    stores = RemoteStores(store)
+    stores, clock = RemoteStores(store), here().clock
     config = GatewayConfig(listen=f"{here().name}:8786", look_every=0)
-    return Group([stores, GatewayServer(config, gateway_stores(stores), clock=here().clock)])
+    spool = SpoolFile(Path("/simulated"), config, own=False, clock=clock, file=InlineFile) if plan.spools else None
+    return Group([stores, gateway_part(GatewayServer(config, gateway_stores(stores, spool), clock=clock), spool)])
 
 
 class SeparateTailers(Group):
@@ -181,7 +222,7 @@ class SeparateTailers(Group):
 
 
 def tailer_configs(plan: Plan) -> list[TailerConfig]:
-    """A tailer of the queue and one of the stream."""
+    """A tailer of the queue, one of the stream, and where there is an application, one of its outbox."""
     log = {"kind": "log", "stream": STREAM}
     stream: dict[str, Any] = {"name": STREAM, "source": log, "function": FUNCTION, "key": {"record": True}}
     stream["order"] = plan.order
@@ -191,10 +232,9 @@ def tailer_configs(plan: Plan) -> list[TailerConfig]:
         urgency = {"header": "priority", "default": "eventual"}
         stream |= {"priority": urgency, "look_ahead": LOOK_AHEAD}
         stream |= {"expires": {"header": "expires"}, "on_expiry": "dead_letter"}
-    return [
-        TailerConfig.model_validate({"name": QUEUE, "source": {"kind": "queue"}, "results": True}),
-        TailerConfig.model_validate(stream),
-    ]
+    outbox = {"name": SHOP, "source": {"kind": "outbox", "database": "/simulated/shop.db", "poll": RELAY_EVERY}}
+    configs = [{"name": QUEUE, "source": {"kind": "queue"}, "results": True}, stream]
+    return [TailerConfig.model_validate(each) for each in (*configs, *([outbox] if plan.orders else []))]
 
 
 def scheduler(plan: Plan) -> Part:
@@ -218,7 +258,12 @@ async def _watch(gates: Sequence[Fault], apply: Callable[[Snapshot], None]) -> N
 
 def worker(plan: Plan, schedulers: Sequence[str]) -> Part:
     """A worker whose executors are simulated."""
-    config = WorkerConfig(executors=plan.executors, slots=plan.slots, isolated=1, name=here().name)
-    loaded = Loaded(("simulated",), {FUNCTION: work})
+    name, grace = here().name, GRACE_AFTER_TIMEOUT
+    threads = {"threads": plan.slots} if plan.threads else {}
+    config = WorkerConfig(
+        executors=plan.executors, slots=plan.slots, **threads, isolated=1, name=name, timeout_grace=grace
+    )
+    loaded = Loaded(("simulated",), {FUNCTION: _declared(plan.timeout, plan.threads)})
     registry = GATEWAYS if plan.gateways else None
-    return Worker(config, loaded, schedulers, registry, SIZES, here().clock, process=SimExecutor)
+    process = partial(SimExecutor, functions=loaded.functions)
+    return Worker(config, loaded, schedulers, registry, SIZES, here().clock, process=process)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What one execution does: `kind` of KINDS, after `seconds` of true time. `after`: what it asks to wait.
+    """What one execution does: `kind` of KINDS, after `seconds` of true time. `after`: what it asks to wait. `child`:
+    the number of an item for whose end it waits then, as with `result()`. `blocks`: the event loop does not turn
+    meanwhile.
 
     ok, raise, fatal     returns; raises any error; raises Fatal
     later, throttled     raises RetryLater or Throttled, with `after` seconds (None: none given)
@@ -19,6 +21,8 @@ class Deed:
     seconds: float = 0.1
     after: float | None = None
     stubborn: bool = False  # does not end when it is told to
+    child: int | None = None
+    blocks: bool = False
 
 
 OK = Deed("ok")
@@ -30,7 +34,8 @@ DETACH_AFTER = 60.0
 class Item:
     """A workload: submitted `at` true seconds to `source` (`queue`, or a stream by name). Execution i does
     `deeds[i]`, those after the last one succeed. `delay`: a queue's item is due so much after it was submitted. A
-    stream's item may have a priority, and may not start `expires` seconds after it was appended (0: it always may)."""
+    stream's item may have a priority, and may not start `expires` seconds after it was appended (0: it always may).
+    `cancel`: a queue's item is cancelled so many seconds after it was accepted (0: never)."""
 
     n: int
     source: str
@@ -40,6 +45,7 @@ class Item:
     key: str = ""
     priority: str = ""
     expires: float = 0.0
+    cancel: float = 0.0
 
     def deed(self, execution: int) -> Deed:
         """What its execution number `execution` (from 0) does."""
@@ -75,6 +81,33 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """A transaction of the application's own, `at` true seconds, which leaves a workload in its outbox; or none, if it
+    is `rolled_back`. Execution i does `deeds[i]`, those after the last one succeed."""
+
+    n: int
+    at: float
+    deeds: tuple[Deed, ...] = ()
+    key: str = ""
+    rolled_back: bool = False
+
+    def deed(self, execution: int) -> Deed:
+        """What its execution number `execution` (from 0) does."""
+        return self.deeds[execution] if execution < len(self.deeds) else OK
+
+
+@dataclass(frozen=True, slots=True)
+class Redrive:
+    """A request of the operator `at` true seconds: the dead letters of a tailer (empty: all), `step` at a time. `once`:
+    the operator gives up when a step is not answered."""
+
+    at: float
+    tailer: str = ""
+    step: int = 100
+    once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """Something that goes wrong `at` true seconds, for so many `seconds`.
 
@@ -94,6 +127,13 @@ class Fault:
     drain           the process is ended with SIGTERM's drain, and started again
     pause           an operator's gate pauses the function
     outage          whatever runs fails
+    zombie          what `host` sends to `other` within `amount` seconds from then on lands `seconds` later, whatever
+                    becomes of `host`, which is told at once that its connection broke
+    busy, full      the file named `what` is locked by somebody, or has no room
+    writer          the writer of the file named `what` ends by itself in its next commit, before it, or after it if
+                    `number`; its stores are closed and opened again by their process
+    power           the power of `host`'s machine is cut in the middle of the next commit of any file, and is there
+                    again after `seconds`: what was being written is there, torn, or not at all
     steer           what is sent to the front of `host`'s kind goes to it from then on
     """
 
@@ -126,7 +166,12 @@ class Plan:
     order   of the stream's tailer: none, key or partition
     detach_after  seconds after which an item of the stream is passed while it runs, as in tailers/config.py
     urgent  the stream's items have their own priorities and deadlines; what expired becomes a dead letter
+    timeout     of the function, seconds; 0: none
+    threads     the function is a `def`
     schedules   what runs by the clock; their numbers are above those of the items
+    redrives    what an operator asks a gateway for; there is one then
+    spools      gateways keep what the store cannot take while it is away
+    orders      what an application takes and leaves in its outbox; their numbers are above all others
     rates   seconds that a machine's clock counts in a true one
     """
 
@@ -145,7 +190,12 @@ class Plan:
     order: str = "none"
     detach_after: float = DETACH_AFTER
     urgent: bool = False
+    timeout: float = 0.0
+    threads: bool = False
     schedules: tuple[Timed, ...] = ()
+    redrives: tuple[Redrive, ...] = ()
+    orders: tuple[Order, ...] = ()
+    spools: bool = False
     rates: dict[str, float] = field(default_factory=dict)
     calm: float = 60.0
     patience: float = 300.0

@@ -8,15 +8,26 @@ from random import Random
 
 from .parts import QUEUE, STREAM
 from .plan import DETACH_AFTER, Deed, Fault, Item, Plan
+from .plans_blinks import blinking
+from .plans_blocks import blocking
+from .plans_files import with_files
+from .plans_outbox import with_outbox
+from .plans_parents import parental
+from .plans_redrives import redriven
+from .plans_rough import rough
 from .plans_schedules import scheduled
 from .plans_several import several
+from .plans_spool import spooling
+from .plans_threads import threaded
+from .plans_timeouts import timed_out
 
 #: Items of a story: the least and the most. Faults at most.
 ITEMS = (12, 36)
 FAULTS = 7
 #: True seconds within which items are brought, faults begin and are over.
 BRING, STRIKE, CALM = 40.0, 45.0, 75.0
-#: True seconds within which everything is over once the faults are; items in order wait for one another.
+#: True seconds within which everything is over once the faults are; three times that where items wait for one another:
+#: in order, or for the only place there is, when they run long.
 PATIENCE = 300.0
 #: The shares of worlds whose stream is in order, and in which an operator pauses the function; of the stream's items
 #: that wait for several rungs of the ladder.
@@ -62,6 +73,8 @@ def plan_of(seed: int) -> Plan:
     detach_after = _log_uniform(lasting, *DETACHED_AFTER) if detaching else DETACH_AFTER
     if detaching:
         with_more = [_long(lasting, item) for item in with_more]
+    executors, slots = random.choice((1, 1, 2)), random.choice((1, 4, 16))
+    one = workers * executors * slots == 1
     plan = Plan(
         seed=seed,
         items=tuple(_urgent(urgency, item) if urgent else item for item in with_more),
@@ -69,16 +82,19 @@ def plan_of(seed: int) -> Plan:
         faults=tuple(_seen(faults, names[0])),
         order=order,
         urgent=urgent,
-        patience=PATIENCE if order == "none" else 3 * PATIENCE,
+        patience=PATIENCE if order == "none" and not (detaching and one) else 3 * PATIENCE,
         apart=apart,
         schedulers=schedulers,
         workers=workers,
-        executors=random.choice((1, 1, 2)),
-        slots=random.choice((1, 4, 16)),
+        executors=executors,
+        slots=slots,
         rates={name: _rate(random) for name in names},
         calm=CALM,
     )
-    return _put_back(scheduled(several(plan, STRIKE, _rate)), names[0])
+    plan = rough(_put_back(scheduled(several(plan, STRIKE, _rate)), names[0]), STRIKE, names[0])
+    plan = with_files(spooling(threaded(timed_out(plan)), STRIKE, names[0]), STRIKE, names[0])
+    plan = with_outbox(redriven(plan, names[0]), STRIKE, names[0])
+    return blocking(parental(blinking(plan, STRIKE, names[0])))
 
 
 def _put_back(plan: Plan, stores: str) -> Plan:

@@ -4,19 +4,44 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 Bug = contextlib.AbstractContextManager[Any]
 
+
+class Breach(NamedTuple):
+    """Which rule of the leases a mistake breaks (docs/architecture.md), and as what it is found: a promise, by the
+    first words of a violation."""
+
+    law: str
+    by: str
+
+
 #: By name, in words: what makes the mistake for as long as it lasts.
 BUGS: dict[str, Callable[[], Bug]] = {}
+#: By the same name, of those that break a rule of the leases.
+BREACHES: dict[str, Breach] = {}
 
 
 def bug(make: Callable[[], Bug]) -> Callable[[], Bug]:
     """Registers a mistake by the name of its function, which says what is wrong."""
-    BUGS[make.__name__.strip("_").replace("_", " ")] = make
+    BUGS[_in_words(make)] = make
     return make
+
+
+def breaks(law: str, *, by: str) -> Callable[[Callable[[], Bug]], Callable[[], Bug]]:
+    """Registers one that breaks a rule of the leases, with the promise that finds it."""
+
+    def register(make: Callable[[], Bug]) -> Callable[[], Bug]:
+        BREACHES[_in_words(make)] = Breach(law, by)
+        return bug(make)
+
+    return register
+
+
+def _in_words(make: Callable[[], Bug]) -> str:
+    return make.__name__.strip("_").replace("_", " ")
 
 
 def instead(owner: Any, name: str, function: Any) -> Bug:

@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,8 @@ def main(options: Options) -> int:
         for verdict in wrong:
             _report(verdict, options.bug)
         say(f"{len(verdicts)} seeds: {len(wrong)} wrong, {sum(each.runs for each in verdicts)} executions")
+        counts = sorted(happened(verdicts).items())
+        say("; ".join(f"{what.removeprefix('fault: ')} {count}" for what, count in counts))
     return 1 if wrong else 0
 
 
@@ -60,7 +63,16 @@ def summary(verdicts: list[Verdict]) -> dict[str, Any]:
         "executions": sum(verdict.runs for verdict in verdicts),
         "steps": sum(verdict.steps for verdict in verdicts),
         "longest_rest_s": round(max((verdict.rest for verdict in verdicts), default=0.0), 1),
+        "happened": dict(sorted(happened(verdicts).items())),
     }
+
+
+def happened(verdicts: list[Verdict]) -> Counter[str]:
+    """How often each kind of fault struck, and what came of those that need luck to meet anything."""
+    found: Counter[str] = Counter()
+    for verdict in verdicts:
+        found.update(verdict.happened)
+    return found
 
 
 async def simulate(
@@ -84,12 +96,12 @@ async def simulate(
         progress(len(found), len(seeds), sum(1 for each in found if each.wrong))
 
     shares = [seeds[share::jobs] for share in range(jobs)]
-    await asyncio.gather(*(_child(_order(options, share), take) for share in shares))
+    await asyncio.gather(*(told(_order(options, share), take) for share in shares))
     found.sort(key=lambda verdict: verdict.seed)
     if options.shrink:
         again = [verdict.seed for verdict in found if verdict.wrong][:SHRINK]
         smaller: list[Verdict] = []
-        await asyncio.gather(*(_child(_order(options, [seed], small=True), smaller.append) for seed in again))
+        await asyncio.gather(*(told(_order(options, [seed], small=True), smaller.append) for seed in again))
         by_seed = {verdict.seed: verdict for verdict in smaller}
         found = [by_seed.get(verdict.seed, verdict) for verdict in found]
     return found
@@ -104,7 +116,7 @@ def _command(order: Order) -> list[str]:
     return [sys.executable, "-m", "tailrace.testing.simulation.child", text]
 
 
-async def _child(order: Order, take: Callable[[Verdict], None]) -> None:
+async def told(order: Order, take: Callable[[Verdict], None]) -> None:
     """Runs an order in a process and hands on its verdicts as they come."""
     process = await asyncio.create_subprocess_exec(
         *_command(order), stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONHASHSEED": "0"}, limit=1 << 24

@@ -133,9 +133,13 @@ CLOCK_BACK = plan_of_faults(
     [Fault(5.0, "jump", "node", amount=-10.0), Fault(10.0, "executors", "worker1", what="kill")],
 )
 
-#: The node stands still while something runs.
-NODE_FROZEN = plan_of_faults(
-    [_queued(0, 1.0, (Deed("ok", 40.0), Deed("ok", 0.1)))], [Fault(1.5, "freeze", "node", seconds=12.0)]
+#: A tailer cannot reach its store for a while, and another one can.
+ONE_CUT_OFF = plan_of_faults(
+    [_queued(n, 1.0 + n / 10, (Deed("ok", 40.0), Deed("ok", 0.1))) for n in range(4)],
+    [both(2.5, "tailer1", "store", 20.0)],
+    apart=True,
+    tailers=2,
+    slots=16,
 )
 
 #: Nothing goes wrong but the items themselves.
@@ -209,7 +213,7 @@ TWICE = [
         apart=True,
         seed=seed,
     )
-    for seed in (0, 8, 25)
+    for seed in (5, 6)
     for deed in (Deed("ok", 10.0), Deed("later", 0.01, 20.0))
 ]
 
@@ -221,7 +225,7 @@ OLD_COPY = [
         apart=True,
         seed=seed,
     )
-    for seed in (27, 39, 42)
+    for seed in (1, 5, 9)
 ]
 
 #: By the name of the bug: the worlds in which it shows.
@@ -242,7 +246,7 @@ SCENARIOS: dict[str, list[Plan]] = {
     "credit leaks at a reconnect": [NEW_SCHEDULERS],
     "queue accepts a stale fence": [LATE_SETTLEMENT],
     "queue fences go back with the clock": [CLOCK_BACK],
-    "queue ends leases early": [NODE_FROZEN],
+    "queue ends leases early": [ONE_CUT_OFF],
     "queue ignores due times": [TROUBLED],
     "queue forgets the letter of what it buries": [TROUBLED],
     "queue claims are not renewed": [TROUBLED],

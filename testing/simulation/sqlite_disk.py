@@ -4,32 +4,84 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ...sdk.model.errors import NotConnected, Overloaded
-from ...stores.sqlite import MAX_GROUP, MAX_PENDING, SqliteFile, _Write
-from .host import Host, here
+from ...stores.sqlite import MAX_GROUP, MAX_PENDING, SqliteFile
+from ...stores.sqlite_answers import Write
+from .host import Host, WriterEnded, here
+from .torn import torn
+
+#: Seconds that SQLite waits for a lock before it says that the file is busy.
+LOCK_WAIT = 5.0
 
 
 class Disk:
     """The databases of one machine, by name. A copy may be taken, and put back as a restore from a backup would;
-    `put_back` names those of which nobody took note yet."""
+    `put_back` names those of which nobody took note yet; `troubles` those that something ails, and until when, true
+    time. `boots` counts the machine's starts.
 
-    def __init__(self) -> None:
+    With `in_files` they are files with write-ahead logs, as SQLite recovers them after a power cut; else they are in
+    memory, which costs less."""
+
+    def __init__(self, *, in_files: bool = False) -> None:
+        self.boots = 1
+        self._folder = tempfile.TemporaryDirectory(prefix="tailrace-simulated-") if in_files else None
+        self._paths: dict[str, Path] = {}
         self.put_back: set[str] = set()
+        self.troubles: dict[str, tuple[str, float]] = {}
         self._files: dict[str, sqlite3.Connection] = {}
 
     def connect(self, name: str) -> sqlite3.Connection:
         """The database, made where it is missing."""
         if name not in self._files:
-            self._files[name] = self._empty()
+            self._files[name] = self._empty() if self._folder is None else self._in_file(name)
         return self._files[name]
 
+    def _in_file(self, name: str) -> sqlite3.Connection:
+        assert self._folder is not None
+        self._paths[name] = Path(self._folder.name) / f"{name}.{self.boots}.db"
+        connection = self._connected(str(self._paths[name]))
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=OFF")  # what a power cut leaves is said by torn.py
+        return connection
+
+    def cut_power(self, name: str, chance: Callable[[int, int], int]) -> None:
+        """Commits what a database has begun, as a machine does whose power fails meanwhile. What was committed before
+        is there when it starts again; this one is there only if all of it was written."""
+        log = self._paths[name].with_name(f"{self._paths[name].name}-wal")
+        connection = self._files[name]
+        connection.execute("PRAGMA wal_autocheckpoint=0")  # of that the log itself is not written anew
+        before = log.read_bytes()
+        connection.execute("COMMIT")
+        found = {each: self._left(each) for each in self._files}
+        base, after = found[name]
+        found[name] = base, torn(before, after, chance)
+        self.boots += 1
+        former, self._files = self._files, {}
+        for each in former.values():
+            each.close()
+        for each_name, (data, written) in found.items():
+            path = Path(cast(Any, self._folder).name) / f"{each_name}.{self.boots}.db"
+            path.write_bytes(data)
+            path.with_name(f"{path.name}-wal").write_bytes(written)
+            self.connect(each_name)
+
+    def _left(self, name: str) -> tuple[bytes, bytes]:
+        """A database and its write-ahead log, as they are on the disk."""
+        path = self._paths[name]
+        return path.read_bytes(), path.with_name(f"{path.name}-wal").read_bytes()
+
+    @classmethod
+    def _empty(cls) -> sqlite3.Connection:
+        return cls._connected(":memory:")
+
     @staticmethod
-    def _empty() -> sqlite3.Connection:
-        connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512)
+    def _connected(place: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(place, isolation_level=None, cached_statements=512)
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA temp_store=MEMORY")
         return connection
@@ -57,6 +109,12 @@ class Disk:
         for connection in self._files.values():
             connection.close()
         self._files.clear()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+class _Ended(BaseException):
+    """The writer of a file ends by itself, or its machine does, in the middle of a commit."""
 
 
 class InlineFile(SqliteFile):
@@ -68,16 +126,21 @@ class InlineFile(SqliteFile):
         super().__init__(path, schema, name=name, synchronous=synchronous)
         self._host: Host = here()
         self._monotonic = self._host.clock.monotonic
-        self._standing: list[_Write] = []
+        self._standing: list[Write] = []
         self._connection: sqlite3.Connection | None = None
         self._turn_set = False
         self._look: asyncio.TimerHandle | None = None
+        self._waited = 0.0  # for a lock
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
         await asyncio.sleep(self._host.latency())
         self._connection = self._host.disk.connect(self.name)
         self._connection.executescript(self._schema)
+        self._host.files[self.name] = self
+        if self._died:
+            self._reload(self._connection)
+            self._died = False
         self._closing = False
 
     async def _queue(
@@ -88,7 +151,7 @@ class InlineFile(SqliteFile):
         if len(self._pending) >= MAX_PENDING:
             raise Overloaded(f"the {self.name} store has {MAX_PENDING} writes waiting; try again", 0.5)
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._pending.add(_Write(fn, future, deadline, committed), heavy=heavy)
+        self._pending.add(Write(fn, future, deadline, committed), heavy=heavy)
         self._soon()
         return await future
 
@@ -103,17 +166,79 @@ class InlineFile(SqliteFile):
         connection, host = self._connection, self._host
         if connection is None:
             return
+        if self._waits():
+            return
         group = self._pending.take(MAX_GROUP)
         if group and host.point(f"{self.name}: before commit"):
             return
         if group or self._standing:
-            self._commit(connection, group, self._standing)
+            try:
+                self._commit(connection, group, self._standing)
+            except _Ended as error:
+                self._ended_in(connection, group, error)
+                return
             host.after_commit(self.name)
         if group and host.point(f"{self.name}: after commit"):
             return
         if self._pending:
             self._soon()
         self._arm()
+
+    def _trouble(self) -> tuple[str, float]:
+        """What ails the file now, and for how many seconds more."""
+        kind, until = self._host.disk.troubles.get(self.name, ("", 0.0))
+        left = until - self._host.world.now
+        return (kind, left) if left > 0 else ("", 0.0)
+
+    def _waits(self) -> bool:
+        """Whether the writer waits for a lock: as long as SQLite does, then it fails."""
+        kind, left = self._trouble()
+        if kind != "busy" or self._loop is None or not (self._pending or self._standing):
+            return False
+        if self._waited >= LOCK_WAIT:
+            self._waited = 0.0
+            return False
+        wait = min(left, LOCK_WAIT - self._waited) + 1e-6
+        self._waited += wait
+        self._host.world.count("wait for a file")
+        self._turn_set = True
+        self._loop.call_later(wait, self._turn)
+        return True
+
+    def _transact(self, connection: sqlite3.Connection, *more: Any, **options: Any) -> None:
+        if self._trouble()[0] == "busy":
+            self._host.world.count("busy file")
+            raise _refusal(sqlite3.SQLITE_BUSY, "database is locked")
+        self._waited = 0.0
+        super()._transact(connection, *more, **options)
+
+    def _make_durable(self, connection: sqlite3.Connection) -> None:
+        trouble = self._trouble()[0]
+        if trouble == "full":
+            self._host.world.count("full file")
+            raise _refusal(sqlite3.SQLITE_FULL, "database or disk is full")
+        if trouble in ("power", "ends before"):
+            raise _Ended(trouble)
+        super()._make_durable(connection)
+        if trouble == "ends after":
+            raise _Ended(trouble)
+
+    def _ended_in(self, connection: sqlite3.Connection, group: list[Write], error: _Ended) -> None:
+        """The writer ended in a commit, or the machine did: whoever waited hears that, or nobody does."""
+        host = self._host
+        host.disk.troubles.clear()
+        host.world.count(f"{self.name}: {error}")
+        if str(error) == "power":
+            host.disk.cut_power(self.name, host.world.random.randint)
+            host.reboot()
+        else:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self._taken = group
+            spare = sqlite3.connect(":memory:")  # the world's own stays open
+            self._die(spare, self._standing, WriterEnded(str(error)))
+            self._taken, self._standing = [], []
+        host.after_commit(self.name)
 
     def _arm(self) -> None:
         """Looks at standing writes when they asked for it."""
@@ -150,3 +275,10 @@ class InlineFile(SqliteFile):
         standing, self._standing = self._standing, []
         super()._answer([(each, None, NotConnected(f"the {self.name} store was closed")) for each in standing])
         self._connection = None
+
+
+def _refusal(code: int, text: str) -> sqlite3.OperationalError:
+    """An error as SQLite makes it."""
+    error = sqlite3.OperationalError(text)
+    error.sqlite_errorcode = code
+    return error

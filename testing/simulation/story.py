@@ -5,18 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
+from ...gateway import spooling
+from ...tailers.sources import outbox as outbox_source
 from .audit import Audit
 from .chance import seeded
 from .client import Client
 from .clock import MachineClock
+from .copies import Copies
 from .faults import Faults
+from .holding import still_held
 from .host import Host, current
-from .journal import Journal
+from .journal import Execution, Journal
 from .network import Network
+from .operator import Operator
+from .overtime import Overtime
 from .parts import (
     DELAY_SERVICES,
     GATEWAYS,
     SCHEDULERS,
+    SIZES,
     SeparateTailers,
     delay,
     gateway,
@@ -26,12 +33,23 @@ from .parts import (
     store,
     worker,
 )
-from .plan import Item, Plan, Timed
+from .plan import Item, Order, Plan, Timed
+from .planting import instead
+from .redriving import Redriving
+from .rights import Rights
+from .shop import Shop
+from .spooled import Spooled
 from .sqlite_disk import Disk
+from .sqlite_shop import outbox_of
+from .starts import Starts
 from .timetables import Timetables
+from .touching import Touching
 from .turns import Turns
 from .world import Event, Spinning, World
+from .writes import Writes
 
+#: Workloads that a spool brings at once: so few that more come meanwhile.
+SPOOL_BATCH = 3
 #: True seconds between two looks at whether everything is over.
 LOOK = 1.0
 #: True seconds that a world goes on after everything is over, so that what comes too late is seen.
@@ -48,6 +66,7 @@ class Told:
     rest: float
     runs: int
     steps: int
+    happened: dict[str, int] = field(default_factory=dict)
     trace: list[Event] = field(default_factory=list)
 
 
@@ -59,8 +78,9 @@ class Story:
         self.world = World(plan.seed, keep_trace=keep_trace)
         self.journal = Journal(self.world)
         self.network = Network(self.world)
-        self.disk = Disk()
+        self.disk = Disk(in_files=any(fault.kind == "power" for fault in plan.faults))
         self.hosts: dict[str, Host] = {}
+        self.spools: dict[str, Disk] = {}  # of gateways, by name
         self._over = False
         schedulers = [f"scheduler{number + 1}" for number in range(plan.schedulers)]
         addresses = [f"{name}:1" for name in schedulers]
@@ -82,7 +102,8 @@ class Story:
             self.store = "node"
             self._add("node", main(partial(node, plan, dialled[0])))
         for name in self._behind(GATEWAYS, [f"gateway{number + 1}" for number in range(plan.gateways)]):
-            self._add(name, main(partial(gateway, f"{self.store}:store")))
+            disk = self.spools[name] = Disk() if plan.spools else self.disk
+            self._add(name, main(partial(gateway, plan, f"{self.store}:store")), disk)
         for name in schedulers:
             self._add(name, main(partial(scheduler, plan)))
         for number in range(plan.workers):
@@ -91,11 +112,50 @@ class Story:
         self._add("client", self.client.main)
         self.audit = Audit(plan, self.disk, self.journal, self.client)
         self.turns = Turns(self.disk, self.journal, self.audit.ended) if plan.order != "none" else None
-        self.timetables = Timetables(plan, self.disk, self.journal, self.client, self.audit.ended)
-        self.hosts[self.store].after_commit = self.audit.committed
+        over, settled = self.audit.ended, self.audit.settled
+        self.timetables = Timetables(plan, self.disk, self.journal, self.client, over, settled)
+        self.rights = Rights(self.world, self.journal, self.disk, SIZES)
+        self.network.said = self.rights.said
+        self.overtime = Overtime(plan, self.journal, self._rate)
+        self.starts = Starts(plan, self.disk, self.journal)
+        self.writes = Writes(self.disk, self.journal, self.audit.ended, self.rights.claimed)
+        self.copies = Copies(self.disk, self.journal, self.audit.ended)
+        self.touching = Touching(plan, self.journal, self.rights.path, self._stores())
+        self.redriving: Redriving | None = None
+        self._guests()
+        for host in self.hosts.values():
+            host.writes = self.writes
+        self.hosts[self.store].after_commit = self._committed
         self.faults = Faults(plan, self.world, self.hosts, self.network, self.journal)
         self.faults.restoring = self.audit.restoring
         self.faults.restored = self._restored
+
+    def _guests(self) -> None:
+        """Has come what this world has beside what all have."""
+        if self.plan.redrives:
+            self._redrives()
+        if self.plan.orders:
+            shop = Shop(self.plan, self.disk, self.journal)
+            self._add("shop", shop.main)
+            self.audit.guests.append(shop)
+        if self.plan.spools:
+            spooled = Spooled(self.plan, self.disk, self.spools, self.journal, self.client)
+            self.audit.guests.append(spooled)
+            self.audit.known_as = spooled.known_as
+
+    def _redrives(self) -> None:
+        """Has an operator come into the world."""
+        operator = Operator(self.plan)
+        self._add("operator", operator.main)
+        self.redriving = Redriving(self.plan, self.disk, self.journal, operator)
+        self.audit.redriven = self.redriving.gone
+        self.audit.guests.append(self.redriving)
+
+    def _rate(self, run: Execution) -> float:
+        return self.plan.rates.get(run.where.partition("/")[0], 1.0)
+
+    def _stores(self) -> set[str]:
+        return {name for name in self.hosts if name.startswith(("node", "store", "delay"))}
 
     def _behind(self, front: str, names: list[str]) -> list[str]:
         """Has hosts stand behind an address, each with its own of the same kind."""
@@ -103,15 +163,23 @@ class Story:
         self.network.fronts[front] = [f"{name}:{kind}" for name in names]
         return names
 
-    def _add(self, name: str, run: object) -> None:
+    def _add(self, name: str, run: object, disk: Disk | None = None) -> None:
         offset = 1000.0 + 1000.0 * self.world.random.random()
         clock = MachineClock(self.world, self.plan.rates.get(name, 1.0), offset)
-        host = Host(self.world, name, clock, run, self.disk, self.network)  # type: ignore[arg-type]
-        runnable: list[Item | Timed] = [*self.plan.items, *self.plan.schedules]
+        host = Host(self.world, name, clock, run, disk or self.disk, self.network)  # type: ignore[arg-type]
+        runnable: list[Item | Timed | Order] = [*self.plan.items, *self.plan.schedules, *self.plan.orders]
         items = {each.n: each for each in runnable}
         host.journal = self.journal
         host.deeds = lambda n, execution: items[n].deed(execution)
         self.hosts[name] = host
+
+    def _committed(self, file: str) -> None:
+        if self.redriving is not None:
+            self.redriving.committed(file)
+        self.audit.committed(file)
+        self.rights.committed(file)
+        self.writes.committed(file)
+        self.copies.committed(file)
 
     def _restored(self, file: str, copied: float) -> None:
         """A file of the stores was put back to what it was then."""
@@ -120,12 +188,19 @@ class Story:
         elif file == "state":
             self.hosts["client"].call(self.client.schedule_again, copied)
             self.audit.restored()
+            self.writes.restored()
+        elif file == "delay":  # the last of those that are put back together
+            self.copies.restored()
 
     def tell(self) -> Told:
         """Runs it to its end."""
         plan, world = self.plan, self.world
         rest = 0.0
-        with seeded(plan.seed, self._logged):
+        with (
+            seeded(plan.seed, self._logged),
+            instead(outbox_source, "outbox_of", outbox_of),
+            instead(spooling, "BATCH_ITEMS", SPOOL_BATCH),
+        ):
             try:
                 for host in self.hosts.values():
                     host.start()
@@ -139,6 +214,10 @@ class Story:
                     if self.turns is not None:
                         self.turns.at_rest()
                     self.timetables.at_rest()
+                    self.touching.at_rest()
+                    self.copies.at_rest()
+                    for line in still_held(self.hosts.values()):
+                        self.journal.wrong(f"left over: {line}")
                 elif not self.journal.violations:
                     for line in self.audit.unfinished():
                         self.journal.wrong(line)
@@ -148,9 +227,11 @@ class Story:
             finally:
                 self._over = True
                 world.dispose()
-                self.disk.close()
+                for disk in {self.disk, *self.spools.values()}:
+                    disk.close()
         runs = sum(len(story.executions) for story in self.journal.stories.values())
-        return Told(plan.seed, world.hash, self.journal.violations, rest, runs, world.steps, world.trace)
+        wrong, happened = self.journal.violations, dict(world.happened)
+        return Told(plan.seed, world.hash, wrong, rest, runs, world.steps, happened, world.trace)
 
     def _run_until_rest(self) -> bool:
         world, end = self.world, self.plan.calm + self.plan.patience

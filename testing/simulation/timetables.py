@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -36,11 +36,20 @@ class Timetables:
     """Never early; of one schedule one run at a time, unless they may overlap; `over` says of an id whether it was done
     or buried at some time."""
 
-    def __init__(self, plan: Plan, disk: Disk, journal: Journal, client: Client, over: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        disk: Disk,
+        journal: Journal,
+        client: Client,
+        over: Callable[[str], bool],
+        settled: Mapping[str, float],
+    ) -> None:
         self._disk = disk
         self._journal = journal
         self._client = client
         self._over = over
+        self._settled = settled
         self._timed = {timed.n: timed for timed in plan.schedules}
         journal.begins.append(self._begins)
 
@@ -118,12 +127,17 @@ class Timetables:
             yield f"{fired} runs and {passed_over} passed over are not its {instants} instants up to then"
 
     def _was_busy(self, timed: Timed, runs: list[_Run], run: _Run) -> bool:
-        """Whether a run that never began may have found one before it."""
-        if timed.overlap != "skip" or run.id in self._journal.stories:
-            return False
+        """Whether a run that never began may have found one before it: that was not over, or not known to be."""
         fired = run.fired_at - EPOCH - self._journal.jumped - ROUNDING
-        before = [self._journal.stories.get(each.id) for each in runs if each.position < run.position]
-        return any((each.end or math.inf) >= fired for story in before if story for each in story.executions)
+        known = self._journal.stories.get(run.id)
+        began = known is not None and any(each.start >= fired for each in known.executions)  # not before a restore
+        if timed.overlap != "skip" or began:
+            return False
+        before = [each.id for each in runs if each.position < run.position]
+        if any(self._settled.get(id_, math.inf) >= fired for id_ in before):
+            return True
+        stories = [self._journal.stories[id_] for id_ in before if id_ in self._journal.stories]
+        return any((each.end or math.inf) >= fired for story in stories for each in story.executions)
 
 
 def _is_instant(timed: Timed, instant: float) -> bool:

@@ -7,6 +7,7 @@ import hashlib
 import heapq
 import random
 import sys
+from collections import Counter
 from collections.abc import Callable
 from math import inf
 from typing import Any, NamedTuple, Protocol
@@ -71,6 +72,7 @@ class World:
         self.alone = 0
         self.trace: list[Event] = []
         self.steps = 0
+        self.happened: Counter[str] = Counter()
         self._keep_trace = keep_trace
         self._hash = hashlib.blake2b(digest_size=16)
         self._events: list[tuple[float, float, int, Callable[..., None], tuple[Any, ...]]] = []
@@ -86,6 +88,10 @@ class World:
         self._hash.update(f"{self.now!r} {host} {what}\n".encode())
         if self._keep_trace:
             self.trace.append(Event(self.now, host, what))
+
+    def count(self, what: str) -> None:
+        """Something happened that a run is to show."""
+        self.happened[what] += 1
 
     def note(self, host: str, what: str) -> None:
         """A line for readers only: it is not part of what is compared."""

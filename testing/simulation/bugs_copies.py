@@ -1,0 +1,53 @@
+"""Mistakes in the streams that the platform keeps for itself: rungs, what is due, and their checkpoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...delay_service.mover import Mover, Rung
+from ...stores.checkpoints import sqlite as checkpoints_
+from ...stores.checkpoints.checkpoints import Mark
+from ...tailers.pumps.due_pump import DuePump
+from ...tailers.supervisor import DUE
+from .planting import Bug, breaks, bug, instead
+
+
+@bug
+def _a_copy_that_runs_is_passed() -> Bug:
+    real = DuePump._apply
+
+    def apply(self: DuePump, starting: Any, step: Any) -> None:
+        real(self, starting, step)
+        for index in step.going:
+            starting.parts[index].frontier.settle([starting.batch.positions[index]])
+
+    return instead(DuePump, "_apply", apply)
+
+
+@bug
+def _a_rung_is_trimmed_before_it_commits() -> Bug:
+    """Harmless until the files are put back from a copy of just then."""
+
+    async def step(self: Mover, rung: Rung) -> float | None:
+        position, sleep = await rung.move()
+        if position > rung.position:
+            former, rung.position = rung.position, position
+            await rung.trim()
+            rung.position = former
+            await self._checkpoints.commit("@delay", self._turn.epoch, {rung.stream: Mark(position)})
+            rung.position = position
+        return sleep
+
+    return instead(Mover, "step", step)
+
+
+@breaks("L13", by="the checkpoint")
+def _the_checkpoint_of_what_is_due_goes_back_with_a_late_write() -> Bug:
+    real: Any = vars(checkpoints_)["insert"]
+
+    def insert(connection: Any, table: str, rows: Any, **options: Any) -> None:
+        if table == "checkpoint_marks" and rows and rows[0][0] == DUE:
+            options["behind"] = options["behind"].partition(" WHERE")[0]
+        real(connection, table, rows, **options)
+
+    return instead(checkpoints_, "insert", insert)

@@ -1,0 +1,48 @@
+"""Mistakes of a gateway that redrives dead letters."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from ...gateway import dead_letters as desk_
+from ...gateway.dead_letters import DeadLetterDesk
+from ...sdk.model.dead_letter import Past
+from .planting import Bug, bug, instead
+
+
+@bug
+def _a_letter_goes_before_its_workload_is_stored() -> Bug:
+    real = DeadLetterDesk._submit
+
+    async def submit(self: DeadLetterDesk, letters: Any) -> Any:
+        await self._letters.remove([letter.number for letter in letters])
+        return await real(self, letters)
+
+    return instead(DeadLetterDesk, "_submit", submit)
+
+
+@bug
+def _a_redrive_that_is_made_again_makes_another_workload() -> Bug:
+    return instead(desk_, "token", lambda letter: uuid.uuid4().hex)
+
+
+@bug
+def _a_redrive_does_not_ask_whether_its_workload_has_ended() -> Bug:
+    return instead(desk_, "came_back", lambda state: "")
+
+
+@bug
+def _what_is_redriven_forgets_its_past() -> Bug:
+    def past(letter: Any) -> Past:
+        return Past(letter.tailer, letter.id, letter.first_seen, 1)
+
+    return instead(desk_, "past_of", past)
+
+
+@bug
+def _what_a_redrive_left_in_the_middle_is_not_finished() -> Bug:
+    async def finish(self: DeadLetterDesk) -> None:
+        """Nobody does."""
+
+    return instead(DeadLetterDesk, "_finish", finish)

@@ -1,0 +1,61 @@
+"""How an engine says that its items ended: each that came in by exactly one row, none while it runs, none that starts
+after it, and as its run deserved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...runtime.rules.attempt import Stop
+from ...sdk.model.outcome import Outcome
+from .journal import Journal
+from .plan import Deed
+
+_BY_KIND = {"ok": "ok", "fatal": "fatal", "later": "retry", "throttled": "throttled"}
+_BY_STOP = {Stop.NONE: "retry", Stop.TIMEOUT: "retry", Stop.CANCELLED: "cancelled"}
+#: How an item ends that never ran.
+_UNSTARTED = ("held", "cancelled", "expired")
+_WAITS, _RUNS = "waits", "runs"
+
+
+def deserved(deed: Deed | None, stop: Stop) -> str:
+    """How a run ends that did all of its deed (None: it was stopped before) after it was told to stop. What a function
+    says on purpose is heard even then."""
+    known = None if deed is None else _BY_KIND.get(deed.kind)
+    return known or _BY_STOP.get(stop, "lost")
+
+
+class Ends:
+    """Of one process. Invariant: `inside` has what came in and was not told to have ended: what it does, or did."""
+
+    def __init__(self, journal: Journal, name: str) -> None:
+        self._journal = journal
+        self._name = name
+        self.inside: dict[int, str] = {}
+
+    def _wrong(self, what: str) -> None:
+        self._journal.wrong(f"ends: in {self._name} {what}")
+
+    def admitted(self, keys: Iterable[int]) -> None:
+        """Items came in."""
+        self.inside.update(dict.fromkeys(keys, _WAITS))
+
+    def begins(self, key: int, id: str) -> None:
+        """One of them starts."""
+        if self.inside.get(key) != _WAITS:
+            self._wrong(f"{id} starts, which {self.inside.get(key, 'had been told to be over')}")
+        self.inside[key] = _RUNS
+
+    def did(self, key: int, how: str) -> None:
+        """Its function is over."""
+        self.inside[key] = how
+
+    def told(self, key: int, outcome: Outcome) -> None:
+        """The engine says that it ended."""
+        how = "ok" if outcome is Outcome.SUCCESS else outcome.name.lower()
+        did = self.inside.pop(key, "")
+        if not did:
+            self._wrong(f"an item ends by {how} that was not there any more")
+        elif did == _RUNS:
+            self._wrong(f"an item ends by {how} that runs")
+        elif how not in (_UNSTARTED if did == _WAITS else (did,)):
+            self._wrong(f"an item ends by {how} that {did}")

@@ -1,0 +1,19 @@
+"""What more comes into some worlds, beside items, schedules and faults: what the audit asks of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from typing import Protocol
+
+
+class Guest(Protocol):
+    """Something that brings items to the queue in ways of its own, and knows what must become of them."""
+
+    def pending(self) -> Iterator[str]:
+        """What is not over, for people."""
+
+    def made(self) -> Set[str]:
+        """The ids of the queue's items that came by it."""
+
+    def at_rest(self) -> None:
+        """Tells the journal what is not as it should be when everything is over."""

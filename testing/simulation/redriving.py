@@ -1,0 +1,166 @@
+"""What became of dead letters that were redriven: each became one workload, which brings its past along; none was lost
+on its way, and what it was does not run beside it. Read from outside of every host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from ...sdk.model.claim import State
+from ...sdk.model.dead_letter import Past
+from ...sdk.model.redrive import token
+from ...stores.queue.admission import SUBMISSION_PREFIX
+from .journal import Execution, Journal
+from .operator import Operator
+from .plan import Plan
+from .sqlite_disk import Disk
+
+_LETTERS = "SELECT number, id, died_at FROM dead_letters"
+_ATTEMPTS = "SELECT id, attempts, first_seen FROM dead_letters"
+_KEY = "SELECT key FROM dedupe WHERE id = ?"
+_WORKLOAD = "SELECT id FROM dedupe WHERE key = ?"
+_PAST = "SELECT past FROM redriven WHERE id = ?"
+_STATE = "SELECT state FROM tasks WHERE id = ?"
+_MOVING = "SELECT count(*) FROM dead_letters_moving"
+
+_past = msgspec.json.Decoder(Past).decode
+
+
+class Letter(NamedTuple):
+    """As much of a dead letter as its token needs."""
+
+    id: str
+    died_at: float
+
+
+class Redriving:
+    """A Guest. `gone` are the ids of letters that became workloads. Invariant: `_was` says of each workload of the
+    queue that ran or is asked for which letter it came from; empty: none."""
+
+    def __init__(self, plan: Plan, disk: Disk, journal: Journal, operator: Operator) -> None:
+        self._plan = plan
+        self._disk = disk
+        self._journal = journal
+        self._operator = operator
+        self.gone: set[str] = set()
+        self._letters: dict[int, Letter] = {}
+        self._of_key: dict[str, str] = {}
+        self._was: dict[str, str] = {}
+        self._made: set[str] = set()
+        journal.was = self.was
+        journal.begins.append(self._begins)
+
+    def was(self, id_: str) -> str:
+        """The id of the letter that a workload was; empty: it was none."""
+        if "/" in id_:
+            return ""
+        known = self._was.get(id_)
+        if known is None:
+            rows = self._disk.rows("queue", _KEY, (int(id_, 16),))
+            known = self._was[id_] = self._of_key.get(rows[0][0], "") if rows else ""
+            if known:
+                self._made.add(id_)
+        return known
+
+    def _line(self, id_: str) -> list[str]:
+        """The letters that a workload was, the latest first."""
+        line: list[str] = []
+        while id_ := self.was(id_):
+            line.append(id_)
+        return line
+
+    def _begins(self, run: Execution) -> None:
+        """What became another workload does not run under its own id any more, where the queue had said that it was
+        over. (A stream's item may: its letter is durable before its checkpoint is.)"""
+        if run.id in self.gone and "/" not in run.id:
+            self._journal.wrong(f"redriven: {run.id} starts in {run.where}, and its letter became another workload")
+        first = self._journal.stories.get(next(iter(reversed(self._line(run.id))), run.id))
+        if first is not None and first.n != run.n:
+            self._journal.wrong(f"redriven: {run.id} runs item {run.n}, and its letter was of item {first.n}")
+
+    # ---- after each commit
+
+    def committed(self, file: str) -> None:
+        """Which letters came, and what became of those that went."""
+        if file != "state":
+            return
+        letters = {number: Letter(id_, died_at) for number, id_, died_at in self._disk.rows("state", _LETTERS)}
+        if letters == self._letters:
+            return
+        there = {letter.id for letter in letters.values()}
+        went = [letter for number, letter in self._letters.items() if number not in letters]
+        for number, letter in letters.items():
+            if number not in self._letters:
+                self._of_key[_key(letter)] = letter.id
+        self._letters = letters
+        for letter in went:
+            if letter.id not in there:
+                self._went(letter)
+
+    def _went(self, letter: Letter) -> None:
+        """A letter that is not there any more is a workload, whose past says so."""
+        self.gone.add(letter.id)
+        rows = self._disk.rows("queue", _WORKLOAD, (_key(letter),))
+        if not rows:
+            self._journal.wrong(f"lost: the letter of {letter.id} went, and the queue has nothing of it")
+            return
+        workload = f"{rows[0][0]:016x}"
+        line = self._line(workload)
+        past = self._past(workload)
+        if past is None or past.redrives != len(line) or past.id != line[-1] or len(past.deaths) != len(line):
+            self._journal.wrong(f"redriven: {workload} was {', '.join(line)}, and its past is {past}")
+
+    def _past(self, workload: str) -> Past | None:
+        rows = self._disk.rows("state", _PAST, (workload,))
+        return _past(rows[0][0]) if rows else None
+
+    # ---- when everything should be over
+
+    def pending(self) -> Iterator[str]:
+        """Requests of the operator that are not over, and letters on their way."""
+        for place in range(len(self._plan.redrives)):
+            if place not in self._operator.stay:
+                yield f"redrive {place} was never answered"
+        for (count,) in self._disk.rows("state", _MOVING):
+            if count:
+                yield f"{count} letters are on their way"
+
+    def made(self) -> Set[str]:
+        """What letters became."""
+        for (number,) in self._disk.rows("queue", "SELECT id FROM tasks"):
+            self.was(f"{number:016x}")
+        return self._made
+
+    def at_rest(self) -> None:
+        """What the operator was told is so; what it asked for went; what died again knows its past."""
+        wrong = self._journal.wrong
+        for id_, workload in self._operator.moved:
+            if self.was(workload) != id_:
+                wrong(f"redriven: the operator was told that {id_} became {workload}, which was {self.was(workload)!r}")
+        for place, letters in self._operator.meant.items():
+            for number, id_ in letters:
+                if number in self._letters and id_ not in self._operator.stay.get(place, ()):
+                    wrong(f"redriven: the letter of {id_} stays, which redrive {place} asked for")
+        for id_, attempts, _ in self._disk.rows("state", _ATTEMPTS):
+            self._died(id_, attempts)
+        for id_ in self.gone:
+            rows = [] if "/" in id_ else self._disk.rows("queue", _STATE, (int(id_, 16),))
+            if rows and rows[0][0] != State.FATAL_FAILURE:
+                wrong(f"redriven: {id_} is {State(rows[0][0]).label}, and its letter became another workload")
+
+    def _died(self, id_: str, attempts: int) -> None:
+        """A letter of the end: its attempts are those of this life alone, and its past tells of the others."""
+        line, story = self._line(id_), self._journal.stories.get(id_)
+        runs = 0 if story is None else len(story.executions)
+        if attempts > runs:
+            self._journal.wrong(f"redriven: {id_} ran {runs} times, and its letter counts {attempts} attempts")
+        past = self._past(id_)
+        if (0 if past is None else past.redrives) != len(line):
+            was = ", ".join(line) or "no letter"
+            self._journal.wrong(f"redriven: {id_} was {was}, and its letter's past is {past}")
+
+
+def _key(letter: Letter) -> str:
+    return SUBMISSION_PREFIX + token(cast(Any, letter))

@@ -1,0 +1,78 @@
+"""What gateways spooled while the store was away: each workload arrives once, those of a key in the order in which they
+were accepted, and nothing stays. Read from outside of every host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from itertools import permutations
+from math import inf
+
+from ...stores.queue.ids import id_number
+from ...stores.spool.spool import PREFIX
+from .client import Client
+from .journal import Journal
+from .parts import QUEUE
+from .plan import Plan
+from .sqlite_disk import Disk
+
+_BECAME = "SELECT became FROM left_spool WHERE id = ?"
+_LEFT = "SELECT id, reason FROM left_spool WHERE became = ''"
+
+
+class Spooled:
+    """A Guest, and what ids of a spool became. `disks` are those of the gateways, by name."""
+
+    def __init__(self, plan: Plan, disk: Disk, disks: Mapping[str, Disk], journal: Journal, client: Client) -> None:
+        self._plan = plan
+        self._disk = disk
+        self._disks = disks
+        self._journal = journal
+        self._client = client
+
+    def pending(self) -> Iterator[str]:
+        """What is still spooled."""
+        for name, disk in self._disks.items():
+            for (count,) in disk.rows("spool", "SELECT count(*) FROM spooled"):
+                if count:
+                    yield f"{count} workloads are spooled in {name}"
+
+    def known_as(self, id_: str) -> set[str]:
+        """The ids under which the queue has what was accepted: one, unless two gateways gave their spools' alike."""
+        if not id_.startswith(PREFIX):
+            return {id_}
+        number = id_number(id_.removeprefix(PREFIX))
+        rows = [row for disk in self._disks.values() for row in disk.rows("spool", _BECAME, (number,))]
+        return {became for (became,) in rows if became}
+
+    def made(self) -> Set[str]:
+        """Nothing beside what was accepted: see `known_as`."""
+        return frozenset()
+
+    def at_rest(self) -> None:
+        """Each workload is in the queue, and of one key and gateway in the order in which they were accepted."""
+        numbers = {item.n: self._of_item(item.n) for item in self._plan.items if item.source == QUEUE}
+        for n, number in numbers.items():
+            if not number:
+                told = self._client.accepted[n]
+                self._journal.wrong(f"spool: item {n} was accepted as {told}, and the queue does not have it")
+        for disk in self._disks.values():
+            for number, reason in disk.rows("spool", _LEFT):
+                self._journal.wrong(f"spool: {number:016x} left its spool and became nothing: {reason}")
+        if len(self._disks) == 1:  # others know nothing of what one has spooled
+            for one, other in permutations(self._plan.items, 2):
+                if one.key and one.key == other.key and numbers.get(one.n, 0) > numbers.get(other.n, inf):
+                    self._not_before(one.n, other.n)
+
+    def _not_before(self, n: int, other: int) -> None:
+        """Another item of the key is before this one: which must not have been accepted when that one came."""
+        if self._client.times[n] < self._client.began[other]:
+            self._journal.wrong(f"spool: item {other} is before item {n} of its key, which was accepted before it came")
+
+    def _of_item(self, n: int) -> int:
+        """The number of what the queue has for an item (where two spools gave one id: of what ran as this item); 0:
+        it has nothing."""
+        known = self.known_as(self._client.accepted[n])
+        if len(known) > 1:
+            known = {id_ for id_ in known if id_ in self._journal.stories and self._journal.stories[id_].n == n}
+        rows = {number for (number,) in self._disk.rows("queue", "SELECT id FROM tasks")}
+        return min((number for id_ in known if (number := int(id_, 16)) in rows), default=0)

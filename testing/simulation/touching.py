@@ -1,0 +1,121 @@
+"""Whether a fault explains that something ran again: one of a process, a wire or a store that had that very item. A
+connection that breaks, and a wire that is cut for less than a heartbeat, explain nothing (L3); nor do wires that are
+cut, and hosts that stand still, for less than leases leave room for (L2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise, product
+from typing import NamedTuple
+
+from ...runtime.executor_main import CULPRIT
+from .journal import Execution, Journal
+from .plan import Fault, Plan
+
+#: How runs end that are followed by another one without a fault: what the function said, or did to its process.
+OVERDUE = f"killed ({CULPRIT})"
+ASKED = ("retry", "throttled", "crashed", "killed (-11)", OVERDUE)
+#: Seconds that a break may last at most to restart nothing (L3): a heartbeat, less what it takes to connect again.
+HEALS = 4.0
+#: Seconds for which a host may stand still or not be heard, in all that touched a run together (L2): of the three
+#: heartbeats that may fail, one is over in part when that begins, and one is for the answers to get through at its end.
+ROOM = 9.0
+#: Faults that are over after their seconds, as if they had not been, if those are few.
+BREAKS = ("cut", "both", "freeze")
+#: Seconds after a fault in which what it did to somebody may show: a connection that is given up, and a lease.
+LINGERS = 45.0
+
+Path = Callable[[Execution], tuple[str, set[str], set[str]]]
+
+
+class Touched(NamedTuple):
+    """What a hand-out depends on."""
+
+    hosts: set[str]
+    wires: set[frozenset[str]]
+
+
+class Touching:
+    """`path` says who had a hand-out; `stores` are the hosts on which everything rests."""
+
+    def __init__(self, plan: Plan, journal: Journal, path: Path, stores: set[str]) -> None:
+        self._plan = plan
+        self._journal = journal
+        self._path = path
+        self._stores = stores
+        self._rivals = plan.apart and plan.tailers > 1  # who takes over what its owner is not heard to have
+
+    def at_rest(self) -> None:
+        """Each run that was followed by another one asked for it, and if it failed that cost an attempt; or a fault
+        touched whoever had it."""
+        for story in self._journal.stories.values():
+            for run, again in pairwise(story.executions):
+                heard = self._asked(run) and (not run.spent or again.attempt > run.attempt)
+                if not heard and not self._explained(run, again):
+                    self._journal.wrong(
+                        f"unexplained: {run.id} ran in {run.where} from {run.start:.3f} ({run.how}) and again from"
+                        f" {again.start:.3f}, and nothing befell whoever had it"
+                    )
+
+    def _asked(self, run: Execution) -> bool:
+        """Whether it ended by what a function said, or did to its process: that of one that ignored its time-out."""
+        return run.how in ASKED and (run.how != OVERDUE or any(each.ended_all for each in self._in_process(run)))
+
+    def _in_process(self, run: Execution) -> list[Execution]:
+        runs = [each for story in self._journal.stories.values() for each in story.executions]
+        return [each for each in runs if each.where == run.where]
+
+    def _explained(self, run: Execution, again: Execution) -> bool:
+        touched = self._touched(run)
+        faults = [
+            fault
+            for fault in self._plan.faults
+            if fault.at < again.start and fault.at + fault.seconds + LINGERS > run.start and _touches(fault, touched)
+        ]
+        if any(fault.kind not in BREAKS for fault in faults):
+            return True
+        long = any(fault.seconds > HEALS for fault in faults)
+        return long and (self._rivals or sum(fault.seconds for fault in faults) > ROOM)
+
+    def _with(self, run: Execution) -> list[Execution]:
+        """It, and what died with it: the lease of one ends the process of all."""
+        if not run.how.startswith("killed"):
+            return [run]
+        return [each for each in self._in_process(run) if (each.end or math.inf) >= run.start]
+
+    def _touched(self, run: Execution) -> Touched:
+        worker, schedulers, tailers = "", set[str](), set[str]()
+        for each in self._with(run):
+            worker, had, held = self._path(each)
+            schedulers |= had
+            tailers |= held
+        wires = {frozenset(each) for each in product({worker}, schedulers)}
+        wires |= {frozenset(each) for each in product(schedulers, tailers)}
+        wires |= {frozenset(each) for each in product(tailers, self._stores)}
+        return Touched({worker} | schedulers | tailers | self._stores, wires)
+
+
+def _touches(fault: Fault, touched: Touched) -> bool:
+    match fault.kind:
+        case "zombie":
+            return frozenset((fault.host, fault.other)) in touched.wires
+        case "cut" | "both":
+            return fault.seconds > HEALS and frozenset((fault.host, fault.other)) in touched.wires
+        case "weather" | "steer":
+            return True  # of every wire
+        case (
+            "kill"
+            | "freeze"
+            | "drain"
+            | "point"
+            | "executors"
+            | "restore"
+            | "jump"
+            | "busy"
+            | "full"
+            | "writer"
+            | "power"
+        ):
+            return fault.host in touched.hosts
+    return False
