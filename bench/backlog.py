@@ -55,7 +55,8 @@ class Place:
 
 
 @contextlib.contextmanager
-def _place(folder: Path, engine: str) -> Iterator[Place]:
+def place_of(folder: Path, engine: str) -> Iterator[Place]:
+    """Where queues of this engine rest: in the folder, or on a server of their own in it."""
     if engine not in ENGINES:
         raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join(ENGINES)}")
     if engine not in NODES:
@@ -94,14 +95,14 @@ async def backlog(folder: Path, count: int, progress: Progress, engine: str = "s
     `ratio`; `cpu_ratio`: that of the means of their CPU, server and client; `loaded_per_s`. Raises TailraceError when a
     claim does not get all that it may."""
     sizes = {"many": max(1, count // FEW) * FEW, "few": FEW}
-    with _place(folder, engine) as place:
+    with place_of(folder, engine) as place:
         began = time.perf_counter()
         for name, size in sizes.items():
             await _load(folder / name, place, name, size, progress)
         loaded = time.perf_counter() - began
         costs = {name: Costs() for name in sizes}
         async with contextlib.AsyncExitStack() as stack:
-            queues = {name: await stack.enter_async_context(_opened(folder / name, place, name)) for name in costs}
+            queues = {name: await stack.enter_async_context(opened_in(folder / name, place, name)) for name in costs}
             for name, size in sizes.items():
                 if (waiting := (await queues[name].counts())["new"]) != size:
                     raise TailraceError(f"{waiting} items wait in the queue of {size}")
@@ -130,7 +131,7 @@ def compared(few: Costs, many: Costs) -> Figures:
 async def _load(data: Path, place: Place, name: str, count: int, progress: Progress) -> None:
     """Puts FEW items in by the queue's own submission, so that its rows are what they always are, and then their
     twins."""
-    async with _opened(data, place, name) as queue:
+    async with opened_in(data, place, name) as queue:
         for batch in items(FEW, FUNCTIONS, size=FEW):
             await queue.submit(batch)
     if twins := count // FEW - 1:
@@ -138,7 +139,8 @@ async def _load(data: Path, place: Place, name: str, count: int, progress: Progr
 
 
 @contextlib.asynccontextmanager
-async def _opened(data: Path, place: Place, name: str) -> AsyncIterator[OpenQueue]:
+async def opened_in(data: Path, place: Place, name: str) -> AsyncIterator[OpenQueue]:
+    """The queue of this name, open, in stores of its own."""
     config = StoresConfig.model_validate({"queue": place.queue(name), "max_waiting": 1 << 40})
     async with EmbeddedStores(data, config) as stores:
         yield stores.queue

@@ -38,6 +38,12 @@ def bench(
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIR", help="Keep data, journals and logs of faults and restarts.")
     ] = None,
+    children: Annotated[
+        bool,
+        typer.Option(
+            "--children/--no-children", help="Faults and restarts: some functions start processes of their own."
+        ),
+    ] = True,
     kafka: Annotated[
         str,
         typer.Option(
@@ -63,8 +69,8 @@ def bench(
             metavar="NAME",
             help="Where the items rest. delay: sqlite, queue, redis, kafka; queue, latency, submit, bulk, due, "
             "backlog and plateau: sqlite, postgres, redis; outbox: sqlite, postgres; store_down and faults: postgres, "
-            "redis; power_cut: postgres, redis, redis-everysec; rivals: the same, or kafka. stream: where the state "
-            "rests, sqlite or postgres.",
+            "redis; power_cut: sqlite, postgres, redis, redis-everysec; rivals: the last three, or kafka. stream: "
+            "where the state rests, sqlite or postgres.",
         ),
     ] = "",
     against: Annotated[
@@ -82,7 +88,7 @@ def bench(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Measure this machine: real processes, the platform as you would run it. Exit code 1 when a bound is missed.
+    """Measure this machine: real processes, the platform as you would run it. Exit code 1 when a target is not reached.
 
     `faults`, `restarts`, `kafka_faults` and `redis_stream_faults` break the platform on purpose, on data of their own,
     and check that nothing is lost.
@@ -97,7 +103,7 @@ def bench(
 
         count = None if items is None else int(items)
         raise typer.Exit(
-            break_it(FaultOptions(scenario, count, faults, seed, heartbeat, brokers, engine, data, as_json))
+            break_it(FaultOptions(scenario, count, faults, seed, heartbeat, brokers, engine, data, children, as_json))
         )
     from .run import Options, main
 

@@ -29,6 +29,7 @@ class CrashDisk:
 
     def make(self) -> None:
         """An empty one."""
+        self.image.parent.mkdir(parents=True, exist_ok=True)
         with self.image.open("wb") as file:
             file.truncate(SIZE)
         _run("mkfs.ext4", "-q", "-F", str(self.image))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import time
 import uuid
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -96,8 +95,8 @@ class Broker:
         await platform.start()
         turn = iter(range(1 << 30))
 
-        async def append() -> None:
-            record = Record(f'{{"sent": {time.monotonic()!r}}}'.encode())
+        async def append(due: float) -> None:
+            record = Record(f'{{"sent": {due!r}}}'.encode())
             partition = next(turn) % PARTITIONS
             await logs[partition].append(topic, partition, [record])
 

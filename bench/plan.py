@@ -1,4 +1,4 @@
-"""What each scenario is held against: the figures asked on two cores."""
+"""What each scenario is held against: the targets on two cores."""
 
 from __future__ import annotations
 
@@ -44,8 +44,17 @@ ASKED: dict[str, tuple[Asked, ...]] = {
         Asked("early", 0, "", False, "due: started before their time"),
     ),
     "backlog": (Asked("ratio", 1.5, "", False, "backlog: a claim with 10,000,000 waiting, against 10,000"),),
+    "kinds": (
+        Asked("ratio", 1.1, "", False, "kinds: full claims after 100,000 kinds were used once, against none"),
+        Asked("lone_ratio", 1.1, "", False, "kinds: a lone item after 100,000 kinds were used once, against none"),
+    ),
     "plateau": (Asked("growth", 1.05, "", False, "plateau: the last quarter's most, against the one before it"),),
     "power_cut": (Asked("lost", 0, "", False, "power cut of a durable server: accepted work lost"),),
+    "power_cut-sqlite": (
+        Asked("lost", 0, "", False, "power cut of the default engine: accepted work lost"),
+        Asked("again", 0, "", False, "power cut of the default engine: settled work that ran again"),
+        Asked("broken", 0, "", False, "power cut of the default engine: anything else"),
+    ),
     "power_cut-redis-everysec": (Asked("lost_s", 1.0, "s", False, "power cut, appendfsync everysec: work lost"),),
     "store_down": (
         Asked("accepted_share", 0.999, "", True, "store away 60 s of 5 min: accepted within 10 s"),

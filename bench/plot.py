@@ -1,4 +1,4 @@
-"""Bars as SVG, drawn by hand: figures against what was asked, readable in a browser and in a diff."""
+"""Bars as SVG, drawn by hand: figures against their targets, readable in a browser and in a diff."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The scenario `power_cut`: a server is fed, its machine loses its power, and it starts again on what its disk had;
-what of the work that had been accepted is lost, and how old was it?
+"""The scenario `power_cut`: a server (or the platform itself, on its default engine) is fed, its machine loses its
+power, and it starts again on what its disk had; what of the work that had been accepted is lost, and how old was it?
 
 SIGKILL would not tell: the page cache survives it. The disk is one that can be looked at as a cut would leave it.
 """
@@ -36,6 +36,8 @@ SERVERS: dict[str, tuple[Callable[[Path], ServerNode], str]] = {
     "redis": (partial(RedisNode, settings=DURABLE), "durable"),
     "redis-everysec": (partial(RedisNode, settings=EVERYSEC), "relaxed"),
 }
+#: The default engine is no server: the whole platform is on the disk then (`faults/power.py`).
+SQLITE = "sqlite"
 #: Who submits at once, items of one submission, and a pause between two: far below what a server can take.
 WRITERS, BATCH, PAUSE = 4, 4, 0.005
 #: Seconds of submissions before a cut, least and most.
@@ -58,8 +60,12 @@ async def power_cut(folder: Path, cuts: int, progress: Progress, engine: str = "
     """So many cuts, each of a new disk. `accepted` and `lost`: workloads of all of them; `lost_s`: seconds before a cut
     in which the oldest of what was lost had been accepted, of the worst one; `mended`: servers that did not start
     before they were mended as they say. Raises ConfigError where there is no disk to be had for it."""
+    if engine == SQLITE:
+        from .faults.power import power_cut_sqlite
+
+        return await power_cut_sqlite(folder, cuts, progress)
     if engine not in SERVERS:
-        raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join(SERVERS)}")
+        raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join((SQLITE, *SERVERS))}")
     folder.chmod(0o711)  # PostgreSQL runs as another user
     chance = random.Random(cuts)
     found: list[Cut] = []

@@ -59,15 +59,19 @@ def runs(pid: int) -> bool:
         return False
 
 
+def children(pid: int) -> list[int]:
+    """Those that a process's main thread started, or took in."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 def descendants(pid: int) -> list[int]:
     """A process and everything below it."""
     found = [pid]
     for parent in found:
-        children = Path(f"/proc/{parent}/task/{parent}/children")
-        try:
-            found.extend(int(child) for child in children.read_text().split())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
+        found.extend(children(parent))
     return found
 
 

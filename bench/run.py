@@ -1,4 +1,4 @@
-"""`tailrace bench`: runs scenarios, each several times, and prints the medians against what was asked."""
+"""`tailrace bench`: runs scenarios, each several times, and prints the medians against their targets."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from .figures import Progress as Telling
 from .percentiles import median
 from .plan import ASKED
 from .plot import Bar, bars, compared, curve, stacked, waited
+from .surroundings import surroundings
 from .yardstick import yardstick_us
 
 #: The usual size of `kafka` and `rivals`, and that of `rivals` with another engine.
@@ -59,6 +60,7 @@ def main(options: Options) -> int:
         raise InvalidRequest(f"--against is for the scenario {RIVALS}, not for {options.scenario}")
     if options.part and (names != [RIVALS] or _on_kafka(options)):
         raise InvalidRequest(f"--part is for the scenario {RIVALS} with an --engine other than kafka")
+    around = surroundings(Path(tempfile.gettempdir()))
     figures = {name: _median_of(name, options) for name in names}
     rows = [
         Bar(asked.label, figures[name][asked.figure], asked.bound, asked.unit, asked.at_least)
@@ -70,10 +72,10 @@ def main(options: Options) -> int:
     elif options.plot is not None and names == ["plateau"]:
         options.plot.write_text(_sizes(figures["plateau"], options))
     elif options.plot is not None:
-        note = f"median of {options.runs} on this machine; the dashed line is what was asked"
+        note = f"median of {options.runs} on this machine; the dashed line is the target"
         options.plot.write_text(bars("tailrace bench", note, rows))
     if options.as_json:
-        python = {"python": sys.version.split()[0], "python_optimised": this_one()}
+        python = {"python": sys.version.split()[0], "python_optimised": this_one(), **around}
         found = figures if options.scenario == "all" else {"scenario": names[0], **figures[names[0]]}
         print(json.dumps(python | found))
     else:
@@ -189,10 +191,10 @@ def _print(figures: dict[str, Figures], rows: list[Bar]) -> None:
     console = Console()
     if this_one() is False:
         console.print(f"[yellow]{ADVICE}[/]")
-    table = Table("figure", "measured", "asked", "")
+    table = Table("figure", "measured", "target", "")
     for row in rows:
         sign = "≥" if row.at_least else "≤"
-        verdict = "[green]holds[/]" if row.good else "[red]missed[/]"
+        verdict = "[green]holds[/]" if row.good else "[red]not reached[/]"
         table.add_row(row.label, f"{row.value:,.2f} {row.unit}", f"{sign} {row.asked:,g}", verdict)
     console.print(table)
     for name, found in figures.items():

@@ -112,8 +112,8 @@ async def latency(folder: Path, seconds: float, progress: Progress, config: Path
     try:
         async with tailrace.AsyncClient(platform.gateway_address) as client:
 
-            async def submit() -> None:
-                await client.submit("bench_start", sent=time.monotonic())
+            async def submit(due: float) -> None:
+                await client.submit("bench_start", sent=due)
 
             before = work_of(platform)
             queued = await paced(submit, seconds, starts_file, progress, "queue")
@@ -127,8 +127,8 @@ async def latency(folder: Path, seconds: float, progress: Progress, config: Path
             return figures | work
         async with RemoteLog(platform.store_address) as log:
 
-            async def append() -> None:
-                await log.append("starts", 0, [Record(f'{{"sent": {time.monotonic()!r}}}'.encode())])
+            async def append(due: float) -> None:
+                await log.append("starts", 0, [Record(f'{{"sent": {due!r}}}'.encode())])
 
             before = work_of(platform)
             logged = await paced(append, seconds, starts_file, progress, "log")
@@ -166,20 +166,23 @@ def each_item(
 
 
 async def paced(
-    send: Callable[[], Coroutine[object, object, None]],
+    send: Callable[[float], Coroutine[object, object, None]],
     seconds: float,
     starts_file: Path,
     progress: Progress,
     what: str,
 ) -> list[float]:
-    """Sends 200 a second for so long, after a warm-up of one second; returns the latencies of what was measured."""
+    """Sends 200 a second for so long, after a warm-up of one second; returns the latencies of what was measured. Each
+    is sent with the time (monotonic) at which it was due to be sent, and waits from then on: a sender that is held up
+    would else leave out the waits that it holds up."""
     running: set[asyncio.Task[None]] = set()
     count = WARM_UP + int(200 * seconds)
     starts_file.unlink(missing_ok=True)
-    began = time.perf_counter() + 0.05
+    began = time.monotonic() + 0.05
     for number in range(count):
-        await asyncio.sleep(max(0.0, began + number / 200 - time.perf_counter()))
-        task = asyncio.create_task(send())
+        due = began + number / 200
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        task = asyncio.create_task(send(due))
         running.add(task)
         task.add_done_callback(running.discard)
         if number % 20 == 0:  # a drawn line takes as long as a submission

@@ -68,8 +68,8 @@ async def bulk(folder: Path, seconds: float, progress: Progress, config: Path | 
     try:
         async with tailrace.AsyncClient(platform.gateway_address, timeout=60) as client:
 
-            async def send() -> None:
-                await client.submit("bench_start", sent=time.monotonic())
+            async def send(due: float) -> None:
+                await client.submit("bench_start", sent=due)
 
             alone = await paced(send, seconds, starts_file, progress, "alone")
             async with flood(platform.gateway_address, BULK) as other:

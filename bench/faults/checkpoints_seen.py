@@ -12,7 +12,7 @@ from .passed import Done
 
 
 @asynccontextmanager
-async def checkpoints(store: str, tailers: Sequence[str]) -> AsyncIterator[Ask]:
+async def checkpoints(store: str, tailers: Sequence[str]) -> AsyncIterator[Ask[Done]]:
     """Asks the store at an address, for sources whose positions are far apart."""
     client = RemoteCheckpoints(store)
 

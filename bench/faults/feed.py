@@ -14,15 +14,23 @@ from ...sdk.call import Call
 from ...sdk.model.errors import StoreFull, Unavailable
 from ...stores.log.log import Record
 from .fed import Fed
+from .path import QUEUE, STREAM
 from .plan import Item
-from .verdict import QUEUE, STREAM, Expected
+from .verdict import Expected
 
 #: Items of one submission, so that several are under way when something breaks.
 CHUNK = 25
 #: Seconds that a submission is tried; longer than any fault.
 PATIENCE = 180.0
 
+#: Seconds for which a stream may end before what was acknowledged of it.
+GONE_AFTER = 20.0
+
 T = TypeVar("T")
+
+
+class RecordsGone(Exception):
+    """A stream lost what it had acknowledged."""
 
 
 class Feed:
@@ -77,7 +85,7 @@ class Feed:
             except StoreFull:  # refused: nothing of it was kept, so that it may be sent as if for the first time
                 await asyncio.sleep(0.2)
         for item, handle in zip(items, handles, strict=True):
-            self.expected[handle.id] = Expected(QUEUE, item.dies, now + item.delay if item.delay else 0.0)
+            self.expected[handle.id] = Expected(QUEUE, item.dies, now + item.delay if item.delay else 0.0, now)
         return [handle.id for handle in handles]
 
     async def _append(self, items: Sequence[Item]) -> list[str]:
@@ -89,7 +97,7 @@ class Feed:
             self._ends[stream] = positions[-1] + 1
         ids = [self._id(stream, position) for position in positions]
         for id, item in zip(ids, items, strict=True):
-            self.expected[id] = Expected(STREAM, item.dies)
+            self.expected[id] = Expected(STREAM, item.dies, put=now)
             self.sent[id] = now
         return ids
 
@@ -98,13 +106,17 @@ class Feed:
 
     async def _put_in(self, stream: int, records: Sequence[Record]) -> list[int]:
         """Where they are. After an answer that did not come, the end tells: above where it was, those that are there
-        are in; below, a new leader does not know yet what was acknowledged."""
+        are in; below, a new leader does not know yet what was acknowledged, or it is gone."""
         found: list[int] = []
-        unknown = False
+        unknown, short = False, 0.0
         while True:
             known = found[-1] + 1 if found else self._ends[stream]
             try:
                 end = (await self._streams.ends()).get(stream, 0) if unknown else known
+                short = 0.0 if end >= known else short or time.monotonic()
+                if short and time.monotonic() - short > GONE_AFTER:
+                    self._ends[stream] = end
+                    raise RecordsGone(f"{self._streams.places[stream]} ends at {end}, and {known} were acknowledged")
                 if end > known:
                     found += (await self._streams.page(stream, known)).positions[: len(records) - len(found)]
                 elif end == known:

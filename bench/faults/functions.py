@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -14,13 +15,11 @@ from ...sdk.context import Context
 from ...sdk.function import function
 from ...sdk.model.errors import Fatal, RetryLater, Throttled
 from ...sdk.model.retry import Retry
+from .child import TICK_EVERY, command
 from .journal import CRASH, FATAL, RETRY, START, SUCCESS, THROTTLED, TICK, Journal
 
 #: Where the journals are; set by the scenario.
 FOLDER_VARIABLE = "TAILRACE_BENCH_JOURNAL"
-#: Seconds between two signs of life of a run.
-TICK_EVERY = 0.1
-
 #: Innocents survive any number of processes that are killed under them.
 PATIENT = Retry(max_attempts=1000, backoff="list", delays=(0.2,), max_crashes=100)
 
@@ -38,6 +37,15 @@ def _fail_in_an_outage(ctx: Context) -> None:
 
 def _note(word: str, ctx: Context, until: float = 0.0) -> None:
     _JOURNAL.write(word, ctx.id, ctx.fence, ctx.attempt, until)
+
+
+def _tick(ctx: Context, seconds: float) -> None:
+    """Signs of life for so long, in a function that blocks."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(TICK_EVERY, left))
+        if left > TICK_EVERY:
+            _note(TICK, ctx)
 
 
 @function(retry=PATIENT)
@@ -76,7 +84,7 @@ async def work(
 def threaded(ctx: Context, seconds: float = 0.0) -> None:
     """The same in a thread."""
     _note(START, ctx)
-    time.sleep(seconds)
+    _tick(ctx, seconds)
     _fail_in_an_outage(ctx)
     _note(SUCCESS, ctx)
 
@@ -85,7 +93,21 @@ def threaded(ctx: Context, seconds: float = 0.0) -> None:
 def isolated(ctx: Context, seconds: float = 0.0) -> None:
     """The same in a process of its own."""
     _note(START, ctx)
-    time.sleep(seconds)
+    _tick(ctx, seconds)
+    _note(SUCCESS, ctx)
+
+
+@function(retry=PATIENT)
+def parent(ctx: Context, seconds: float = 0.0) -> None:
+    """The same, done by a process that it starts and waits for: that one gives the signs of life."""
+    _note(START, ctx)
+    run = os.getpid(), os.getppid()
+    try:
+        subprocess.run(command(_FOLDER, ctx.id, ctx.fence, ctx.attempt, run, seconds), check=True, capture_output=True)
+    except (OSError, MemoryError, subprocess.SubprocessError) as error:  # there may be no memory for one just now
+        _note(RETRY, ctx, time.monotonic() + 0.2)
+        raise RetryLater(f"the child: {error}", after=0.2) from error
+    _fail_in_an_outage(ctx)
     _note(SUCCESS, ctx)
 
 

@@ -11,16 +11,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from .functions import OUTAGE
-from .plan import SERVER, WORKERS, Action, Item, Step
+from .path import QUEUE, STREAM, Fault, Hit, Reach, reach_of
+from .plan import WORKERS, Action, Item, Step
 from .proxy import FaultProxy
-from .verdict import QUEUE, STREAM, Fault
 from .world import World, signal_all
 
 #: Runs an item made for one fault; returns the process it ran in and when it did what it had to, or None.
 RunItem = Callable[[Item], Awaitable[tuple[int, float] | None]]
 
-#: Touches nothing that was accepted: only what is on its way in.
-_SUBMISSION = frozenset({"submission"})
 #: Room that a process gets beyond what it has, before its functions ask for more; and what they ask for, MiB.
 _ROOM, _HUNGER = 64, 1024
 
@@ -38,9 +36,9 @@ class Injector:
         """Does the step's actions at once; returns when what was broken is whole again."""
         done = await asyncio.gather(*(self._one(action, step.kind) for action in step.actions))
         found = [fault for fault in done if fault is not None]
-        if len(found) > 1 and all(fault.pids for fault in found):
+        if len(found) > 1 and all(hit.reach is Reach.RAN for fault in found for hit in fault.hits):
             # Both workers at once: nobody could go on before one of them was back.
-            found = [fault._replace(lasting=True, end=min(one.end for one in found)) for fault in found]
+            found = [fault._replace(back=min(one.end for one in found)) for fault in found]
         return found
 
     async def _one(self, action: Action, kind: str) -> Fault | None:
@@ -53,15 +51,9 @@ class Injector:
             "exit": self._exit,
             "memory": self._memory,
             "disk": self._disk,
+            "cut": self._cut,
         }.get(action.what, self._wire)
         return await do(action, kind)
-
-    def _sources(self, target: str) -> frozenset[str]:
-        if target in ("gateway", "client:gateway", "gateway:store"):
-            return _SUBMISSION
-        if target == SERVER:
-            return frozenset({QUEUE})
-        return frozenset({STREAM}) if target in ("delay", "tailers:delay", "delay:store") else frozenset()
 
     def _executor(self) -> int | None:
         running = [pid for worker in WORKERS for pid in self._world.executors(worker)]
@@ -76,23 +68,37 @@ class Injector:
                 return None
             begin = time.monotonic()
             signal_all([pid], number)
-            return Fault(kind, begin, begin, frozenset({pid}))
+            return _one(kind, "executor", begin, begin, {pid}, lasting=False)
+        if target == "guard":
+            worker = self._chance.choice(WORKERS)
+            await world.parts[worker].ready.wait()
+            begin, pids = time.monotonic(), self._processes(worker)
+            signal_all([each for each in (world.guard(worker),) if each], number)
+            return _one(kind, target, begin, time.monotonic(), pids, lasting=False)
         members = world.members(target)
         await asyncio.gather(*(world.parts[name].ready.wait() for name in members))
-        pids = frozenset(world.everything_under(target)) if target in WORKERS else frozenset()
+        pids = self._processes(target)
         deaths = {name: world.parts[name].deaths for name in members}
         begin = time.monotonic()
         signal_all([pid for name in members for pid in world.parts[name].processes], number)
         await asyncio.gather(*(world.up_again(name, count) for name, count in deaths.items()))
         # Of all but workers there is only one: nothing goes on before it was started again.
-        return Fault(kind, begin, time.monotonic(), pids, self._sources(target), lasting=target not in WORKERS)
+        return _one(kind, target, begin, time.monotonic(), pids, lasting=target not in WORKERS)
+
+    def _processes(self, target: str) -> set[int]:
+        """Those that hold what a part does, where there are several of its kind: a worker's and all under it, those of
+        tailers. None: all of its kind."""
+        world = self._world
+        if target in WORKERS:
+            return set(world.everything_under(target))
+        return {world.parts[name].pid for name in world.members(target)} if reach_of(target) is Reach.TAILED else set()
 
     async def _roll(self, action: Action, kind: str) -> Fault:
         """One after the other is ended and is back before the next."""
         begin = time.monotonic()
-        for name in self._world.members(action.target):
-            await self._end(Action("term", name), kind)
-        return Fault(kind, begin, time.monotonic(), lasting=True)
+        rolled = [await self._end(Action("term", name), kind) for name in self._world.members(action.target)]
+        end = time.monotonic()
+        return Fault(kind, begin, end, tuple(hit for each in rolled if each for hit in each.hits), back=end)
 
     async def _outage(self, action: Action, kind: str) -> Fault:
         """Every function fails, for `length` seconds."""
@@ -104,27 +110,32 @@ class Injector:
         finally:
             end = time.monotonic()
             marker.unlink()
-        return Fault(kind, begin, end, lasting=True)
+        return Fault(kind, begin, end, back=end)  # whatever failed said so: nothing is lost with it
 
     async def _stop(self, action: Action, kind: str) -> Fault | None:
         world, target = self._world, action.target
-        touched: frozenset[int] = frozenset()
         lasting = True
+        touched: set[int] = set()
         if target == "executor":
             pid = self._executor()
             if pid is None:
                 return None
             stopped = [pid]
-            touched = frozenset(stopped)
+            touched = {pid}
         elif target == "supervisor":
             worker = self._chance.choice(WORKERS)
             stopped = [world.parts[worker].pid]
-            touched, lasting = frozenset(world.everything_under(worker)), False
+            touched, lasting = self._processes(worker), False
+        elif target == "guard":
+            worker = self._chance.choice(WORKERS)
+            stopped = [world.guard(worker)]
+            touched, lasting = self._processes(worker), False
         elif target in WORKERS:
             stopped = world.everything_under(target)
-            touched, lasting = frozenset(stopped), False
+            touched, lasting = set(stopped), False
         else:
             stopped = [world.parts[name].pid for name in world.members(target)]
+            touched = self._processes(target)
         stopped = [pid for pid in stopped if pid]
         begin = time.monotonic()
         signal_all(stopped, signal.SIGSTOP)
@@ -133,12 +144,12 @@ class Injector:
         finally:
             end = time.monotonic()
             signal_all(stopped, signal.SIGCONT)
-        return Fault(kind, begin, end, touched, self._sources(target), lasting)
+        return _one(kind, target, begin, end, touched, lasting=lasting)
 
     async def _exit(self, action: Action, kind: str) -> Fault | None:
         source = self._chance.choice((QUEUE, STREAM))
         done = await self._run_item(Item(source, "exits_once", {}))
-        return None if done is None else Fault(kind, done[1], done[1], frozenset({done[0]}))
+        return None if done is None else _one(kind, "executor", done[1], done[1], {done[0]}, lasting=False)
 
     async def _memory(self, action: Action, kind: str) -> Fault | None:
         limited = [pid for worker in WORKERS for pid in self._world.executors(worker)]
@@ -148,7 +159,7 @@ class Injector:
         done = await self._run_item(Item(self._chance.choice((QUEUE, STREAM)), "hungry", {"megabytes": _HUNGER}))
         for pid in limited:
             _limit(pid, None)
-        return None if done is None else Fault(kind, begin, time.monotonic(), frozenset(limited), lasting=True)
+        return None if done is None else _one(kind, "executor", begin, time.monotonic(), set(limited), lasting=True)
 
     async def _disk(self, action: Action, kind: str) -> Fault:
         begin = time.monotonic()
@@ -158,13 +169,19 @@ class Injector:
         finally:
             end = time.monotonic()
             self._world.disk.make_room()
-        return Fault(kind, begin, end, lasting=True)
+        return _one(kind, action.target, begin, end, set(), lasting=True)
+
+    async def _cut(self, action: Action, kind: str) -> Fault:
+        assert self._world.cut is not None
+        begin = time.monotonic()
+        await self._world.cut()
+        return _one(kind, action.target, begin, time.monotonic(), set(), lasting=True)
 
     async def _wire(self, action: Action, kind: str) -> Fault:
         world, wire = self._world, action.target
         proxy = world.wires[wire]
         worker = wire.partition(":")[0]
-        touched = frozenset(world.everything_under(worker)) if worker in WORKERS else frozenset()
+        touched = self._processes(worker) if worker in WORKERS else set()
         begin = time.monotonic()
         _break(proxy, action.what)
         try:
@@ -172,7 +189,15 @@ class Injector:
         finally:
             end = time.monotonic()
             proxy.heal()
-        return Fault(kind, begin, end, touched, self._sources(wire), lasting=worker not in WORKERS)
+        if worker in WORKERS:
+            touched |= self._processes(worker)  # also those that were started meanwhile
+        return _one(kind, wire, begin, end, touched, lasting=worker not in WORKERS)
+
+
+def _one(kind: str, target: str, begin: float, end: float, pids: set[int], *, lasting: bool) -> Fault:
+    """A fault that hit one thing. `lasting`: nothing could go on before its end."""
+    hit = Hit(reach_of(target), begin, end, frozenset(pids) - {0})
+    return Fault(kind, begin, end, (hit,), end if lasting else 0.0)
 
 
 def _break(proxy: FaultProxy, way: str) -> None:

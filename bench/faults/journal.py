@@ -44,10 +44,12 @@ class Line(NamedTuple):
 
 
 class Journal:
-    """Appends lines to this process's own file in a folder; made anew after a fork."""
+    """Appends lines to this process's own file in a folder; made anew after a fork. `run`: the process in whose name it
+    writes, and that one's parent, where it is another one's."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, run: tuple[int, int] | None = None) -> None:
         self._folder = folder
+        self._run = run
         self._descriptor = -1
         self._pid = 0
 
@@ -58,7 +60,8 @@ class Journal:
             path = self._folder / f"{pid}{SUFFIX}"
             self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             self._pid = pid
-        text = f"{word} {id} {fence} {attempt} {time.monotonic():.6f} {pid} {os.getppid()} {until:.6f}\n"
+        who, parent = self._run or (pid, os.getppid())
+        text = f"{word} {id} {fence} {attempt} {time.monotonic():.6f} {who} {parent} {until:.6f}\n"
         os.write(self._descriptor, text.encode())
 
 

@@ -14,7 +14,7 @@ from .passed import Done
 
 
 @asynccontextmanager
-async def group_offsets(bootstrap: str, group: str, place: str) -> AsyncIterator[Ask]:
+async def group_offsets(bootstrap: str, group: str, place: str) -> AsyncIterator[Ask[Done]]:
     """Asks the brokers. `place` has a `{partition}`."""
     admin = await asyncio.to_thread(KafkaAdminClient, bootstrap_servers=bootstrap, request_timeout_ms=5000)
 

@@ -14,6 +14,7 @@ from .fed import Fed, FedLog
 from .kafka_offsets import group_offsets
 from .kafka_plan import GROUP, PARTITIONS, TOPIC, brokers_of
 from .looks import Connect
+from .passed import Done
 from .proxy import FaultProxy
 from .server_part import Node
 from .streams_plan import TAILERS
@@ -70,5 +71,5 @@ class KafkaWorld(StreamsWorld):
         places = [_PLACE.format(partition=partition) for partition in range(self.partitions)]
         return FedLog(KafkaLog(options, prefix=""), TOPIC, places)
 
-    def asked(self) -> Connect:
+    def asked(self) -> Connect[Done]:
         return partial(group_offsets, self._cluster.bootstrap, GROUP, _PLACE)

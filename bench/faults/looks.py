@@ -1,4 +1,5 @@
-"""What is known outside of what is done, asked again and again by a client of our own, whatever breaks."""
+"""What is known outside, of what is done or who owns it: asked again and again by a client of our own, whatever
+breaks."""
 
 from __future__ import annotations
 
@@ -7,24 +8,26 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from typing import Generic, TypeVar
 
-from .passed import Done, Told
+T = TypeVar("T")
 
 #: Seconds between two questions.
 EVERY = 0.25
 
-#: How far each stream is done, by its place.
-Ask = Callable[[], Awaitable[Mapping[str, Done]]]
+#: What is known of each stream, by its place.
+Ask = Callable[[], Awaitable[Mapping[str, T]]]
 #: A connection to ask on.
-Connect = Callable[[], AbstractAsyncContextManager[Ask]]
+Connect = Callable[[], AbstractAsyncContextManager[Ask[T]]]
 
 
-class Looks:
-    """Asks for as long as it runs. A Part. `seen` are all answers that said something new, `known` the latest."""
+class Looks(Generic[T]):
+    """Asks for as long as it runs. A Part. `seen` are all answers that said something new, each with its time (the
+    machine's monotonic clock) and its place, `known` the latest."""
 
-    def __init__(self, connect: Connect) -> None:
-        self.seen: list[Told] = []
-        self.known: dict[str, Done] = {}
+    def __init__(self, connect: Connect[T]) -> None:
+        self.seen: list[tuple[float, str, T]] = []
+        self.known: dict[str, T] = {}
         self.answers = 0
         self._connect = connect
         self._task: asyncio.Task[None] | None = None
@@ -49,10 +52,10 @@ class Looks:
                         await asyncio.sleep(EVERY)
             await asyncio.sleep(EVERY)
 
-    def _take(self, answer: Mapping[str, Done]) -> None:
+    def _take(self, answer: Mapping[str, T]) -> None:
         now = time.monotonic()
         self.answers += 1
-        for place, done in answer.items():
-            if self.known.get(place) != done:
-                self.known[place] = done
-                self.seen.append(Told(now, place, done))
+        for place, what in answer.items():
+            if self.known.get(place) != what:
+                self.known[place] = what
+                self.seen.append((now, place, what))

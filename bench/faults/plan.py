@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from .verdict import QUEUE, STREAM
+from .path import QUEUE, STREAM
 
 #: The parts that run as processes of their own. The node of `tailrace up` is the first four in one process.
 NODE = ("store", "gateway", "delay", "tailers")
@@ -95,6 +96,12 @@ def items(count: int, seed: int) -> list[Item]:
     return made
 
 
+def with_children(items: Sequence[Item]) -> list[Item]:
+    """The same items, of which every second one in a thread starts a process and waits for it."""
+    turn = itertools.cycle((True, False))
+    return [item._replace(function="parent") if item.function == "threaded" and next(turn) else item for item in items]
+
+
 def _item(source: str, name: str, chance: random.Random) -> Item:
     def seconds(least: float, most: float) -> float:
         return round(chance.uniform(least, most), 3)
@@ -133,10 +140,10 @@ def families() -> dict[str, list[Action]]:
     """Everything that can be broken, by family."""
     parts = (*NODE, "node", "scheduler", *WORKERS)
     return {
-        "kill": [Action("kill", part) for part in (*parts, "executor", "executor")],
+        "kill": [Action("kill", part) for part in (*parts, "executor", "executor", "guard")],
         "stop": [
             Action("stop", part, 1.15)
-            for part in ("store", "tailers", "node", "scheduler", *WORKERS, "supervisor", "executor")
+            for part in ("store", "tailers", "node", "scheduler", *WORKERS, "supervisor", "executor", "guard")
         ],
         "term": [Action("term", part) for part in parts],
         "user": [Action("exit", "", 0.0), Action("memory", "", 0.0)],

@@ -11,6 +11,7 @@ from ..redis_server import RedisNode
 from .checkpoints_seen import checkpoints
 from .fed import Fed
 from .looks import Connect
+from .passed import Done
 from .proxy import FaultProxy
 from .redis_fed import RedisFed
 from .redis_stream_plan import FILES, SERVER, STREAMS, file_of
@@ -65,5 +66,5 @@ class RedisStreamWorld(StreamsWorld):
         places = [f"{file_of(number)}/{key}" for number, key in enumerate(STREAMS)]
         return RedisFed(self._node.url, STREAMS, places)
 
-    def asked(self) -> Connect:
+    def asked(self) -> Connect[Done]:
         return partial(checkpoints, self.ports["store"], FILES)

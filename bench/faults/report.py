@@ -41,6 +41,7 @@ def figures(run: Run) -> dict[str, Any]:
         **({name: verdict.count(law) for name, law in GROUP_LAWS.items()} if run.more else {}),
         **run.more,
         "duplicates": verdict.duplicates,
+        "explicable_share": round(verdict.explicable / max(1, verdict.completed + verdict.dead), 3),
         "duplicates_of_a_fault_max": max(verdict.repeated, default=0),
         "attempts_charged": verdict.charged,
         "recovery_p99_s": round(verdict.recovery(0.99), 3),
@@ -115,7 +116,8 @@ def show(run: Run, *, attempts: bool = False) -> None:
     console.print(
         f"{found['items']:,} items, {found['faults']} faults, {found['seconds']:.0f} s, seed {run.seed}: "
         f"lost {found['lost']}, overlaps {found['overlaps']}, early {found['early']}, "
-        f"duplicates {found['duplicates']} (unexplained {found['duplicates_unexplained']}), "
+        f"duplicates {found['duplicates']} (unexplained {found['duplicates_unexplained']}; a fault held "
+        f"{100 * found['explicable_share']:.0f} % of what ended), "
         f"attempts charged {found['attempts_charged']}, "
         f"recovery p99 {found['recovery_p99_s']:.2f} s of {found['recovery_bound_s']:.2f} s",
         highlight=False,

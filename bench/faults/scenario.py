@@ -20,6 +20,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ...sdk.model.errors import ConfigError, InvalidRequest
 from ..ending import until_told
+from ..surroundings import surroundings
 from . import plan, streams_plan
 from .report import broken, figures, show
 from .run import Run, run
@@ -40,7 +41,8 @@ CALM = 1000
 @dataclass(frozen=True, slots=True)
 class FaultOptions:
     """What to run. None: as usual; a seed of None is chosen and printed. `brokers`: nodes of Kafka, one or three;
-    `engine`: where the queue of `faults` rests."""
+    `engine`: where the queue of `faults` rests;
+    `children`: some functions start processes, which must not outlive their leases either."""
 
     scenario: str = "faults"
     items: int | None = None
@@ -50,6 +52,7 @@ class FaultOptions:
     brokers: int = 1
     engine: str = ""
     data: Path | None = None
+    children: bool = True
     as_json: bool = False
 
 
@@ -63,6 +66,8 @@ def main(options: FaultOptions) -> int:
     if options.engine and options.scenario != "faults":
         raise InvalidRequest(f"--engine is for the scenario faults, not for {options.scenario}")
     planned = _PLANS.get(options.scenario, _plan)(options, count, faults, seed)
+    if options.children:
+        planned = planned._replace(items=plan.with_children(planned.items))
 
     async def go(folder: Path) -> Run:
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -79,6 +84,7 @@ def main(options: FaultOptions) -> int:
         if any(options.data.iterdir()):
             raise ConfigError(f"{options.data} is not empty: give --data a folder that does not exist yet")
     folder = Path(tempfile.mkdtemp(prefix="tailrace-faults-")) if options.data is None else options.data.resolve()
+    around = surroundings(folder)
     try:
         result = until_told(asyncio.run, go(folder))
     except BaseException:
@@ -87,7 +93,7 @@ def main(options: FaultOptions) -> int:
         raise
     result.skipped |= planned.skipped
     if options.as_json:
-        print(json.dumps({"scenario": options.scenario, **figures(result)}))
+        print(json.dumps({"scenario": options.scenario, **around, **figures(result)}))
     else:
         show(result, attempts=rolling)
     wrong = broken(result, attempts=rolling)

@@ -8,8 +8,8 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from .path import STREAM
 from .plan import WAYS, WORKERS, Action, Item, Step, arguments
-from .verdict import STREAM
 
 TAILERS = ("tailers-1", "tailers-2", "tailers-3")
 #: Seconds for which every function fails.

@@ -14,7 +14,7 @@ from .fed import Fed
 from .feed import Feed
 from .journal import Line
 from .looks import Connect, Looks
-from .passed import passed
+from .passed import Done, Told, passed
 from .server_part import Node, ServerPart
 from .streams_plan import TAILERS
 from .verdict import Expected, Finding
@@ -31,7 +31,7 @@ class StreamsWorld(World, ABC):
     build_up = 1.5
     looks_called = ("looks", "looks_with_news")
 
-    _looks: Looks | None = None
+    _looks: Looks[Done] | None = None
 
     @property
     @abstractmethod
@@ -47,7 +47,7 @@ class StreamsWorld(World, ABC):
         """The streams, to be filled."""
 
     @abstractmethod
-    def asked(self) -> Connect:
+    def asked(self) -> Connect[Done]:
         """Where it is asked how far the streams are done."""
 
     async def start(self) -> None:
@@ -97,4 +97,5 @@ class StreamsWorld(World, ABC):
     def judged(self, lines: Sequence[Line], expected: Mapping[str, Expected]) -> tuple[list[Finding], dict[str, Any]]:
         assert self._looks is not None
         counts = (self._looks.answers, len(self._looks.seen))
-        return passed(expected, lines, self._looks.seen), dict(zip(self.looks_called, counts, strict=True))
+        seen = [Told(*each) for each in self._looks.seen]
+        return passed(expected, lines, seen), dict(zip(self.looks_called, counts, strict=True))

@@ -4,15 +4,16 @@ lost        put in, and never ended as it had to
 overlaps    an older execution of an item gave a sign of life after a newer one had started
 early       started before it was due: before its submission's time, or the attempt after a failure before its delay
 fences      an execution under a fence that is not above an older one's
-duplicates  completions beyond an item's first. One is *explained* when a fault on the item's path lay so near to the
-            first completion that its outcome, or the settlement, may have been lost with it
+duplicates  completions beyond an item's first. One is *explained* when a fault hit a process, wire or store while that
+            held the item: from when the first completion's execution was taken from its source until its outcome must
+            have been settled
+explicable  executions of which a second one would have been explained: the lower, the more "unexplained 0" says
 charged     attempts beyond those that the functions themselves failed
 excess      a fault explains more duplicates than were in flight, where it is known how many may be
 """
 
 from __future__ import annotations
 
-import bisect
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,34 +21,17 @@ from typing import NamedTuple
 
 from ..percentiles import percentile
 from .journal import CRASH, ENDS, FATAL, RETRY, START, SUCCESS, Line
-
-QUEUE = "queue"
-STREAM = "stream"
+from .path import Execution, Fault, Faults, Owners, taken
 
 
 class Expected(NamedTuple):
-    """One item that was put in. `dies`: it must end as a dead letter. `due`: CLOCK_MONOTONIC; 0: at once."""
+    """One item that was put in. `dies`: it must end as a dead letter. `due`, and `put`, before which it was not there:
+    CLOCK_MONOTONIC; 0: at once, and not known."""
 
     source: str
     dies: bool = False
     due: float = 0.0
-
-
-class Fault(NamedTuple):
-    """One fault that was done, on the machine's monotonic clock.
-
-    end        the part was ready again, woke up, or the wire was whole
-    pids       processes it hit: only items that ran in or under one of them are touched; empty: all are
-    sources    only items of these are touched; empty: all
-    lasting    nothing could go on before `end`, so recovery counts from there; else it counts from `begin`
-    """
-
-    kind: str
-    begin: float
-    end: float
-    pids: frozenset[int] = frozenset()
-    sources: frozenset[str] = frozenset()
-    lasting: bool = False
+    put: float = 0.0
 
 
 @dataclass(slots=True)
@@ -79,6 +63,7 @@ class Verdict:
     completed: int = 0
     dead: int = 0
     duplicates: int = 0
+    explicable: int = 0
     charged: int = 0
     findings: list[Finding] = field(default_factory=list)
     recoveries: list[list[float]] = field(default_factory=list)
@@ -98,6 +83,9 @@ class Verdict:
         return percentile([each for one in self.recoveries for each in one], share)
 
 
+NOBODY_SEEN = Owners()
+
+
 def judge(
     lines: Iterable[Line],
     expected: Mapping[str, Expected],
@@ -105,20 +93,23 @@ def judge(
     *,
     dead_letters: Collection[str] = (),
     damaged: Sequence[str] = (),
-    before: float = 2.0,
-    after: float = 2.0,
+    owners: Owners = NOBODY_SEEN,
+    lease: float = 2.0,
+    settled: float = 2.0,
+    wall: float = 0.0,
     in_flight: int = 0,
 ) -> Verdict:
-    """The verdict. `in_flight`: how many duplicates one fault may explain; 0: any. `before`: how long before a fault a
-    completion's settlement may still have been under way; `after`: how long after its end an outcome may still be lost
-    to it (a lease and a margin). Seconds."""
+    """The verdict. `owners`: who had which stream; `in_flight`: how many duplicates one fault may explain; 0: any.
+    `lease`: how long before an execution starts its item may have been held where no claim says it; `settled`: how long
+    after a completion its settlement may be under way; `wall`: how far the wall clock is ahead of the journal's.
+    Seconds."""
     verdict = Verdict(items=len(expected), recoveries=[[] for _ in faults], repeated=[0] * len(faults))
     find = verdict.findings.append
     for text in damaged:
         find(Finding("damaged", "", 0.0, f"not a line: {text!r}"))
     runs = _runs(lines, verdict)
     dead = set(dead_letters)
-    order = sorted(range(len(faults)), key=lambda number: faults[number].begin)
+    done = Faults(faults)
     crashes = {run.start.pid: run.last for mine in runs.values() for run in mine if run.end == CRASH}
     for id, mine in runs.items():
         mine.sort(key=lambda run: run.start.at)
@@ -132,8 +123,19 @@ def judge(
         if item.due and mine[0].start.at < item.due:
             find(Finding("early", id, mine[0].start.at, f"{item.due - mine[0].start.at:.3f} s before it was due"))
         verdict.charged += max(0, max(run.start.attempt for run in mine) - 1 - _own_failures(mine))
-        _duplicates(id, item, mine, faults, crashes, verdict, before, after)
-        _recoveries(item, mine, faults, order, verdict)
+        paths = [
+            # What came back did so from a stream of its own, whose owners the item's id does not tell.
+            Execution(
+                item.source,
+                run.start,
+                taken(item.source, run.start, item.put, lease, wall),
+                again,
+                None if again else owners.held(run.start, run.last + settled),
+            )
+            for run, again in zip(mine, (False, *[True] * (len(mine) - 1)), strict=True)
+        ]
+        _duplicates(id, mine, paths, done, crashes, verdict, settled)
+        _recoveries(mine, paths, faults, done, verdict)
     for id, item in expected.items():
         ends = {run.end for run in runs.get(id, ())}
         ended = id in dead or FATAL in ends if item.dies else SUCCESS in ends
@@ -202,53 +204,44 @@ def _own_failures(runs: list[Run]) -> int:
     return len({run.start.attempt for run in runs if run.end == RETRY})
 
 
-def touches(fault: Fault, item: Expected, run: Run) -> bool:
-    """Whether a fault lies on the path of an execution."""
-    if fault.sources and item.source not in fault.sources:
-        return False
-    return not fault.pids or run.start.pid in fault.pids or run.start.parent in fault.pids
-
-
 def _duplicates(
     id: str,
-    item: Expected,
     runs: list[Run],
-    faults: Sequence[Fault],
+    paths: list[Execution],
+    faults: Faults,
     crashes: Mapping[int, float],
     verdict: Verdict,
-    before: float,
-    after: float,
+    settled: float,
 ) -> None:
-    completed = [run for run in runs if run.end in (SUCCESS, FATAL)]
-    for first, again in itertools.pairwise(completed):
+    completed = [number for number, run in enumerate(runs) if run.end in (SUCCESS, FATAL)]
+    for number, following in itertools.zip_longest(completed, completed[1:]):
+        run = runs[number]
+        why = faults.latest(paths[number], run.last + settled)
+        crash = crashes.get(run.start.pid)
+        explained = why is not None or (crash is not None and run.last <= crash <= run.last + settled)
+        verdict.explicable += explained
+        if following is None:
+            continue
         verdict.duplicates += 1
-        crash = crashes.get(first.start.pid)
-        explained = crash is not None and crash - before <= first.last <= crash
-        why = [
-            (fault.begin, number)
-            for number, fault in enumerate(faults)
-            if fault.begin - before <= first.last <= fault.end + after and touches(fault, item, first)
-        ]
-        if why:
-            verdict.repeated[max(why)[1]] += 1
+        again = runs[following]
+        if why is not None:
+            verdict.repeated[why] += 1
         elif not explained:
-            detail = f"completed again {again.last - first.last:.3f} s later, and no fault explains it"
+            detail = f"completed again {again.last - run.last:.3f} s later, and no fault that held it explains it"
             verdict.findings.append(Finding("unexplained", id, again.last, detail))
 
 
-def _recoveries(item: Expected, runs: list[Run], faults: Sequence[Fault], order: list[int], verdict: Verdict) -> None:
+def _recoveries(
+    runs: list[Run], paths: list[Execution], faults: Sequence[Fault], done: Faults, verdict: Verdict
+) -> None:
     """For each execution that a fault found running: until it ended, or the item was started again. When another
     fault on its path came before that, it counts from the later one."""
-    begins = [faults[number].begin for number in order]
     for index, run in enumerate(runs):
         ended = run.last if run.end in ENDS else float("inf")
         ran_on = min(ended, runs[index + 1].start.at if index + 1 < len(runs) else float("inf"))
         if ran_on == float("inf"):
             continue
-        first, last = bisect.bisect_right(begins, run.start.at), bisect.bisect_left(begins, ran_on)
-        for number in reversed(order[first:last]):
-            fault = faults[number]
-            if touches(fault, item, run):
-                since = fault.end if fault.lasting else fault.begin
-                verdict.recoveries[number].append(max(0.0, ran_on - since))
-                break
+        number = done.since(paths[index], ran_on)
+        if number is not None:
+            since = faults[number].back or faults[number].begin
+            verdict.recoveries[number].append(max(0.0, ran_on - since))

@@ -9,7 +9,8 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,15 @@ from ...assembly.processes import Child, PartFailed, spawn, stop
 from ...sdk.async_client import AsyncClient
 from ...sdk.wire.direct import SCHEME
 from ...stores.remote import RemoteLog
-from ..process import descendants
+from ..process import children, descendants
 from .disk import SmallDisk
 from .fed import FedLog
 from .feed import PATIENCE, Feed
 from .functions import FOLDER_VARIABLE
 from .journal import Line
+from .looks import Looks
+from .owners_seen import Holder, owners, tenures
+from .path import Owners
 from .plan import NODE, WIRES, WORKERS
 from .proxy import FaultProxy
 from .verdict import Expected, Finding
@@ -100,6 +104,18 @@ class Restarted:
             await stop(self.child, 0)
             await asyncio.sleep(_PAUSE)
 
+    async def lose(self) -> None:
+        """From now on nobody starts it again, whatever ends it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self.ready.clear()
+
+    async def gone(self) -> None:
+        """Returns when what was killed is gone, and was waited for."""
+        if self.child is not None:
+            await stop(self.child, 0)
+
     async def end(self, grace: float) -> None:
         """Ends it for good."""
         if self._task is not None:
@@ -136,6 +152,8 @@ class World:
     group_time = 0.0
     build_up = 0.0
     in_flight = 0
+    #: Cuts the power of the machine that the parts are on, and has it back; only where there is such a disk.
+    cut: Callable[[], Awaitable[None]] | None = None
 
     def __init__(self, folder: Path, heartbeat: float, tailers: Mapping[str, str] = _TAILERS) -> None:
         self.folder = folder
@@ -148,6 +166,7 @@ class World:
         self._tailers = tailers
         self._logs: list[Any] = []
         self.disk = SmallDisk(self.data)
+        self._owners: Looks[Holder] | None = None
 
     async def start(self) -> None:
         """Starts every part; returns when all are ready."""
@@ -172,6 +191,8 @@ class World:
         scheduler = {**listen, "gateway": self.ports["gateway"]}
         self._add("store", config, {"listen": self.ports["store"], "data": str(self.data)})
         await self.parts["store"].start()
+        self._owners = Looks(partial(owners, self.ports["store"]))  # past the wires: what is broken there it should see
+        await self._owners.start()
         for name, arguments in (("gateway", gateway), ("delay", delay), ("scheduler", scheduler)):
             self._add(name, config, arguments)
         for name in self.tailer_parts:
@@ -201,6 +222,8 @@ class World:
         """Ends everything, drained where it can be."""
         for proxy in self.wires.values():
             proxy.heal()
+        if self._owners is not None:
+            await self._owners.stop()
         for names in (("gateway", *self.tailer_parts), WORKERS, ("scheduler", "delay"), ("store",)):
             await asyncio.gather(*(self.parts[name].end(5.0) for name in names if name in self.parts))
         for proxy in self.wires.values():
@@ -233,12 +256,23 @@ class World:
         """What else the run showed beside the journal: findings, and figures by name."""
         return [], {}
 
+    def owners(self) -> Owners:
+        """Which process had which stream."""
+        seen = [] if self._owners is None else self._owners.seen
+        (self.folder / "owners.txt").write_text("".join(f"{at:.2f} {place} {who}\n" for at, place, who in seen))
+        return tenures(seen)
+
     # Processes.
 
     def executors(self, worker: str) -> list[int]:
-        """The processes under a worker."""
+        """The processes in which a worker runs functions, without what those started."""
         pid = self.parts[worker].pid
-        return descendants(pid)[1:] if pid else []
+        return children(pid) if pid else []
+
+    def guard(self, worker: str) -> int:
+        """What ends what a worker leaves; 0 while there is none."""
+        child = self.parts[worker].child
+        return child.process.pid if child is not None and child.process.pid != child.pid else 0
 
     def everything_under(self, part: str) -> list[int]:
         """A part's process and all below it."""

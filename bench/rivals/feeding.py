@@ -56,19 +56,20 @@ async def _fed(feeder: Feeder, verb: str, size: str = "0") -> float:
 
 
 async def _paced(feeder: Feeder, count: int) -> None:
-    """Who takes longer for one than there is time submits the next one at once; its time is that of the call."""
+    """Who takes longer for one than there is time submits the next one at once; its time is when it was due."""
     running: set[asyncio.Task[None]] = set()
-
-    async def one() -> None:
-        await feeder.send(time.monotonic())
-
-    began = time.perf_counter()
+    began = time.monotonic()
     for number in range(count):
-        await asyncio.sleep(max(0.0, began + number / RATE - time.perf_counter()))
-        task = asyncio.create_task(one())
+        due = began + number / RATE
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        task: asyncio.Task[None] = asyncio.create_task(_one(feeder, due))
         running.add(task)
         task.add_done_callback(running.discard)
     await asyncio.gather(*running)
+
+
+async def _one(feeder: Feeder, due: float) -> None:
+    await feeder.send(due)
 
 
 async def _through(feeder: Feeder) -> None:

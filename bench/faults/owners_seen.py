@@ -1,0 +1,50 @@
+"""Which process owns which stream, as a client of our own hears it from the store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from ...stores.remote import RemoteOwnership
+from .looks import Ask
+from .path import Owners, Tenure
+
+#: Rows of one question.
+PAGE = 500
+
+
+class Holder(NamedTuple):
+    """Who has a row, under which epoch."""
+
+    epoch: int
+    pid: int
+
+
+@asynccontextmanager
+async def owners(store: str) -> AsyncIterator[Ask[Holder]]:
+    """Asks the store at an address. A row that was released tells nothing new: nothing of it is running."""
+    client = RemoteOwnership(store)
+
+    async def ask() -> Mapping[str, Holder]:
+        found: dict[str, Holder] = {}
+        after = ("", "")
+        while True:
+            rows = await client.list(PAGE, after)
+            for row in rows:
+                host_pid = row.owner.holder.split(":")
+                if len(host_pid) == 3:
+                    found[f"{row.source}/{row.partition}"] = Holder(row.owner.epoch, int(host_pid[1]))
+            if len(rows) < PAGE:
+                return found
+            after = rows[-1].source, rows[-1].partition
+
+    try:
+        yield ask
+    finally:
+        await client.close()
+
+
+def tenures(seen: Iterable[tuple[float, str, Holder]]) -> Owners:
+    """What was heard, as the rules take it."""
+    return Owners(Tenure(at, place, holder.epoch, holder.pid) for at, place, holder in seen)

@@ -1,0 +1,192 @@
+"""Whose hands an item passes through, and which of them a fault was in: pure rules over what was injected, what the
+journal says, and who owned which stream when.
+
+An item is in its source's store, then with the tailer that took it, the scheduler, a worker and one of its executors,
+and its outcome goes back the same way. A fault touches an execution when it hit one of these that held *that* item.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from ...tailers.takeover.epoch import FENCE_BITS
+from .journal import Line
+
+QUEUE = "queue"
+STREAM = "stream"
+
+
+#: Seconds for which what is whole again may still be finding out what it missed: sessions that were given up meanwhile,
+#: connections that wait before they are tried again.
+AFTERMATH = 1.0
+
+
+class Reach(StrEnum):
+    """Which executions something that broke may touch."""
+
+    NOBODY = "nobody"  # nothing that was accepted is there
+    EVERY = "every"  # all pass through it
+    QUEUED = "queued"  # those of the queue
+    STREAMED = "streamed"  # those of streams
+    FAILED = "failed"  # those of streams that came back from the delay service, having failed there once
+    TAILED = "tailed"  # those that one of its tailers' processes held
+    RAN = "ran"  # those that ran in or under one of its processes
+
+
+class Hit(NamedTuple):
+    """One thing that a fault broke, on the machine's monotonic clock, until it was whole, awake or ready again. `pids`:
+    its processes where there are several of its kind; empty: all of them."""
+
+    reach: Reach
+    begin: float
+    end: float
+    pids: frozenset[int] = frozenset()
+
+
+class Fault(NamedTuple):
+    """One fault that was done. `back`: from when on anything could go on; 0: at once, elsewhere."""
+
+    kind: str
+    begin: float
+    end: float
+    hits: tuple[Hit, ...] = ()
+    back: float = 0.0
+
+
+class Tenure(NamedTuple):
+    """A process was seen to own a stream under an epoch, first at this time. `place`: tailer/partition."""
+
+    at: float
+    place: str
+    epoch: int
+    pid: int
+
+
+_REACH = {
+    "store": Reach.EVERY,
+    "node": Reach.EVERY,
+    "scheduler": Reach.EVERY,
+    "tailers": Reach.TAILED,
+    "tailers:scheduler": Reach.TAILED,
+    "tailers:store": Reach.TAILED,
+    "worker": Reach.RAN,
+    "worker:scheduler": Reach.RAN,
+    "supervisor": Reach.RAN,
+    "executor": Reach.RAN,
+    "guard": Reach.RAN,
+    "delay": Reach.FAILED,
+    "tailers:delay": Reach.FAILED,
+    "delay:store": Reach.FAILED,
+    "gateway": Reach.NOBODY,
+    "client:gateway": Reach.NOBODY,
+    "gateway:store": Reach.NOBODY,
+    "server": Reach.QUEUED,
+    "kafka": Reach.STREAMED,
+    "tailers:kafka": Reach.STREAMED,
+    "redis": Reach.STREAMED,
+    "tailers:redis": Reach.STREAMED,
+}
+
+
+def reach_of(target: str) -> Reach:
+    """Of a part, a wire or a process that a plan names; numbers of parts do not matter."""
+    return _REACH[re.sub(r"-\d+", "", target)]
+
+
+class Owners:
+    """Which tailer process held an execution, by the epoch in its fence. What nobody saw is not known."""
+
+    def __init__(self, tenures: Iterable[Tenure] = ()) -> None:
+        self._by_place: dict[str, list[Tenure]] = {}
+        for each in sorted(tenures):
+            self._by_place.setdefault(each.place, []).append(each)
+
+    def held(self, start: Line, until: float) -> frozenset[int] | None:
+        """The process that had it, from the epoch of its fence on. None: not known, or it changed hands before `until`,
+        and then whoever caused that may have been any of them."""
+        place = start.id.rpartition("/")[0]
+        tenures = self._by_place.get(place) or self._by_place.get(f"{place.partition('/')[0]}/")
+        epoch = start.fence >> FENCE_BITS
+        if not tenures or all(each.epoch != epoch for each in tenures):
+            return None
+        pids = frozenset(each.pid for each in tenures if each.epoch >= epoch and each.at <= until)
+        return pids if len(pids) == 1 else None
+
+
+class Execution(NamedTuple):
+    """One execution as the rule sees it. `taken`: nothing touched it before; `again`: the item had been started
+    before; `tailers`: the process that had it from its stream, None where that is not known."""
+
+    source: str
+    start: Line
+    taken: float
+    again: bool
+    tailers: frozenset[int] | None = None
+
+
+def taken(source: str, start: Line, put: float, lease: float, wall: float) -> float:
+    """From when on a fault may have touched an execution: since its item was taken from its source, or just before.
+    A queue's fences are the times of claims, in microseconds of the wall clock, or a little more; a stream's say
+    nothing, and somebody may have had an item for a lease before it starts, but not before it was put in."""
+    if source == QUEUE and wall:
+        return min(start.at, start.fence / 1e6 - wall) - AFTERMATH
+    return max(min(put, start.at) - AFTERMATH, start.at - lease) if put else start.at - lease
+
+
+def _tailed(hit: Hit, run: Execution) -> bool:
+    return not hit.pids or run.tailers is None or not hit.pids.isdisjoint(run.tailers)
+
+
+def _ran(hit: Hit, run: Execution) -> bool:
+    return not hit.pids or run.start.pid in hit.pids or run.start.parent in hit.pids
+
+
+_ON_PATH: dict[Reach, Callable[[Hit, Execution], bool]] = {
+    Reach.NOBODY: lambda hit, run: False,
+    Reach.EVERY: lambda hit, run: True,
+    Reach.QUEUED: lambda hit, run: run.source == QUEUE,
+    Reach.STREAMED: lambda hit, run: run.source == STREAM,
+    Reach.FAILED: lambda hit, run: run.source == STREAM and run.again,
+    Reach.TAILED: _tailed,
+    Reach.RAN: _ran,
+}
+
+
+def on_path(hit: Hit, run: Execution) -> bool:
+    """Whether what was broken is one of those whose hands the execution passed through."""
+    return _ON_PATH[hit.reach](hit, run)
+
+
+class Faults:
+    """All that was done in a run, in the order in which it began; their numbers are those of the list given."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self._all = faults
+        self._order = sorted(range(len(faults)), key=lambda number: faults[number].begin)
+        self._begins = [faults[number].begin for number in self._order]
+        self._longest = max((fault.end - fault.begin for fault in faults), default=0.0)
+
+    def latest(self, run: Execution, begun: float) -> int | None:
+        """The last fault of which something on the execution's path broke by `begun`, and was not whole when the item
+        was taken."""
+        for at in range(bisect_right(self._begins, begun) - 1, -1, -1):
+            if self._begins[at] + self._longest < run.taken:
+                return None
+            number = self._order[at]
+            if any(hit.begin <= begun and hit.end >= run.taken and on_path(hit, run) for hit in self._all[number].hits):
+                return number
+        return None
+
+    def since(self, run: Execution, ran_on: float) -> int | None:
+        """The last fault that hit an execution's path after it started and before the item ran on."""
+        for at in range(bisect_right(self._begins, ran_on) - 1, -1, -1):
+            if self._begins[at] <= run.start.at:
+                return None
+            number = self._order[at]
+            if self._begins[at] < ran_on and any(on_path(hit, run) for hit in self._all[number].hits):
+                return number
+        return None
