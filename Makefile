@@ -56,7 +56,7 @@ test: $(STAMP) ## every check and every test that ends within minutes
 	env -u PYTHONDONTWRITEBYTECODE $(PYTEST); tested=$$?; \
 	wait $$checks; checked=$$?; cat $$said; exit $$((tested ? tested : checked))
 
-test-long: $(STAMP) ## what takes longer, up to two hours in all; says how far it is
+test-long: $(STAMP) ## what takes longer, a little over two hours in all; says how far it is
 	$(BIN)/pytest -m long -v --capture=sys --durations=0 --durations-min=5 $(ARGS)
 
 simulate: $(STAMP) ## seeded worlds that try to break the promises: SEEDS=N FROM=SEED

@@ -1,9 +1,14 @@
 """Settings of all tests, and the servers that they may ask for."""
 
+import atexit
 import gc
 import os
+import shutil
 import sys
+import tempfile
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -38,6 +43,10 @@ __all__ = [
 ]
 
 rest_in_memory()
+
+# Processes of the tests find each other in a place of their own, not in that of whoever runs them.
+os.environ["TAILRACE_RUN_DIR"] = tempfile.mkdtemp(prefix="tailrace-run-")
+atexit.register(shutil.rmtree, os.environ["TAILRACE_RUN_DIR"], ignore_errors=True)
 close_what_is_left_behind()
 
 #: How long an example takes says how busy the machine is, not whether the code is right. A property is tried on fewer
@@ -52,6 +61,20 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.markexpr == "long":
         settings.load_profile("long")
         config.pluginmanager.register(LongProgress())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """What a test printed may have half a surrogate pair, which pytest-xdist cannot carry to its parent."""
+    return _writable((yield))
+
+
+def _writable(data: Any) -> Any:
+    if isinstance(data, str):
+        return data.encode("utf-8", "backslashreplace").decode()
+    if isinstance(data, dict):
+        return {_writable(key): _writable(value) for key, value in data.items()}
+    return type(data)(map(_writable, data)) if type(data) in (list, tuple) else data
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -9,11 +9,17 @@ import psycopg
 import pytest
 from servers.queues import MODEL_ON_A_SERVER, ServedQueue
 
+from tailrace.sdk.model.claim import Settle, State
+from tailrace.sdk.model.demand import Cell, Demand
+from tailrace.sdk.model.workload import Kind
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
+from tailrace.stores.queue.queue import NewItem
 from tailrace.testing.conformance.queue import QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel
 from tailrace.testing.conformance.queue_races import RaceLaws
 from tailrace.testing.conformance.queue_search import SearchLaws
+
+ANY = Demand({Cell("f", 2): 1 << 20}, frozenset(), 1 << 20, 1 << 30)
 
 
 class Engine(ServedQueue):
@@ -31,6 +37,44 @@ class TestPostgresQueue(QueueLaws, RaceLaws, SearchLaws):
         await engine.open()
         yield engine
         await engine.close()
+
+
+LOOKS = (
+    "SELECT * FROM queue_stocked('{}')",
+    "SELECT * FROM queue_tried()",
+    "SELECT * FROM queue_ageing(NULL)",
+    "SELECT * FROM queue_due(NULL, 10)",
+)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+async def test_a_look_visits_what_waits_and_not_what_was_used_once(
+    postgres_server: str, postgres_schema: str, look: str
+) -> None:
+    # Given many collections that were used once, and a lane that has something
+    engine = Engine(postgres_server, postgres_schema)
+    await engine.open()
+    await engine.queue.submit([NewItem(Kind("f", 2, f"c{n}", f"t{n}"), b"") for n in range(1000)])
+    leased = await engine.queue.lease(ANY, 30.0, 0)
+    assert leased is not None and len(leased.ids) == 1000
+    await engine.queue.settle(leased.fence, leased.ids, [])
+    await engine.queue.submit([NewItem(Kind("f", 2), b"")])
+    leased = await engine.queue.lease(ANY, 30.0, 0)
+    assert leased is not None
+    await engine.queue.settle(leased.fence, [], [Settle(leased.ids[0], leased.fence, State.RETRIABLE_FAILURE, 0, 1)])
+    await engine.close()
+    async with await psycopg.AsyncConnection.connect(postgres_server) as connection:
+        await connection.execute(f"SET search_path TO {postgres_schema}".encode())
+        # When somebody looks
+        rows = await (await connection.execute(look.encode())).fetchall()
+        # Then that lane is found, by few steps
+        assert len(rows) == 1
+        steps = await connection.execute(
+            "SELECT sum(idx_scan + seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables"
+            " WHERE schemaname = current_schema()"
+        )
+        [(count,)] = await steps.fetchall()
+        assert count < 100
 
 
 class PostgresQueueModel(QueueModel):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from servers import none_to_be_had
 
 from tailrace.bench.kafka import Broker
 from tailrace.bench.kafka_rivals import rivals
@@ -31,7 +32,7 @@ async def test_tailrace_and_a_rival_on_one_server(engine: str, name: str, reques
     try:
         [rival] = chosen(name, engine)
     except ConfigError as missing:
-        pytest.skip(f"{missing}")
+        none_to_be_had(f"{name} on {engine}", f"{missing}")
 
     # When both run a few items
     few = replace(rival, share=0.1)

@@ -13,6 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.assembly.free_port import free_port
+from tailrace.sdk.notices import Posted
+from tailrace.sdk.run_dir import RunDir
+
 TAILRACE = [sys.executable, "-m", "tailrace.cli"]
 
 FUNCTIONS = '''
@@ -24,8 +28,17 @@ async def greet(name: str) -> str:
     return f"Hello {name}"
 
 @tailrace.function
+async def wait(seconds: float) -> None:
+    import asyncio
+    await asyncio.sleep(seconds)
+
+@tailrace.function
 def fail(reason: str) -> None:
     raise tailrace.Fatal(reason)
+
+@tailrace.function
+def where() -> str:
+    return tailrace.Client().gateway
 
 @tailrace.function(retry=tailrace.Retry(max_crashes=2))
 def crash(ctx: tailrace.Context) -> None:
@@ -94,6 +107,31 @@ def test_submit_wait_status(up: Up) -> None:
     (row,) = up.json("status", id)
     assert (row["function"], row["state"], row["priority"]) == ("greet", "success", "interactive")
     assert up.json("explain", id)["reason"] == "ended"
+
+
+def test_commands_find_it_where_it_listens(up: Up) -> None:
+    told = {
+        name: value for name, value in up.environment.items() if name not in ("TAILRACE_GATEWAY", "TAILRACE_SCHEDULER")
+    }
+    newcomer = Up(up.process, up.folder, told, up.said)
+    id = newcomer.run("submit", "greet", "name=Bo").stdout.strip()
+    assert newcomer.run("result", id, "--wait", "--timeout", "20s").stdout == '"Hello Bo"\n'
+    assert newcomer.json("inspect")["ready"] is True
+    assert newcomer.json("explain", id)["reason"] == "ended"
+
+
+def test_a_client_in_a_function_is_of_its_own_platform(up: Up) -> None:
+    """Whoever else of its user listens, and tells of it."""
+    run_dir = RunDir()
+    run_dir.open()
+    other = Posted(run_dir, "gateway")
+    other.post("127.0.0.1:8786", "data in /elsewhere")
+    try:
+        id = up.run("submit", "where").stdout.strip()
+        assert up.run("result", id, "--wait", "--timeout", "20s").stdout == f'"{up.environment["TAILRACE_GATEWAY"]}"\n'
+    finally:
+        other.withdraw()
+        run_dir.close()
 
 
 def test_what_is_not_known_ends_with_1(up: Up) -> None:
@@ -179,6 +217,29 @@ def test_a_gate_holds_and_explains(up: Up) -> None:
     assert up.json("gate", "list") == []
 
 
+def test_what_the_asked_scheduler_does_not_have_is_not_said_to_rest(up: Up) -> None:
+    # Given a workload that runs, and another scheduler, which never had it: as one does not that was started again
+    address = f"127.0.0.1:{free_port()}"
+    other = subprocess.Popen([*TAILRACE, "scheduler", "--listen", address], env=up.environment)
+    id = up.run("submit", "wait", "seconds=300").stdout.strip()
+    try:
+        until = time.monotonic() + 60
+        while up.json("explain", id)["state"] != "running" and time.monotonic() < until:
+            pass
+        # When that one is asked, as soon as it answers
+        facts = up.json("explain", id, "--scheduler", address)
+        while "does not answer" in facts["detail"] and time.monotonic() < until:
+            facts = up.json("explain", id, "--scheduler", address)
+        # Then it is said who has it and until when, and not that it waits or is due
+        assert facts["reason"] == "handed_out"
+        assert re.search(r"a tailer took it.* Its lease ends in \d+", facts["detail"])
+        assert not re.search(r"rests|is due", facts["detail"])
+    finally:
+        other.terminate()
+        other.wait(60)
+        up.run("cancel", id)
+
+
 def test_delay_and_cancel(up: Up) -> None:
     id = up.run("submit", "greet", "name=Cy", "--delay", "1h").stdout.strip()
     assert up.json("explain", id)["reason"] == "not_due"
@@ -196,7 +257,7 @@ def test_dedupe_key_and_count(up: Up) -> None:
 
 
 def test_listings(up: Up) -> None:
-    assert [row["name"] for row in up.json("function", "list")] == ["crash", "fail", "greet"]
+    assert [row["name"] for row in up.json("function", "list")] == ["crash", "fail", "greet", "wait", "where"]
     assert up.run("quota", "set", "greet", "--rate", "500").returncode == 0
     assert up.json("quota", "list") == [
         {"function": "greet", "concurrency": 0, "rate": 500.0, "burst": 0.0, "weight": 0.0}

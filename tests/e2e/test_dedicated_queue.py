@@ -1,4 +1,4 @@
-"""A dedicated queue (R62): functions with a tailer and executors of their own, by configuration alone, run while their
+"""A dedicated queue: functions with a tailer and executors of their own, by configuration alone, run while their
 neighbours fill everything else for good."""
 
 from __future__ import annotations
@@ -63,4 +63,4 @@ async def _settled(client: tailrace.AsyncClient) -> None:
     before, after = -1, 0
     while before != after or not after:
         await asyncio.sleep(0.3)
-        before, after = after, len(await client.find(states=["enqueued", "claimed", "processing"], limit=1000))
+        before, after = after, len(await client.find(states=["enqueued", "processing"], limit=1000))

@@ -37,8 +37,11 @@ LIVE = (
     "from-dramatiq-rq.md",
     "from-procrastinate.md",
 )
-#: Commands that run until a signal, or for half a minute.
-LASTING = ("up", "scheduler", "worker", "delay", "gateway", "tailer run", "store serve", "demo", "bench")
+#: Commands that run until a signal, or for half a minute or more.
+LASTING = (
+    *("up", "scheduler", "worker", "delay", "gateway", "tailer run", "store serve", "demo", "bench"),
+    "simulate --bugs",
+)
 EXAMPLES = ROOT / "examples"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -217,5 +220,9 @@ async def ask(*command: str) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
-    output, _ = await asyncio.wait_for(process.communicate(), 60)
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), 60)
+    except TimeoutError:
+        process.kill()
+        raise AssertionError(f"{command[-1]} takes longer than a minute") from None
     return process.returncode or 0, output.decode()

@@ -210,6 +210,23 @@ async def test_a_newer_schema_is_refused_and_an_older_one_names_the_command(node
         await nodes.queue()
 
 
+async def test_a_schema_that_is_away_for_a_moment_refuses_nothing_for_good(nodes: PostgresNodes) -> None:
+    # Given a queue in use
+    queue = await nodes.queue()
+    await queue.submit([NewItem(MAIL, b"")])
+    # When its schema is away, as a restore of it does, then that is told as what somebody mends, of no item
+    await nodes.run(f"ALTER SCHEMA {nodes.schema} RENAME TO {nodes.schema}_away")
+    with pytest.raises(NotConnected, match="tailrace store migrate"):
+        await queue.submit([NewItem(MAIL, b"")])
+    with pytest.raises(NotConnected, match="tailrace store migrate"):
+        await queue.lease(ANY, LEASE, 0)
+    # And the queue goes on when it is back
+    await nodes.run(f"ALTER SCHEMA {nodes.schema}_away RENAME TO {nodes.schema}")
+    await queue.submit([NewItem(MAIL, b"")])
+    claimed = await queue.lease(ANY, LEASE, 0)
+    assert claimed is not None and len(claimed.ids) == 2
+
+
 async def test_no_verb_waits_for_the_servers_compiler(nodes: PostgresNodes) -> None:
     # Given the schema, then each function of it that has settings of its own has that one: the others are part of what
     # calls them
@@ -302,6 +319,7 @@ async def test_wrong_addresses_and_passwords_are_named_and_no_secret_is(nodes: P
 
 async def test_a_server_that_dies_or_turns_read_only_loses_nothing_and_is_used_again(own_postgres) -> None:
     server = own_postgres()
+    assert server.run("SHOW fsync") == [("on",)]
     nodes = PostgresNodes(server.address, "tailrace")
     queue = await nodes.queue(durability="durable")
     try:
@@ -347,5 +365,15 @@ async def test_a_server_that_dies_or_turns_read_only_loses_nothing_and_is_used_a
                 await asyncio.sleep(0.01)
         with pytest.raises(ConfigError, match="fsync"):
             await nodes.queue(durability="durable")
+        # But the queue that is in use waits until that is mended
+        await queue._ground.server.dial_anew()
+        with pytest.raises(NotConnected, match="fsync"):
+            await queue.submit([NewItem(MAIL, b"")])
+        server.run("ALTER SYSTEM RESET fsync")
+        server.run("SELECT pg_reload_conf()")
+        async with asyncio.timeout(20):
+            while server.run("SHOW fsync") != [("on",)]:
+                await asyncio.sleep(0.01)
+        assert await queue.submit([NewItem(MAIL, b"")])
     finally:
         await nodes.close()

@@ -111,6 +111,29 @@ async def test_a_clock_that_is_set_back_prolongs_no_lease(nodes: RedisNodes) -> 
 # Restarts, promotions, copies.
 
 
+async def test_a_server_that_comes_back_as_one_that_loses_things_is_waited_for(on) -> None:
+    # Given a queue in use, whose server comes back as one that throws data away when it is full
+    nodes, server = on()
+    queue = await nodes.queue()
+    await queue.submit([NewItem(MAIL, b"")])
+    server.program.kill()
+    with pytest.raises(NotConnected, match="cannot be reached"):
+        await queue.submit([NewItem(MAIL, b"")])
+    server.program.start()
+    async with RedisQueueOptions(url=nodes.url).client() as admin:
+        await admin.config_set("maxmemory-policy", "allkeys-lru")
+        # Then that refuses no item for good
+        with pytest.raises(NotConnected, match="noeviction"):
+            await queue.submit([NewItem(MAIL, b"")])
+        # And one that begins with it says so
+        with pytest.raises(ConfigError, match="noeviction"):
+            await nodes.queue()
+        # And once it is mended, the queue goes on
+        await admin.config_set("maxmemory-policy", "noeviction")
+        await admin.connection_pool.disconnect()
+    assert await queue.submit([NewItem(MAIL, b"")])
+
+
 async def test_a_restart_of_a_durable_server_is_gone_through_at_once(on) -> None:
     nodes, server = on()
     queue = await nodes.queue()

@@ -15,6 +15,7 @@ from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.gateway.rules import spool as rule
 from tailrace.gateway.rules.spool import SpoolRule
 from tailrace.gateway.spooling import Spooler
+from tailrace.sdk.duties import Duties
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
@@ -47,7 +48,7 @@ async def opening(folder: Path, clock: ManualClock, file: type[SqliteFile]) -> A
             await spool.open()
             queue = FickleQueue(stores.queue)
             queue.trouble, queue.refused = "away", {b"bad"}
-            spooler = Spooler(queue, spool, limits, clock, 5.0)
+            spooler = Spooler(queue, spool, limits, clock, 5.0, Duties("spool"))
             await spooler.start()
             try:
                 yield Opened(queue, spool, spooler)

@@ -51,7 +51,7 @@ class Bench:
         return found
 
     def ask(self, tailer: Tailer, epoch: int, version: int) -> Adoption:
-        self.core.adoptions.ask(tailer, ROW, epoch, version)
+        self.core.adoptions.ask(tailer, ROW, epoch, version, WALL)
         return tailer.adoptions.pop()
 
     def end(self, outcomes: Outcomes) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
+
+import pytest
 
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.server import SchedulerServer
@@ -170,6 +172,7 @@ class FakeWorker(Watched):
         self.flights: dict[int, Flight] = {}
         self.groups: dict[int, int] = {}
         self.leases: list[float] = []
+        self.fences: list[int] = []
         self.extras: list[Extra] = []
         self.grants: list[pb.LeaseGrants] = []
         self.cancelled: list[int] = []
@@ -177,6 +180,7 @@ class FakeWorker(Watched):
         self.requests = 0
         self.asked = False
         self.draining = False
+        self.waits: dict[int, bool] = {}
         self.resumes: list[bool] = []
         self.losses = 0
         self.streams = Streams(client.attach_worker)
@@ -221,11 +225,19 @@ class FakeWorker(Watched):
                 self.outcomes.ended[each] = ended
         self.dialer.notify()
 
+    def wait(self, each: int, waits: bool = True) -> None:
+        """An item waits for other work, or goes on."""
+        self.waits[each] = waits
+        self.dialer.notify()
+
     def compose(self) -> pb.WorkerFrame | None:
-        if not (self.outcomes or self.asked or self.draining):
+        if not (self.outcomes or self.asked or self.draining or self.waits):
             return None
         frame = pb.WorkerFrame(draining=self.draining)
         self.draining = False
+        frame.waits.extend(each for each, waits in self.waits.items() if waits)
+        frame.goes_on.extend(each for each, waits in self.waits.items() if not waits)
+        self.waits = {}
         if self.outcomes:
             write_outcomes(frame.outcomes, self.outcomes)
             self.outcomes = Outcomes()
@@ -242,6 +254,7 @@ class FakeWorker(Watched):
             self.flights[assign.flight] = flight
             self.groups[assign.flight] = assign.group
             self.leases.append(assign.lease)
+            self.fences += assign.fence
             self.extras += flight.extras.values()
             for index, id in enumerate(flight.ids):
                 each = ref(assign.flight, index)
@@ -294,6 +307,15 @@ class Place:
             await each.dialer.close()
         await self.client.close()
         await self.server.stop()
+
+
+@pytest.fixture
+async def place() -> AsyncIterator[Place]:
+    """A scheduler for a test."""
+    made = Place()
+    await made.start()
+    yield made
+    await made.close()
 
 
 SEND = Kind("send", 1, "reset", "ann")

@@ -31,7 +31,8 @@ IMAGE = "postgres:15"
 USER, PASSWORD = "tailrace", "not a secret"
 #: Where Debian keeps the server's programs: not on the path.
 PROGRAMS = "/usr/lib/postgresql/*/bin"
-#: Nothing that the shared server answers survives a power cut: whoever tests that has a server of their own.
+#: Nothing that the shared server answers survives a power cut. Where that is the subject a test has a server of its own
+#: (`own_postgres`), which syncs like any other, or whose settings say that it does not.
 FAST = ("fsync=off", "full_page_writes=off", "shared_buffers=64MB", "max_connections=60")
 
 
@@ -127,7 +128,8 @@ def postgres_schema(postgres_server: str) -> Iterator[str]:
 
 @pytest.fixture
 def own_postgres() -> Iterator[Callable[..., LocalPostgres]]:
-    """Starts servers for one test alone, with these lines of configuration: to be killed, filled and locked."""
+    """Starts servers for one test alone, with these lines of configuration: to be killed, filled and locked. Without
+    any it is one as users have it: what it answered is on its disk."""
     servers: list[LocalPostgres] = []
 
     def start(*settings: str) -> LocalPostgres:

@@ -1,24 +1,31 @@
 """Each known mistake is found in a world made for it, where nothing is wrong without the mistake."""
 
+from importlib import import_module
+from pathlib import Path
+
 import pytest
 
-from tailrace.testing.simulation.bugs import BUGS, planted
+from tailrace.testing import simulation
+from tailrace.testing.simulation.bugs import BREACHES, BUGS, planted
+from tailrace.testing.simulation.hunt import kind_of
+from tailrace.testing.simulation.laws import LAWS, stale
 from tailrace.testing.simulation.plan import Plan
-from tailrace.testing.simulation.scenarios import SCENARIOS as FIRST
-from tailrace.testing.simulation.scenarios_detached import SCENARIOS as FIFTH
 from tailrace.testing.simulation.scenarios_order import OTHERS
-from tailrace.testing.simulation.scenarios_order import SCENARIOS as SECOND
-from tailrace.testing.simulation.scenarios_schedules import SCENARIOS as FOURTH
-from tailrace.testing.simulation.scenarios_several import SCENARIOS as THIRD
 from tailrace.testing.simulation.story import Story
 
-SCENARIOS = FIRST | SECOND | THIRD | FOURTH | FIFTH
+MADE = [
+    import_module(f"{simulation.__name__}.{file.stem}")
+    for file in sorted(Path(simulation.__file__ or "").parent.glob("scenarios*.py"))
+]
+#: The worlds in which each mistake is found, and the promise that finds it where only one does.
+SCENARIOS: dict[str, list[Plan]] = {name: plans for module in MADE for name, plans in module.SCENARIOS.items()}
+BY: dict[str, str] = {name: by for module in MADE for name, by in getattr(module, "BY", {}).items()}
 WORLDS = {id(plan): plan for plans in [*SCENARIOS.values(), OTHERS] for plan in plans}
 
 
 def test_every_bug_has_its_worlds_and_there_are_enough() -> None:
     assert set(SCENARIOS) == set(BUGS)
-    assert len(BUGS) >= 60
+    assert len(BUGS) >= 70
 
 
 @pytest.mark.parametrize("plan", WORLDS.values(), ids=range(len(WORLDS)))
@@ -26,7 +33,25 @@ def test_without_a_bug_nothing_is_wrong(plan: Plan) -> None:
     assert Story(plan).tell().wrong == []
 
 
+@pytest.mark.parametrize(("name", "promise"), sorted(BY.items()))
+def test_a_mistake_that_only_one_promise_finds_is_found_by_it(name: str, promise: str) -> None:
+    with planted(name):
+        (told,) = [Story(plan).tell() for plan in SCENARIOS[name]]
+    assert {kind_of(line) for line in told.wrong} == {promise}
+
+
 @pytest.mark.parametrize("name", sorted(BUGS))
 def test_a_planted_bug_is_found(name: str) -> None:
+    """One that breaks a rule of the leases by the promise that it names (and perhaps by others)."""
+    by = BREACHES[name].by if name in BREACHES else ""
     with planted(name):
-        assert any(Story(plan).tell().wrong for plan in SCENARIOS[name]), f"{name}: nothing was wrong"
+        kinds = (kind_of(line) for plan in SCENARIOS[name] for line in Story(plan).tell().wrong)
+        assert any(kind == by or not by for kind in kinds), f"{name}: nothing was wrong, or not {by or 'anything'}"
+
+
+def test_every_rule_of_the_leases_is_broken_by_some_mistake() -> None:
+    assert {breach.law for breach in BREACHES.values()} == set(LAWS)
+
+
+def test_the_table_of_rules_and_mistakes_is_fresh() -> None:
+    assert not stale(), "run python -m tailrace.testing.simulation.laws"

@@ -14,7 +14,9 @@ import tailrace
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.model.errors import Overloaded
+from tailrace.sdk.wire.channel import serve
 from tailrace.sdk.wire.submissions import Submissions, new_name
+from tailrace.sdk.wire.v1.gateway_pb2_grpc import GatewayServicer, add_GatewayServicer_to_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="abstract sockets are Linux's")
 
@@ -87,6 +89,102 @@ async def test_a_gateway_that_dies_and_comes_back_is_submitted_to_again(gateway_
         ids.append((await client.submit("add", a=1)).id)
         assert len({*ids}) == len(ids)
         assert all(status is not None for status in await client.status_many(ids))
+
+
+@pytest.mark.parametrize("many", [False, True])
+async def test_a_stream_that_goes_away_before_a_call_took_its_first_step_is_no_error(
+    gateway: GatewayServer, client: tailrace.AsyncClient, many: bool
+) -> None:
+    # Given a client that submits directly
+    await submitted_until_direct(client)
+    near, took = client._near[0], []
+    submit = near.submit
+
+    def seen(*given: Any) -> Any:
+        made = submit(*given)
+        took.append(near._stream)
+        # When its stream ends after the call was made, and before that began
+        near._task.cancel()  # type: ignore[union-attr]
+        return late(made)
+
+    async def late(made: Any) -> Any:
+        while near.open:
+            await asyncio.sleep(0)
+        return await made
+
+    near.submit = seen  # type: ignore[method-assign]
+    # Then it goes on by gRPC
+    if many:
+        handles = await client.submit_many([tailrace.Call("add", a=n) for n in range(3)])
+    else:
+        handles = [await client.submit("add", a=1)]
+    assert len(took) == 1 and all(handles) and not near.open
+
+
+async def test_a_stream_that_ends_before_its_first_answer_is_never_used() -> None:
+    # Given somebody at the name who takes the stream and ends it well, without a word
+    class Silent(GatewayServicer):
+        async def Submissions(self, stream: Any, context: Any) -> None:
+            return
+
+    name = new_name()
+    server, _ = await serve(name, [lambda server: add_GatewayServicer_to_server(Silent(), server)])
+    near = Submissions("127.0.0.1:1")
+    opened = []
+    # When a client is told of it
+    near.told(name)
+    task = near._task
+    while task is not None and not task.done():
+        opened.append(near.open)
+        await asyncio.sleep(0)
+    # Then nothing goes that way, and it is not asked again at once
+    assert not any(opened) and not near.open and not near.asks()
+    await server.stop(None)
+
+
+async def test_a_client_that_is_closed_under_calls_says_so(stores: Any) -> None:
+    # Given calls that wait: for a result, and directly for a store
+    queue = FickleQueue(stores.queue)
+    gateway = GatewayServer(GatewayConfig(listen="127.0.0.1:0"), replace(stores, queue=queue))
+    await gateway.start()
+    client = tailrace.AsyncClient(gateway.address, timeout=20)
+    [id, *_] = await submitted_until_direct(client)
+    before, queue.trouble = queue.asked, "hangs"
+    calls = [client.result(id), client.submit("add", a=1), client.submit_many([tailrace.Call("add", a=1)])]
+    waiting = [asyncio.create_task(call) for call in calls]
+    async with asyncio.timeout(10):
+        while queue.asked < before + 2:
+            await asyncio.sleep(0)
+        # When the client is closed
+        await client.close()
+        # Then each says that, and none is cancelled or left waiting
+        ends = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(end) for end in ends] == [tailrace.InvalidRequest] * 3, ends
+    assert all("is closed" in str(end) for end in ends)
+    await gateway.stop()
+
+
+async def test_a_blocking_client_that_is_closed_under_calls_says_so(stores: Any) -> None:
+    # Given calls of two threads that wait: for a result, and for a store
+    queue = FickleQueue(stores.queue)
+    gateway = GatewayServer(GatewayConfig(listen="127.0.0.1:0"), replace(stores, queue=queue))
+    await gateway.start()
+    client = tailrace.Client(gateway.address, timeout=20)
+    handle = await asyncio.to_thread(client.submit, "add", a=0)
+    queue.trouble = "hangs"
+    waiting = [
+        asyncio.create_task(asyncio.to_thread(client.result, handle.id)),
+        asyncio.create_task(asyncio.to_thread(client.submit_many, [tailrace.Call("add", a=1)])),
+    ]
+    async with asyncio.timeout(10):
+        while queue.asked < 2:
+            await asyncio.sleep(0)
+        # When the client is closed, then each says that
+        await asyncio.to_thread(client.close)
+        ends = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(end) for end in ends] == [tailrace.InvalidRequest] * 2, ends
+    assert all("is closed" in str(end) for end in ends)
+    await gateway.stop()
 
 
 async def test_who_cannot_reach_the_name_or_is_told_none_goes_on_with_grpc(stores: Any) -> None:

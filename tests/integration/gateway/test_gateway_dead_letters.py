@@ -14,8 +14,11 @@ from tailrace.sdk.model.claim import Leased, Settle, State
 from tailrace.sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.errors import Overloaded, Unavailable
+from tailrace.sdk.model.redrive import token
 from tailrace.sdk.model.workload import Kind
 from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.stores.queue.admission import SUBMISSION_PREFIX
+from tailrace.stores.queue.queue import NewItem
 
 FULL = DeadLetter(
     id="a",
@@ -152,6 +155,42 @@ async def test_a_letter_whose_workload_has_not_ended_waits(
     await stores.queue.settle(leased.fence, [], [Settle(handle.id, leased.fence, State.FATAL_FAILURE)])
     [row] = await redrive_all(operator)
     assert (await claim(stores)).ids == [row.workload]
+
+
+async def test_a_letter_whose_workload_came_back_and_succeeded_stays(
+    stores: Any, operator: GatewayClient, client: tailrace.AsyncClient
+) -> None:
+    # Given a letter that was durable before its tailer died, and a workload that ran again then, and succeeded
+    handle = await client.submit("add")
+    await stores.dead_letters.add([letter(handle.id, position=-1)])
+    leased = await claim(stores)
+    await stores.queue.settle(leased.fence, [handle.id], [])
+    # When it is redriven, it does not run a third time
+    [row] = await redrive_all(operator)
+    assert "success: purge" in row.refused
+    assert (await claim(stores)).ids == []
+
+
+async def test_what_died_again_before_its_first_letter_went_keeps_its_past(
+    stores: Any, operator: GatewayClient
+) -> None:
+    # Given a redrive that was cut short when the queue had the workload, which died again at once
+    await stores.dead_letters.add([letter("first")])
+    [known] = await stores.dead_letters.list(EVERY, 10, 0, 1 << 20)
+    await stores.dead_letters.mark([known.number], True)
+    [stored] = await stores.queue.submit([NewItem(known.kind, b"{}", dedupe_key=SUBMISSION_PREFIX + token(known))])
+    leased = await claim(stores)
+    await stores.dead_letters.add([letter(stored.id, position=-1, tailer="queue")])
+    await stores.queue.settle(leased.fence, [], [Settle(stored.id, leased.fence, State.FATAL_FAILURE)])
+    # When all letters are redriven
+    rows = await redrive_all(operator, step=10)
+    # Then it became one workload, which was the first letter before it was the second one
+    [last] = (await claim(stores)).ids
+    assert rows[-1].workload == last
+    await stores.dead_letters.add([letter(last, position=-1, tailer="queue")])
+    died = await operator.dead_letter(last)
+    assert died.past is not None
+    assert (died.past.redrives, died.past.id, len(died.past.deaths)) == (2, "first", 2)
 
 
 async def test_a_redrive_goes_step_by_step_through_what_the_filter_means(stores: Any, operator: GatewayClient) -> None:

@@ -20,6 +20,7 @@ from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.errors import NotConnected, Overloaded
 from tailrace.sdk.model.metrics import samples
 from tailrace.sdk.wire.gateway import GatewayClient
+from tailrace.stores.spool.sqlite import SqliteSpool
 
 DEMAND = Demand({Cell("add", 2): 1000}, frozenset(), 1000)
 
@@ -199,6 +200,37 @@ async def test_nothing_with_a_key_overtakes_what_is_spooled(opened: Opened) -> N
         await door.client.submit("add", a=number, key="k")
     await door.drained()
     assert await door.run_everything() == [b'{"a":%d}' % number for number in range(20)]
+
+
+async def test_a_submission_that_is_given_up_as_it_is_spooled_is_not_overtaken(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given one with a key that is durable in the spool, of which nobody heard yet
+    door = await opened()
+    door.queue.trouble = "away"
+    add, durable, goes_on = SqliteSpool.add, asyncio.Event(), asyncio.Event()
+
+    async def held_up(spool: SqliteSpool, items: Any) -> Any:
+        answers = await add(spool, items)
+        if not durable.is_set():
+            durable.set()
+            await goes_on.wait()
+        return answers
+
+    monkeypatch.setattr(SqliteSpool, "add", held_up)
+    given_up = asyncio.create_task(door.client.submit("add", a=0, key="k"))
+    await durable.wait()
+    # When its client leaves, the store is back, and another one of the key comes
+    given_up.cancel()
+    await asyncio.wait([given_up])
+    door.queue.trouble = "none"
+    await door.client.submit("add", a=1, key="k")
+    goes_on.set()
+    # Then both get there, in their order
+    async with asyncio.timeout(20):
+        while len(door.queue.stored) < 2:
+            await asyncio.sleep(0.005)
+    assert await door.run_everything() == [b'{"a":0}', b'{"a":1}']
 
 
 async def test_a_spooled_workload_can_be_waited_for_and_cancelled(opened: Opened, stores: Any) -> None:

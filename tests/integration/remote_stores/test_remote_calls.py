@@ -28,6 +28,7 @@ from tailrace.stores.remote import (
     RemoteReplays,
     RemoteResults,
     RemoteSegments,
+    RemoteTroubles,
 )
 
 
@@ -105,6 +106,7 @@ async def test_a_call_that_fits_into_no_message_is_refused_before_it_is_sent(add
         ("ledger", RemoteLedger),
         ("segments", RemoteSegments),
         ("replays", RemoteReplays),
+        ("troubles", RemoteTroubles),
     ],
 )
 def test_a_client_has_every_method_of_its_protocol(store: str, client: type[Any]) -> None:

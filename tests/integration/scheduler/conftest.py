@@ -1,16 +1,5 @@
 """A scheduler for each test."""
 
-from __future__ import annotations
+from scenes.scheduler_place import place
 
-from collections.abc import AsyncIterator
-
-import pytest
-from scenes.scheduler_place import Place
-
-
-@pytest.fixture
-async def place() -> AsyncIterator[Place]:
-    made = Place()
-    await made.start()
-    yield made
-    await made.close()
+__all__ = ["place"]

@@ -27,6 +27,39 @@ async def test_a_broken_connection_that_heals_restarts_nothing(place: Place) -> 
     assert len(worker.flights) == 1 and tailer.losses == worker.losses == 0
 
 
+async def test_what_waits_for_other_work_makes_room_through_broken_connections(place: Place) -> None:
+    # Given a worker of one place, one item in it and three behind it
+    worker = await place.worker("send", limit=1, hold=True)
+    tailer = await place.tailer("send")
+    refs = tailer.push(*[SEND] * 4)
+    await worker.until(lambda: len(worker.open) == 1)
+    (first,) = worker.open
+    # When the first waits for other work, and the connection breaks, then the next one comes, and only that
+    worker.wait(first)
+    worker.streams.cut()
+    await worker.until(lambda: len(worker.open) == 2 and worker.resumes == [False, True])
+    (second,) = worker.open.keys() - {first}
+    state = await place.client.inspect()
+    assert [(lane.waiting, lane.running, lane.reason) for lane in state.lanes] == [(2, 2, "workers_full")]
+    assert "waits for other work" in (await place.client.explain(worker.open[first])).detail
+    # When it goes on, and the second ends, then there is no room: the place is the first one's again
+    worker.wait(first, False)
+    worker.end(second)
+    assert await tailer.ended(refs[1:2]) == [None]
+    assert len(worker.open) == 1
+    # When it ends too, or while it waits, then there is room for one
+    worker.end(first)
+    await worker.until(lambda: len(worker.open) == 1 and first not in worker.open)
+    (third,) = worker.open
+    worker.wait(third)
+    await worker.until(lambda: len(worker.open) == 2)
+    for each in list(worker.open):
+        worker.end(each)
+    assert await tailer.ended(refs) == [None] * 4
+    pools = next(iter(place.server.core.workers.values())).pools.values()
+    assert [(pool.assigned, pool.parents) for pool in pools] == [(0, 0)]
+
+
 async def test_a_worker_that_stays_away_is_answered_lost_after_its_lease(place: Place) -> None:
     worker = await place.worker("send", hold=True)
     tailer = await place.tailer("send")

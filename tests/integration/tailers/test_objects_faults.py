@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Callable
+import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-import aiohttp
 import obstore
 import pytest
 from aiohttp import web
+from scenes.objects_faults import Faults
 from scenes.objects_place import CONTENT, LINES, Place, Read, everything
 from servers.moto_s3 import Moto
 
@@ -104,52 +105,20 @@ async def test_damaged_and_explosive_gzip_and_a_long_line_are_one_refusal_each_a
     await again.close()
 
 
-async def test_a_key_that_the_client_cannot_name_is_told(stores: EmbeddedStores, tmp_path: Path) -> None:
+async def test_a_name_that_the_client_cannot_name_stops_no_other(stores: EmbeddedStores, tmp_path: Path) -> None:
+    # Given a local folder with names that cannot be keys, among others
     (tmp_path / "in").mkdir()
-    (tmp_path / "in/new\nline").write_text("x")
+    for name in (b"a", b"new\nline", b"no text \xff", b"y", b"z"):
+        (tmp_path / "in" / os.fsdecode(name)).write_text(os.fsdecode(name)[0])
     place = Place(stores, None, url=f"file://{tmp_path / 'in'}")
     source = place.source()
-    with pytest.raises(NotConnected, match="cannot name stands in the way"):
-        await everything(source)
+    # When it is read
+    read = await everything(source)
+    # Then all others are there, and what could be named says why it is not read
+    assert sorted(read.lines) == [b"a", b"y", b"z"]
+    [why] = read.refused.values()
+    assert "no client can name the key 'new\\nline'" in why
     await source.close()
-
-
-class Faults:
-    """An HTTP proxy before the store. `answer` says how the store answers a request instead; None: as it does."""
-
-    def __init__(self, target: str) -> None:
-        self.target = target
-        self.endpoint = ""
-        self.requests: list[str] = []
-        self.answer: Callable[[web.Request], int | None] = lambda request: None
-
-    async def __aenter__(self) -> Faults:
-        self._session = aiohttp.ClientSession(auto_decompress=False)
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", self._pass)
-        self._runner = web.AppRunner(app)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = self._runner.addresses[0][:2]
-        self.endpoint = f"http://{host}:{port}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
-        await self._session.close()
-
-    async def _pass(self, request: web.Request) -> web.StreamResponse:
-        self.requests.append(f"{request.method} {request.path_qs}")
-        status = self.answer(request)
-        if status is not None:
-            return web.Response(status=status, text="<Error><Code>SlowDown</Code></Error>")
-        async with self._session.request(
-            request.method, self.target + request.raw_path, headers=request.headers, data=await request.read()
-        ) as found:
-            body = await found.read()
-            headers = {name: value for name, value in found.headers.items() if name.lower() != "transfer-encoding"}
-            return web.Response(status=found.status, headers=headers, body=None if request.method == "HEAD" else body)
 
 
 @pytest.fixture

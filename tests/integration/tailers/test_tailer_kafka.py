@@ -14,7 +14,9 @@ from kafka.admin import KafkaAdminClient
 from tailrace.sdk.model.drop import Cause
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
+from tailrace.tailers.sources import kafka_group
 from tailrace.tailers.sources.kafka import KafkaSourceOptions
+from tailrace.tailers.sources.kafka_group import KafkaGroup
 from tailrace.tailers.sources.kafka_python_member import PythonMember
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -74,6 +76,30 @@ async def test_partitions_move_to_a_second_tailer_and_back(topic, start, schedul
     await eventually(lambda: first.overview().settled == 250, 60)
     # Then nothing was lost and nothing ran twice
     assert ran(scheduler) == list(range(300))
+
+
+async def test_partitions_that_are_given_back_while_they_are_left_are_let_go_of(topic, start, scheduler, eventually):
+    # Given a tailer with an item out in each of two partitions, which waits long for them
+    scheduler.decide = lambda flight, index: None
+    scheduler.allow("f")
+    await topic.log.create(topic.name, 2)
+    for partition in range(2):
+        await topic.put(partition, numbered(1, partition))
+    source = topic.source(release_within="2m")
+    first = await start(0.5, source=source, function="f")
+    await eventually(lambda: first.overview().in_flight == 2, 60)
+    # When one is taken away, and given back before its item has ended
+    second = await start(0.5, source=source, function="f")
+    await eventually(lambda: len(first._pump._tasks) == 1, 60)
+    await second.stop()
+    await eventually(lambda: len(first._pump._tasks) == 2, 60)
+    assert first.overview().in_flight == 2
+    # And the tailer ends
+    await first.stop()
+    # Then nobody holds either any more, and another one has both
+    scheduler.decide = lambda flight, index: Ended(Outcome.SUCCESS)
+    third = await start(0.5, source=source, function="f")
+    await eventually(lambda: third.overview().settled == 2, 60)
 
 
 async def test_a_failed_item_does_not_hold_the_group_back_and_one_in_flight_does(
@@ -263,6 +289,30 @@ async def test_a_member_that_hangs_is_made_anew(topic, start, scheduler, eventua
     await topic.put(0, numbered(3, 3))
     # Then another member is made, which reads it
     await eventually(lambda: tailer.overview().settled == 6, 60)
+    assert ran(scheduler) == list(range(6))
+
+
+async def test_a_watch_over_the_group_that_fails_begins_again_as_another_member(
+    topic, start, scheduler, eventually, monkeypatch
+):
+    # Given a tailer whose looks at its group from outside fail as nobody foresaw, once, after it was opened
+    monkeypatch.setattr(kafka_group, "LOOK_EVERY", 0.2)
+    look, looks = KafkaGroup._group_is_ours, []
+
+    async def fails(group):
+        looks.append(group)
+        if len(looks) == 2:
+            raise ValueError("planted")
+        await look(group)
+
+    monkeypatch.setattr(KafkaGroup, "_group_is_ours", fails)
+    await topic.put(0, numbered(3))
+    scheduler.allow("f")
+    # When it reads, Then its items run once, and somebody looks on
+    tailer = await start(0.5, source=topic.source(), function="f")
+    await eventually(lambda: tailer.overview().settled >= 3 and len(looks) > 4, 60)
+    await topic.put(0, numbered(3, 3))
+    await eventually(lambda: tailer.overview().settled >= 6, 60)
     assert ran(scheduler) == list(range(6))
 
 

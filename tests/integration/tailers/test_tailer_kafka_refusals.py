@@ -81,8 +81,23 @@ async def test_a_group_of_another_application(kafka, start, scheduler, eventuall
     await eventually(lambda: tailer.overview().settled == 3, 60)
 
 
-async def test_a_codec_that_is_not_installed(kafka, start, scheduler, eventually, name):
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+async def test_what_is_compressed_is_read(kafka, start, scheduler, eventually, name, codec):
+    # Given records as another client compresses them
+    await fill(kafka, name, 1)
+    producer = Producer({"bootstrap.servers": kafka, "compression.type": codec, "linger.ms": 50})
+    for n in range(20):
+        producer.produce(name, b"%d" % n * 200, partition=0)
+    assert producer.flush(10) == 0
+    # When the client of the extra `kafka` reads them, then all are run as they were
+    scheduler.allow("f")
+    tailer = await start(0.5, source=source(kafka, name), function="f")
+    await eventually(lambda: tailer.overview().settled == 21, 60)
+
+
+async def test_a_codec_that_is_not_installed(kafka, start, scheduler, eventually, name, monkeypatch):
     # Given records compressed as this client cannot read them (librdkafka can), and a partition without any
+    monkeypatch.setattr("kafka.codec.zstd", None)
     log = KafkaLog(KafkaOptions(bootstrap_servers=kafka), prefix="")
     await log.append(name, 1, [Record(b"before")])
     producer = Producer({"bootstrap.servers": kafka, "compression.type": "zstd"})

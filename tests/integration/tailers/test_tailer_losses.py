@@ -1,4 +1,4 @@
-"""Never drop (R103): nothing is passed without somebody's word, and nothing before that is durable."""
+"""Never drop: nothing is passed without somebody's word, and nothing before that is durable."""
 
 from tailrace.sdk.model.drop import Cause, Drop
 from tailrace.sdk.model.errors import Unavailable

@@ -207,7 +207,7 @@ async def test_more_may_wait_than_memory_holds(stores, scheduler, start, eventua
 
 
 async def test_a_paused_collection_lets_the_others_of_its_stream_flow(stores, scheduler, start, eventually):
-    # Given a gate on one collection (R52)
+    # Given a gate on one collection
     scheduler.closed = [pb.ClosedCell(function="f", collection="invoices", reason="paused by ann: month end")]
     scheduler.decide = watcher = Watcher(lambda position: SUCCESS)
     scheduler.allow("f")

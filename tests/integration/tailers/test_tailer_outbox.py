@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
@@ -140,7 +141,7 @@ async def test_a_death_at_any_step_loses_nothing_and_repeats_nothing(node: Node,
 async def test_a_process_that_is_killed_around_each_step_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     # Given rows, of which one is refused, and a program that is killed again and again while it carries them
     business = await in_sqlite(tmp_path)
-    business.leave(*range(40))
+    business.leave(*range(50))
     business.run("UPDATE OUTBOX SET headers = 'not JSON' WHERE place = 30")
     async with Node(tmp_path / "node.db") as node:
         await node.control.register([FunctionSpec("mail")])
@@ -154,8 +155,8 @@ async def test_a_process_that_is_killed_around_each_step_loses_nothing_and_repea
     # Then what is left is carried by the next one, and every row is there once
     async with Node(tmp_path / "node.db") as node:
         await relayed(node, business)
-        assert await arrived(node) == numbered(*[n for n in range(40) if n != 29])
-        assert (await node.queue.tally()).states["enqueued"] == 39
+        assert await arrived(node) == numbered(*[n for n in range(50) if n != 29])
+        assert (await node.queue.tally()).states["enqueued"] == 49
 
 
 async def test_a_row_that_is_committed_later_than_a_higher_one_is_not_passed(
@@ -260,3 +261,117 @@ async def test_a_relay_runs_pauses_and_drains_as_a_tailer(node: Node, business: 
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert await arrived(node) == numbered(1)
+
+
+NOT_UTF8 = "CAST(x'61ff' AS TEXT)"
+#: By engine: what one column of a row is set to, which its table takes, and words of the reason.
+HOSTILE = {
+    "sqlite": [
+        (f"key = {NOT_UTF8}", "key is not valid UTF-8"),
+        (f"function = {NOT_UTF8}", "function is not valid UTF-8"),
+        (f"headers = {NOT_UTF8}", "headers is not valid UTF-8"),
+        ("due_at = 9e999", "due_at is inf"),
+        ("due_at = 1e300", "due is 1e+300"),
+        ("function = 'a' || char(0)", "function is 'a"),
+        ("token = replace(hex(zeroblob(16)), '0', 'z')", "token is 'zzzz"),
+        ("priority = -1", "priority is -1"),
+        ("headers = '[[\"a\", 9e999]]'", "headers: "),
+        ("expires_at = 9e999", "expires_at is inf"),
+        ("dedupe_key = 'a' || char(0)", "a NUL"),
+    ],
+    "postgres": [
+        ("due_at = 'infinity'", "due_at is inf"),
+        ("due_at = 'nan'", "due_at is nan"),
+        ("expires_at = 'nan'", "expires_at is nan"),
+        ("due_at = 1e300", "due is 1e+300"),
+        ("headers = '[[\"a\", NaN]]'", "headers: "),
+        ('headers = \'[["a", "\\ud800"]]\'', "headers: "),
+    ],
+}
+
+
+async def test_rows_that_are_no_workloads_stop_no_other_and_say_what_is_wrong(node: Node, business: Business) -> None:
+    # Given such rows among others, of one key, more of them than are carried at once
+    hostile = HOSTILE["postgres" if "://" in business.address else "sqlite"]
+    business.leave(0, key="ann")
+    for number, (change, _) in enumerate(hostile, 1):
+        business.leave(1000 + number)
+        with contextlib.closing(business.connect()) as connection:
+            if "://" not in business.address:
+                connection.execute("PRAGMA ignore_check_constraints = 1")
+            which = f"(SELECT max(place) FROM {business.table})"
+            connection.execute(f"UPDATE {business.table} SET {change} WHERE place = {which}")
+            connection.commit()
+        business.leave(number, key="ann")
+    # When they are carried over
+    await relayed(node, business)
+    # Then the others come, in the order of their key
+    came = []
+    while leased := await node.queue.lease(ANY, 30, 0):
+        came += leased.payloads
+        await node.queue.settle(leased.fence, leased.ids, [])
+    assert came == numbered(*range(len(hostile) + 1))
+    # And each of these is set aside with its reason, and shown
+    reasons = [reason for (reason,) in business.run("SELECT reason FROM OUTBOX ORDER BY place")]
+    assert len(reasons) == len(hostile)
+    for reason, (change, words) in zip(reasons, hostile, strict=True):
+        assert words in reason, change
+    where = [business.address, "--table", business.table]
+    listed = await asyncio.to_thread(CliRunner().invoke, app, ["outbox", "list", *where])
+    assert f"0 wait, {len(hostile)} were set aside" in listed.output, listed.output
+
+
+async def test_a_database_without_an_encoding_gives_rows_one_by_one(node: Node, postgres_server: str) -> None:
+    # Given a database that takes any bytes for a text, and rows there, one of which is not UTF-8
+    name = "any_bytes"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name}".encode())
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0".encode()
+        )
+    url = f"{postgres_server.rpartition('/')[0]}/{name}"
+    try:
+        for encoding in ("", "?client_encoding=utf8"):
+            business = Business(
+                url + encoding, "tailrace_outbox", lambda: psycopg.connect(f"{url}?client_encoding=utf8")
+            )
+            await made(business)
+            business.run("DELETE FROM OUTBOX")
+            business.leave(1)
+            business.leave(2, key=f"é{encoding}")
+            business.leave(3)
+            business.run("UPDATE OUTBOX SET key = convert_from('\\x61ff'::bytea, 'SQL_ASCII') WHERE place % 3 = 0")
+            # When they are carried over
+            await relayed(node, business)
+            # Then the others come, and that one says what is wrong
+            assert sorted(await arrived(node)) == numbered(1, 2), encoding
+            [(reason,)] = business.run("SELECT reason FROM OUTBOX")
+            assert "UTF" in reason
+            where = [business.address, "--table", business.table]
+            listed = await asyncio.to_thread(CliRunner().invoke, app, ["outbox", "list", *where])
+            assert "0 wait, 1 were set aside" in listed.output, listed.output
+    finally:
+        with psycopg.connect(postgres_server, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+async def test_a_row_that_its_table_lets_nobody_set_aside_holds_up_no_other(node: Node, business: Business) -> None:
+    # Given a row that is no workload, in a table with a rule of its owner's against what would say so
+    business.leave(1, 2, 3)
+    business.run("UPDATE OUTBOX SET headers = 'not JSON' WHERE place = 2")
+    if "://" in business.address:
+        business.run("ALTER TABLE OUTBOX ADD CHECK (reason = '')")
+    else:
+        business.run(
+            "CREATE TRIGGER odd BEFORE UPDATE ON OUTBOX WHEN new.reason <> '' BEGIN SELECT RAISE(ABORT, 'odd'); END"
+        )
+    # When they are carried over
+    relay = pump(node, None, business.keys)
+    for _ in range(2):
+        with pytest.raises(NotConnected, match="row 2 is no workload and cannot be set aside"):
+            await relay.turn()
+    # Then the others have come and are gone, and the tailer says which one is left
+    assert await arrived(node) == numbered(1, 3)
+    assert business.run("SELECT place FROM OUTBOX") == [(2,)]
+    assert relay.state[0] == "disconnected" and "row 2" in relay.state[1]
+    await relay.source.close()

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.schedule import CatchUp, Overlap, Schedule
@@ -14,6 +15,7 @@ from tailrace.sdk.model.workload import Ended
 from tailrace.stores.log.log import Record
 from tailrace.stores.schedules.firing import begun
 from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.sources import schedule
 from tailrace.tailers.sources.schedule import Ticker
 from tailrace.tailers.supervisor import SCHEDULES, Tailers
 from tailrace.testing.clock import ManualClock
@@ -90,6 +92,41 @@ async def test_a_schedule_that_cannot_be_read_keeps_no_other_from_firing(stores)
     ticker = Ticker(stores.schedules, ManualClock(NOW + 15))
     await ticker.look()
     assert [run.schedule for run in (await stores.schedules.read(0, 9, 1 << 20)).runs] == ["s"]
+
+
+async def test_a_schedule_that_fails_as_nobody_foresaw_keeps_no_other_from_firing(stores, monkeypatch):
+    await keep(stores, replace(EVERY, name="a-bad-one"))
+    await keep(stores, EVERY)
+    step = schedule.firing
+
+    def fails(row, now):
+        if row.schedule.name == "a-bad-one":
+            raise OverflowError("planted")
+        return step(row, now)
+
+    monkeypatch.setattr(schedule, "firing", fails)
+    ticker = Ticker(stores.schedules, ManualClock(NOW + 15))
+    for _ in range(2):
+        await ticker.look()
+    assert [run.schedule for run in (await stores.schedules.read(0, 9, 1 << 20)).runs] == ["s"]
+
+
+async def test_a_ticker_that_fails_is_begun_again_with_its_source(stores, scheduler, start, eventually, monkeypatch):
+    # Given a ticker that fails as nobody foresaw, once
+    look, planted = Ticker.look, iter([True])
+
+    async def fails(ticker):
+        if next(planted, False):
+            raise ValueError("planted")
+        return await look(ticker)
+
+    monkeypatch.setattr(Ticker, "look", fails)
+    now = SYSTEM_CLOCK.wall()
+    await keep(stores, Schedule("s", "f", b"payload", every=1.0, created_at=now), now)
+    scheduler.allow("f")
+    # When its tailer runs, Then what is due fires all the same
+    await start(**keys())
+    await eventually(lambda: scheduler.ids)
 
 
 async def test_a_run_is_what_its_schedule_says(stores, scheduler, start, eventually):

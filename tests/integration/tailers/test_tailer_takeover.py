@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.errors import Unavailable
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
@@ -13,7 +14,7 @@ from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.means import Means
 from tailrace.tailers.tailer import Tailer
-from tailrace.tailers.takeover.epoch import LOOKS
+from tailrace.tailers.takeover.epoch import LOOKS, Epoch
 
 LOG = {"kind": "log", "stream": "s"}
 SUCCESS = Ended(Outcome.SUCCESS)
@@ -102,7 +103,7 @@ async def test_the_row_names_a_scheduler_before_the_first_push_to_it(stores, sch
     await fill(stores, 1)
     await settled(eventually, tailer, 1)
     pushed = watched.log.index(("push",))
-    assert any(name == "renew" and names == ("fake",) for name, *_, names in watched.log[:pushed])
+    assert any(entry[0] == "renew" and entry[4] == ("fake",) for entry in watched.log[:pushed])
 
 
 async def test_the_version_rises_when_a_session_opens_again(stores, scheduler, start_watched, eventually):
@@ -116,6 +117,50 @@ async def test_the_version_rises_when_a_session_opens_again(stores, scheduler, s
     async with asyncio.timeout(10):
         while (await stores.ownership.read("t", "")).version <= before:
             await asyncio.sleep(0.005)
+
+
+class Late:
+    """An ownership store of which one renewal is not answered, and comes later than those after it."""
+
+    def __init__(self, store):
+        self.store = store
+        self.loses = False
+        self.lost = None
+
+    async def renew(self, *arguments):
+        if self.loses:
+            self.loses, self.lost = False, arguments
+            raise Unavailable("the connection broke")
+        return await self.store.renew(*arguments)
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+
+@pytest.mark.parametrize("comes", ["first", "late"])
+async def test_a_renewal_without_an_answer_takes_no_scheduler_off_the_row(stores, comes):
+    # Given an owner that pushes to one scheduler, and a renewal of its that is not answered
+    late = Late(stores.ownership)
+    epoch = Epoch(late, stores.checkpoints, "t", LeaseSizes(), SYSTEM_CLOCK, lambda: None)
+    await epoch.take()
+    epoch.joined("one")
+    late.loses = True
+    renewing = asyncio.create_task(epoch.renew())
+    while late.lost is None:
+        await asyncio.sleep(0)
+    # When it comes before the one that follows, or a moment after another scheduler was named
+    if comes == "first":
+        await stores.ownership.renew(*late.lost)
+    await renewing
+    epoch.joined("two")
+    await epoch.renew()
+    assert epoch.may_push_to("two")
+    if comes == "late":
+        assert await stores.ownership.renew(*late.lost) is None
+    # Then the row names whom anything was pushed to, and it can be renewed further
+    await epoch.renew()
+    row = await stores.ownership.read("t", "")
+    assert (row.schedulers, row.version) == (("one", "two"), epoch.version)
 
 
 async def test_a_stale_owner_is_refused_and_stands_by(stores, scheduler, start, eventually):

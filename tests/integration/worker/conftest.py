@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
+from tailrace.assembly.processes import Child, spawn, stop
 from tailrace.runtime.config import WorkerConfig
 from tailrace.runtime.worker import Worker
 from tailrace.sdk.clock import SYSTEM_CLOCK
@@ -25,6 +28,10 @@ from tailrace.sdk.wire.v1 import scheduler_pb2_grpc
 
 FUNCTIONS = str(Path(__file__).with_name("worker_functions.py"))
 POOLS = str(Path(__file__).with_name("worker_pools.py"))
+#: Of tests with programs that functions start: its kill margin of 0.4 s is what they allow a machine that is busy with
+#: others of them.
+HEARTBEAT = 1.0
+SIZES = LeaseSizes.of_heartbeat(HEARTBEAT)
 PLACES = {"pid_alone": "isolated", "stuck_alone": "isolated", "pid_special": "special"}
 
 
@@ -221,7 +228,11 @@ async def start() -> AsyncIterator[Start]:
     async with contextlib.AsyncExitStack() as stack:
 
         async def begin(
-            heartbeat: float = 1.0, schedulers: int = 1, pools: bool = False, **settings: Any
+            heartbeat: float = 1.0,
+            schedulers: int = 1,
+            pools: bool = False,
+            files: Sequence[str] = (),
+            **settings: Any,
         ) -> tuple[FakeScheduler, Worker]:
             sizes = LeaseSizes.of_heartbeat(heartbeat)
             several = [FakeScheduler(sizes) for _ in range(schedulers)]
@@ -230,13 +241,76 @@ async def start() -> AsyncIterator[Start]:
                 stack.push_async_callback(each.stop)
             scheduler, *scheduler.others = several
             options = {"executors": 1, "isolated": 1, "slots": 50, "threads": 4, "name": "test"} | settings
-            files = [FUNCTIONS, POOLS] if pools else [FUNCTIONS]
-            worker = Worker(WorkerConfig(**options), files, [each.address for each in several], None, sizes)
+            loaded = files or ([FUNCTIONS, POOLS] if pools else [FUNCTIONS])
+            worker = Worker(WorkerConfig(**options), loaded, [each.address for each in several], None, sizes)
             stack.push_async_callback(worker.stop)
             await worker.start()
             await worker.attached()
             for each in several:
                 await each.until(lambda each=each: each.requests > 0)
             return scheduler, worker
+
+        yield begin
+
+
+class Ticks:
+    """What was started by a function: when it last did something, and whether it still runs."""
+
+    def __init__(self, journal: Any) -> None:
+        self._name = journal.name
+        self._file = Path(f"{journal.name}.ticks")
+
+    def all(self) -> list[float]:
+        text = self._file.read_text() if self._file.exists() else ""
+        return [float(line) for line in text.splitlines() if line]
+
+    def running(self) -> list[int]:
+        """Processes, other than this one, with the journal among their arguments."""
+        found = []
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdecimal() and int(folder.name) != os.getpid():
+                with contextlib.suppress(OSError):
+                    if self._name.encode() in (folder / "cmdline").read_bytes():
+                        found.append(int(folder.name))
+        return found
+
+    async def begun(self) -> None:
+        async with asyncio.timeout(30):
+            while len(self.all()) < 3:
+                await asyncio.sleep(0.01)
+
+    async def over(self, seconds: float = 30) -> None:
+        async with asyncio.timeout(seconds):
+            while self.running():
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def ticks(journal: Any) -> Iterator[Ticks]:
+    ticks = Ticks(journal)
+    yield ticks
+    for pid in ticks.running():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+Apart = Callable[..., Awaitable[tuple[FakeScheduler, Child]]]
+
+
+@pytest.fixture
+async def apart() -> AsyncIterator[Apart]:
+    """Starts a worker as a process of its own, as `tailrace up` does, attached to a fake scheduler."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def begin(**more: Any) -> tuple[FakeScheduler, Child]:
+            scheduler = FakeScheduler(SIZES)
+            await scheduler.start()
+            stack.push_async_callback(scheduler.stop)
+            settings = {"executors": 1, "suspects": 1, "slots": 10, "threads": 4, "name": "test", **more}
+            arguments = {"modules": [FUNCTIONS], "schedulers": [scheduler.address], "heartbeat": HEARTBEAT}
+            child = await spawn("worker", {**arguments, "settings": settings})
+            stack.push_async_callback(stop, child, 0.0)
+            await scheduler.until(lambda: scheduler.requests > 0)
+            return scheduler, child
 
         yield begin

@@ -126,6 +126,7 @@ async def test_last_words_are_read_although_writing_failed_first(tmp_path: Path)
         earliest=lambda keys: time.monotonic() + 60,
         ended=ended,
         notes=lambda notes: None,
+        waits=lambda waits, goes_on: None,
         limits=lambda: None,
     )
     await supervisor.start()

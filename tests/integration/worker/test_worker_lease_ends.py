@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from typing import Any
+
+import pytest
 
 from tailrace.sdk.model.outcome import Outcome
 
@@ -47,10 +50,12 @@ async def test_a_revoked_item_keeps_its_deadline_while_its_group_lives_on(start:
     assert (await scheduler.ended(kept))[0].outcome == Outcome.SUCCESS
 
 
-async def test_the_kernel_ends_what_does_not_stop_by_itself(start: Any, journal: Any) -> None:
+@pytest.mark.parametrize("function", ["blocks", "blocks_without_alarm"])
+async def test_the_kernel_ends_what_does_not_stop_by_itself(start: Any, journal: Any, function: str) -> None:
     scheduler, worker = await start(heartbeat=0.3)
     before = worker.executor_pids
-    refs = scheduler.assign("blocks", {"journal": journal.name})
+    # Given a function that blocks, and may have taken the alarm of its process away
+    refs = scheduler.assign(function, {"journal": journal.name})
     await journal.until("blocking")
     granting, scheduler.granting = scheduler.granting, None
     (end,) = await scheduler.ended(*refs)
@@ -61,7 +66,23 @@ async def test_the_kernel_ends_what_does_not_stop_by_itself(start: Any, journal:
     assert worker.executor_pids != before
 
 
-async def test_an_executor_frozen_past_its_lease_dies_on_waking_before_it_writes(start: Any, journal: Any) -> None:
+async def test_a_functions_own_timeout_by_alarm_works_and_takes_no_lease_away(start: Any, journal: Any) -> None:
+    scheduler, _ = await start(heartbeat=0.3)
+    neighbour = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
+    await journal.until("start n")
+    # Given a time-out by SIGALRM beside a neighbour whose lease is watched over, when it rings, then it alone ends
+    (end,) = await scheduler.ended(*scheduler.assign("has_a_timeout_of_its_own", {}))
+    assert end.result == b'"its own"'
+    assert neighbour[0] not in scheduler.ends
+    # And who comes after it is ended at the end of its lease
+    refs = scheduler.assign("blocks", {"journal": journal.name})
+    await journal.until("blocking")
+    scheduler.granting = None
+    (end,) = await scheduler.ended(*refs)
+    assert "lease was over" in end.reason
+
+
+async def test_an_executor_frozen_past_its_lease_dies_before_it_writes(start: Any, journal: Any) -> None:
     scheduler, _ = await start(heartbeat=0.3)
     pid = int((await scheduler.ended(*scheduler.assign("pid", {})))[0].result)
     refs = scheduler.assign("waits", {"journal": journal.name, "name": "n"})
@@ -71,9 +92,10 @@ async def test_an_executor_frozen_past_its_lease_dies_on_waking_before_it_writes
     requests = scheduler.requests
     await scheduler.until(lambda: scheduler.requests > requests + 6)
     journal.go()
-    os.kill(pid, signal.SIGCONT)
+    with contextlib.suppress(ProcessLookupError):  # its own timer ended it while it was frozen
+        os.kill(pid, signal.SIGCONT)
     (end,) = await scheduler.ended(*refs)
-    assert end.outcome == Outcome.LOST
+    assert (end.outcome, end.crashed) == (Outcome.LOST, False)
     assert journal.lines() == ["start n"]
 
 

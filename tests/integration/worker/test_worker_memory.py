@@ -67,11 +67,12 @@ async def test_a_death_alone_tells_its_signal_age_memory_and_the_very_last_note(
     (end,) = await scheduler.ended(*scheduler.assign("hoards", {"pieces": 128, "how": how}, extras=SUSPECT))
     assert (end.outcome, end.crashed, end.progress) == (Outcome.LOST, True, "128 pieces")
     told = re.fullmatch(
-        rf"the process was killed by {how} after it ran (\S+) s, at (most )?(\d+) MiB of memory "
+        rf"the process was killed by {how} after it ran (\S+) s, at (most )?([\d.]+) (MiB|GiB) of memory "
         r"\(it may allocate 512 MiB\); last note: 128 pieces",
         end.reason,
     )
     assert told, end.reason
     assert float(told[1]) < 30
     # (what it is at most may be the memory of this process, from which it was started)
-    assert int(told[3]) >= 128 and (told[2] or int(told[3]) < 512)
+    reached = float(told[3]) * (1024 if told[4] == "GiB" else 1)
+    assert reached >= 128 and (told[2] or reached < 512)

@@ -177,6 +177,104 @@ async def blocks(journal: str) -> None:
     time.sleep(600)
 
 
+#: Writes the time every 20 ms, for ever. Its arguments name the journal, so that whoever looks for it finds it.
+TICKS = 'while :; do date +%s.%N >> "$0.ticks"; sleep 0.02; done'
+
+
+@function
+async def starts(journal: str, how: str, returns: bool = False) -> None:
+    """Starts a program that goes on and on, as a child or as what a daemon is, and waits for it."""
+    ticks = ["sh", "-c", TICKS, journal]
+    match how:
+        case "child":
+            child = await asyncio.create_subprocess_exec(*ticks)
+        case "child without environment":
+            child = await asyncio.create_subprocess_exec(*ticks, env={"PATH": os.environ["PATH"]})
+        case "child in a session":
+            child = await asyncio.create_subprocess_exec(*ticks, start_new_session=True)
+        case "orphan in a session":
+            child = await asyncio.create_subprocess_exec("sh", "-c", 'setsid "$@" & exec sleep 600', "sh", *ticks)
+        case "orphan":
+            child = await asyncio.create_subprocess_exec("sh", "-c", '("$@" &) ; exec sleep 600', "sh", *ticks)
+        case "fork":
+            if not os.fork():
+                os.setsid()
+                if not os.fork():
+                    os.execvp("sh", ticks)
+                os._exit(0)
+            child = None
+        case "hidden":
+            if not os.fork():
+                os.setsid()
+                if not os.fork():
+                    os.execve("/bin/sh", ticks, {})
+                os._exit(0)
+            child = None
+    if not returns:
+        await (child.wait() if child is not None else asyncio.sleep(600))
+
+
+@function
+async def stands() -> dict[str, Any]:
+    """Where it stands among processes."""
+    own = Path(f"/proc/{os.getpid()}/comm").read_text() == Path("/proc/self/comm").read_text()
+    seen = sorted(int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal())
+    blocked = [number.name for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())]
+    return {
+        "pid": os.getpid(),
+        "group": os.getpgrp(),
+        "session": os.getsid(0),
+        "own": own,
+        "seen": seen,
+        "blocked": blocked,
+        "variables": [name for name in os.environ if name.startswith("LEASE_")],
+    }
+
+
+@function(timeout=20)
+async def leaves_orphans() -> bool:
+    """Whether nothing stays of those whose parents end before them."""
+    for _ in range(20):
+        await (await asyncio.create_subprocess_exec("sh", "-c", "sleep 0.05 &")).wait()
+    while any(int(each.name) > os.getpid() for each in Path("/proc").iterdir() if each.name.isdecimal()):
+        await asyncio.sleep(0.01)
+    return True
+
+
+@function
+async def becomes(journal: str) -> None:
+    """Becomes another program, which no kernel timer ends."""
+    os.execvp("sh", ["sh", "-c", TICKS, journal])
+
+
+@function
+async def blocks_without_alarm(journal: str) -> None:
+    """Takes SIGALRM and its timer for itself, as every decorator for time-outs does, and goes on without them."""
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    write(journal, "blocking")
+    time.sleep(600)
+
+
+@function
+async def has_a_timeout_of_its_own() -> str:
+    """One by SIGALRM, which ends what it does in the middle."""
+
+    def ring(*_: Any) -> None:
+        raise TimeoutError("its own")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        time.sleep(5)
+    except TimeoutError as error:
+        return str(error)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    return "none"
+
+
 @function
 async def blocks_in_child(journal: str) -> None:
     async def child() -> None:

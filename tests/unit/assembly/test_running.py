@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 
 import pytest
 
@@ -72,3 +73,24 @@ async def test_a_start_that_fails_is_raised() -> None:
 
     with pytest.raises(OSError, match="no such device"):
         await run(Failing(), started=lambda: None, signals=Signals())
+
+
+@pytest.mark.parametrize(
+    ("caught", "drains", "hurries"),
+    [
+        ([(signal.SIGTERM, 0.0)], True, False),
+        ([(signal.SIGTERM, 0.0), (signal.SIGTERM, 0.01)], True, False),  # told twice of one wish
+        ([(signal.SIGINT, 0.0), (signal.SIGINT, 0.01), (signal.SIGINT, 0.2)], True, False),
+        ([(signal.SIGTERM, 0.0), (signal.SIGINT, 0.0)], True, True),
+        ([(signal.SIGINT, 0.0), (signal.SIGINT, 0.6)], True, True),
+    ],
+)
+async def test_a_second_wish_hurries_and_an_echo_of_the_first_does_not(
+    caught: list[tuple[int, float]], drains: bool, hurries: bool
+) -> None:
+    now = 0.0
+    signals = Signals(lambda: now)
+    for number, at in caught:
+        now = 100.0 + at
+        signals.caught(number)
+    assert (signals.drain.is_set(), signals.hurry.is_set()) == (drains, hurries)

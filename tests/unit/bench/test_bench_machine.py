@@ -1,12 +1,15 @@
 """What a run says of the machine and the Python that it ran on."""
 
 import json
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
 from tailrace.bench.built import optimised, this_one
 from tailrace.bench.run import Options, main
+from tailrace.bench.surroundings import kind_of
 from tailrace.bench.yardstick import yardstick_us
 
 
@@ -34,6 +37,24 @@ def test_a_run_says_which_python_it_ran_on_and_how_quick_it_was(capsys: pytest.C
     assert said["python"] == sys.version.split()[0]
     assert said["python_optimised"] is this_one()
     assert said["yardstick_us"] > 0
+    assert said["niceness"] == os.getpriority(os.PRIO_PROCESS, 0)
+    assert said["load_1m"] >= 0
+    assert said["loop"] in ("asyncio", "uvloop")
+    assert said["file_system"] or sys.platform != "linux"
+
+
+def test_a_path_rests_on_the_deepest_mount_above_it() -> None:
+    # Given a disk, memory mounted in it and something else over that, and a neighbour whose name begins likewise
+    mounts = [
+        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/vda rw",
+        "30 22 0:25 / /tmp rw - tmpfs tmpfs rw",
+        "31 22 0:26 / /tmp rw - overlay overlay rw",
+        "32 22 0:27 / /tmp\\040two rw - xfs /dev/vdb rw",
+    ]
+    # When it is asked what paths rest on, then the last one that hides the others is told
+    found = [kind_of(Path(path), mounts) for path in ("/home/a", "/tmp", "/tmp/b/c", "/tmpx", "/tmp two/d")]
+    assert found == ["ext4", "overlay", "overlay", "ext4", "xfs"]
+    assert kind_of(Path("/a"), []) == ""
 
 
 def test_the_least_of_the_rounds_counts() -> None:

@@ -6,8 +6,8 @@ import asyncio
 
 from tailrace.bench.faults.fed import FedLog
 from tailrace.bench.faults.feed import Feed
+from tailrace.bench.faults.path import STREAM
 from tailrace.bench.faults.plan import Item
-from tailrace.bench.faults.verdict import STREAM
 from tailrace.sdk.model.errors import Unavailable
 from tailrace.stores.log.log import Bounds, Records
 

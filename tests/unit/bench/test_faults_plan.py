@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.bench.faults import plan
-from tailrace.bench.faults.verdict import QUEUE, STREAM
+from tailrace.bench.faults import kafka_plan, plan, redis_stream_plan, streams_plan
+from tailrace.bench.faults.path import QUEUE, STREAM, Reach, reach_of
 
 
 @given(st.integers(0, 10_000), st.integers(0, 300))
@@ -69,3 +69,13 @@ def test_restarts_are_rolling() -> None:
     assert Counter(step.actions[0].target for step in steps) == dict.fromkeys(
         ("worker-1", "worker-2", "scheduler", "tailers", "delay", "gateway", "store"), 2
     )
+
+
+def test_it_is_known_of_everything_that_can_be_broken_whose_hands_it_is() -> None:
+    mixes = ((kafka_plan.MIX, kafka_plan.brokers_of(3)), (redis_stream_plan.MIX, (redis_stream_plan.SERVER,)))
+    actions = {action for family in plan.families().values() for action in family}
+    for mix, servers in mixes:
+        for seed in range(5):
+            steps = streams_plan.faults(mix.whole, seed, mix, servers)
+            actions |= {action for step in steps for action in step.actions}
+    assert all(reach_of(action.target) in Reach for action in actions if action.target)

@@ -9,7 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tailrace.bench.faults.journal import Follower, Journal, Line, parse, read, read_texts
-from tailrace.bench.faults.verdict import QUEUE, STREAM, Expected, Fault, Verdict, judge
+from tailrace.bench.faults.path import QUEUE, STREAM, Fault, Hit, Owners, Reach, Tenure, reach_of
+from tailrace.bench.faults.verdict import Expected, Verdict, judge
 
 DELAY = 5.0
 
@@ -130,31 +131,129 @@ def test_a_fence_that_does_not_rise_is_found(world: World, data: st.DataObject) 
     assert judge(world.lines, world.expected).count("fences") == 1
 
 
+def fault(reach: Reach, begin: float, end: float, *pids: int, lasting: bool = False) -> Fault:
+    return Fault("some", begin, end, (Hit(reach, begin, end, frozenset(pids)),), end if lasting else 0.0)
+
+
 @given(worlds(), st.data())
 def test_a_second_completion_is_found_unless_a_fault_on_its_path_explains_it(world: World, data: st.DataObject) -> None:
     end = data.draw(st.sampled_from(ends_of(world)))
     assume(all(line.word != "crash" or line.pid != end.pid for line in world.lines))
     again = end._replace(at=end.at + 10, fence=end.fence + 1, pid=98)
     world.lines += [again._replace(word="start", at=end.at + 9), again]
+    start = next(line for line in world.lines if (line.word, line.id, line.fence) == ("start", end.id, end.fence))
 
     def judged(*faults: Fault) -> Verdict:
-        return judge(world.lines, world.expected, faults, before=2.0, after=3.0)
+        return judge(world.lines, world.expected, faults, lease=3.0, settled=2.0)
 
     # Then it is found where nothing explains it
     assert (judged().count("unexplained"), judged().duplicates) == (1, 1)
-    # And a fault near its first end explains it, on the whole path or on its own process and that one's parent
-    near = Fault("kill", end.at + 1.9, end.at + 2.5)
-    for pids in ({end.pid}, {end.parent}, set()):
-        assert judged(near._replace(pids=frozenset(pids))).clean
-    # But not one of another process, of another source, too late or too early
-    source = world.expected[end.id].source
+    # And a fault of what held it explains it: of the whole path, of its own process or that one's parent
+    span = end.at + 1.9, end.at + 2.5
+    assert judged(fault(Reach.EVERY, *span)).clean
+    for pid in (end.pid, end.parent):
+        assert judged(fault(Reach.RAN, *span, pid)).clean
+    assert judged(fault(Reach.EVERY, start.at - 9, start.at - 2.9)).clean
+    # But not one of another process, of another source, of what had not taken it, too late or too early
+    queued = world.expected[end.id].source == QUEUE
     for other in (
-        near._replace(pids=frozenset({98})),
-        near._replace(sources=frozenset({QUEUE, STREAM} - {source})),
-        near._replace(begin=end.at + 2.1),
-        near._replace(begin=end.at - 9, end=end.at - 3.1),
+        fault(Reach.RAN, *span, 98),
+        fault(Reach.STREAMED if queued else Reach.QUEUED, *span),
+        fault(Reach.NOBODY, *span),
+        fault(Reach.EVERY, end.at + 2.1, end.at + 2.5),
+        fault(Reach.EVERY, start.at - 9, start.at - 3.1),
+        Fault("outage", start.at - 9, end.at + 9),
     ):
         assert judged(other).count("unexplained") == 1
+        # However many there are
+        assert judged(*[other] * 5).count("unexplained") == 1
+
+
+def twice(id: str, fence: int = 1) -> list[Line]:
+    return [
+        Line("start", id, fence, 1, 10.0, 20, 5),
+        Line("success", id, fence, 1, 10.2, 20, 5),
+        Line("start", id, fence + 1, 1, 15.0, 21, 6),
+        Line("success", id, fence + 1, 1, 15.2, 21, 6),
+    ]
+
+
+def found_of(lines: list[Line], *faults: Fault, wall: float = 0.0, owners: Owners | None = None) -> int:
+    """How many duplicates nothing explains."""
+    expected = {line.id: Expected(STREAM if "/" in line.id else QUEUE) for line in lines}
+    return judge(lines, expected, faults, owners=owners or Owners(), lease=3.6, settled=1.0, wall=wall).count(
+        "unexplained"
+    )
+
+
+@pytest.mark.parametrize(
+    "target", ["gateway", "client:gateway", "gateway:store", "delay", "tailers:delay", "delay:store"]
+)
+@pytest.mark.parametrize("id", ["a", "faults/0/3"])
+def test_what_never_held_an_item_explains_nothing(target: str, id: str) -> None:
+    # Given an item that never failed, and a fault of the front door or of the delay service just as it ended
+    assert found_of(twice(id), fault(reach_of(target), 10.1, 10.3)) == 1
+
+
+def test_the_delay_service_held_what_came_back_from_it() -> None:
+    failed = [Line("start", "s/0/3", 1, 1, 5.0, 20, 5), Line("retry", "s/0/3", 1, 1, 5.1, 20, 5, 6.0)]
+    lines = failed + [line._replace(fence=line.fence + 1, attempt=2) for line in twice("s/0/3")]
+    assert found_of(lines, fault(Reach.FAILED, 10.1, 10.3)) == 0
+    of_the_queue = [line._replace(id="a") for line in lines]
+    assert found_of(of_the_queue, fault(Reach.FAILED, 10.1, 10.3)) == 1
+
+
+def test_a_fault_that_was_over_before_the_item_was_claimed_explains_nothing() -> None:
+    # Given an item that was claimed at 9.9 by the journal's clock, which a queue's fence says, and a store that was
+    # killed and back before that
+    claimed = 1_700_000_000.0
+    lines = twice("a", int(1e6 * claimed))
+    wall = claimed - 9.9
+    assert found_of(lines, fault(Reach.EVERY, 7.0, 8.8), wall=wall) == 1
+    # Then only what was broken from the claim on explains it, or so shortly before that it was still finding out
+    assert found_of(lines, fault(Reach.EVERY, 7.0, 9.95), wall=wall) == 0
+    assert found_of(lines, fault(Reach.EVERY, 7.0, 9.0), wall=wall) == 0
+    # And of an item that had waited long in its scheduler, what broke meanwhile
+    assert found_of(lines, fault(Reach.EVERY, 8.0, 8.5), wall=wall + 3) == 0
+
+
+def test_only_the_tailer_that_owned_the_stream_explains_it() -> None:
+    # Given three tailers, of which 31 owned the stream under epoch 7, and 32 another one
+    owners = Owners([Tenure(1.0, "s/0", 7, 31), Tenure(1.0, "s/1", 7, 32), Tenure(9.0, "whole/", 8, 31)])
+    lines = twice("s/0/3", 7 << 32)
+    for pids, unexplained in (((31,), 0), ((32,), 1), ((33,), 1), ((), 0), ((31, 32), 0)):
+        assert found_of(lines, fault(Reach.TAILED, 10.1, 10.3, *pids), owners=owners) == unexplained
+    whole = twice("whole/5/3", 8 << 32)
+    assert found_of(whole, fault(Reach.TAILED, 10.1, 10.3, 31), owners=owners) == 0
+    assert found_of(whole, fault(Reach.TAILED, 10.1, 10.3, 32), owners=owners) == 1
+    # When it changed hands just then, whoever caused that explains it; and when nobody saw who had it
+    moved = Owners([Tenure(1.0, "s/0", 7, 31), Tenure(10.9, "s/0", 8, 32)])
+    assert found_of(lines, fault(Reach.TAILED, 10.1, 10.3, 33), owners=moved) == 0
+    assert found_of(twice("s/0/3", 6 << 32), fault(Reach.TAILED, 10.1, 10.3, 33), owners=owners) == 0
+    # But not when that was long after
+    later = Owners([Tenure(1.0, "s/0", 7, 31), Tenure(14.0, "s/0", 8, 32)])
+    assert found_of(lines, fault(Reach.TAILED, 10.1, 10.3, 33), owners=later) == 1
+
+
+def test_each_of_several_things_that_a_fault_hit_counts_for_itself() -> None:
+    # Given tailers that were restarted one after the other, and an item that the second had
+    owners = Owners([Tenure(1.0, "s/0", 7, 32)])
+    hits = (Hit(Reach.TAILED, 4.0, 6.0, frozenset({31})), Hit(Reach.TAILED, 11.3, 13.0, frozenset({32})))
+    rolled = Fault("roll tailers", 4.0, 13.0, hits)
+    assert found_of(twice("s/0/3", 7 << 32), rolled, owners=owners) == 1
+    assert (
+        found_of(twice("s/0/3", 7 << 32), rolled._replace(hits=(hits[0], hits[1]._replace(begin=11.1))), owners=owners)
+        == 0
+    )
+
+
+def test_the_verdict_says_how_much_its_faults_could_explain() -> None:
+    # Given an item that ended in a fault and one that did not
+    lines = [*twice("a")[:2], *(line._replace(id="b", at=line.at + 50) for line in twice("b")[:2])]
+    expected = {"a": Expected(QUEUE), "b": Expected(QUEUE)}
+    assert judge(lines, expected, [fault(Reach.EVERY, 10.0, 11.0)]).explicable == 1
+    assert judge(lines, expected, [fault(Reach.EVERY, 0.0, 70.0)]).explicable == 2
+    assert judge(lines, expected).explicable == 0
 
 
 def test_a_crash_of_the_same_process_explains_its_neighbours() -> None:
@@ -210,11 +309,11 @@ def test_recovery_counts_from_the_last_fault_before_the_item_ran_on() -> None:
         Line("success", "b", 1, 1, 9.0, 12, 5),
     ]
     expected = {"a": Expected(QUEUE), "b": Expected(STREAM)}
-    kill = Fault("kill", 2.0, 3.0, frozenset({10}))
-    freeze = Fault("freeze", 4.0, 5.5, sources=frozenset({QUEUE}), lasting=True)
+    kill = fault(Reach.RAN, 2.0, 3.0, 10)
+    freeze = fault(Reach.QUEUED, 4.0, 5.5, lasting=True)
     assert judge(lines, expected, [kill]).recoveries == [[4.0]]
     assert judge(lines, expected, [freeze, kill]).recoveries == [[0.5], []]
-    assert judge(lines, expected, [kill._replace(pids=frozenset())]).recoveries == [[4.0, 7.0]]
+    assert judge(lines, expected, [fault(Reach.EVERY, 2.0, 3.0)]).recoveries == [[4.0, 7.0]]
     assert judge(lines, expected, [kill]).recovery(0.99) == 4.0
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tailrace.bench.faults import streams_plan
 from tailrace.bench.faults.journal import Line
 from tailrace.bench.faults.kafka_plan import MIX, brokers_of
+from tailrace.bench.faults.path import STREAM, Fault, Hit, Reach
 from tailrace.bench.faults.plan import WAYS
-from tailrace.bench.faults.verdict import STREAM, Expected, Fault, judge
+from tailrace.bench.faults.verdict import Expected, judge
 
 
 @given(st.integers(0, 1000), st.integers(0, 200), st.sampled_from([1, 3]))
@@ -58,7 +59,10 @@ def test_more_duplicates_than_were_in_flight_are_found() -> None:
                 Line("success", f"i{number}", fence, 1, at + 1, 7, 1),
             ]
     expected = {f"i{number}": Expected(STREAM) for number in range(3)}
-    faults = [Fault("earlier", 0.5, 0.6), Fault("kill tailers", 2.5, 3.0)]
+    hits = [Hit(Reach.TAILED, begin, end) for begin, end in ((0.5, 0.6), (2.5, 3.0))]
+    faults = [
+        Fault(kind, hit.begin, hit.end, (hit,)) for kind, hit in zip(("earlier", "kill tailers"), hits, strict=True)
+    ]
     verdict = judge(lines, expected, faults, in_flight=3)
     assert verdict.clean and verdict.repeated == [0, 3]
     assert [finding.law for finding in judge(lines, expected, faults, in_flight=2).findings] == ["excess"]

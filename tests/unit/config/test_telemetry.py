@@ -3,12 +3,15 @@
 import io
 import json
 import logging
+import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-import structlog
 
 from tailrace.sdk import telemetry
+from tailrace.sdk.logger import Logger
 from tailrace.sdk.model.errors import ConfigError
 
 
@@ -21,13 +24,12 @@ def stream() -> Iterator[io.StringIO]:
         root.removeHandler(handler)
     root.setLevel(level)
     logging.getLogger("tailrace").setLevel(logging.NOTSET)
-    structlog.reset_defaults()
 
 
 def test_both_kinds_of_logger_write_json_where_no_terminal_is(stream: io.StringIO) -> None:
     telemetry.set_up("worker", stream=stream, environment={})
     logging.getLogger("tailrace.runtime").warning("slow %s", "loop", extra={"function": "greet"})
-    structlog.get_logger("tailrace.tailer").info("reading", tailer="orders")
+    Logger("tailrace.tailer").info("reading", tailer="orders")
     first, second = (json.loads(line) for line in stream.getvalue().splitlines())
     assert (first["event"], first["level"], first["part"], first["function"]) == (
         "slow loop",
@@ -38,15 +40,45 @@ def test_both_kinds_of_logger_write_json_where_no_terminal_is(stream: io.StringI
     assert (second["event"], second["tailer"], second["logger"]) == ("reading", "orders", "tailrace.tailer")
 
 
+def test_the_keys_of_a_line_are_those_that_operators_search_by(stream: io.StringIO) -> None:
+    telemetry.set_up("node", stream=stream, environment={"TAILRACE_LOG": "json"})
+    try:
+        raise ValueError("no such row")
+    except ValueError as error:
+        Logger("tailrace.tailer").error("tailer failed", error, tailer="orders", rows=3, folder=Path("/data"))
+        Logger("tailrace.tailer").exception("tailer failed", event="its own", level="its own")
+    first, second = (json.loads(line) for line in stream.getvalue().splitlines())
+    moment, trace, pid = first.pop("timestamp"), first.pop("exception"), first.pop("pid")
+    assert first == {
+        "event": "tailer failed",
+        "level": "error",
+        "logger": "tailrace.tailer",
+        "part": "node",
+        "tailer": "orders",
+        "rows": 3,
+        "folder": "/data",
+    }
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", moment)
+    assert trace.startswith("Traceback") and trace.endswith("ValueError: no such row") and pid == os.getpid()
+    assert (second["event"], second["level"], second["exception"]) == ("tailer failed", "error", trace)
+
+
+@pytest.mark.parametrize("known_as", [0, 4711])
+def test_a_line_names_its_process_as_others_know_it(stream: io.StringIO, known_as: int) -> None:
+    telemetry.set_up("executor", stream=stream, environment={}, number=known_as)
+    logging.getLogger("tailrace.runtime").warning("here")
+    assert json.loads(stream.getvalue())["pid"] == (known_as or os.getpid())
+
+
 def test_text_for_people(stream: io.StringIO) -> None:
     telemetry.set_up("node", stream=stream, environment={"TAILRACE_LOG": "text"})
-    structlog.get_logger("tailrace.tailer").warning("clogged", tailer="orders")
+    Logger("tailrace.tailer").warning("clogged", tailer="orders")
     assert "     node  warning: clogged  tailer=orders" in stream.getvalue()
 
 
 def test_secrets_and_payloads_are_never_written(stream: io.StringIO) -> None:
     telemetry.set_up("node", stream=stream, environment={"TAILRACE_LOG": "json"})
-    structlog.get_logger("tailrace.x").info(
+    Logger("tailrace.x").info(
         "hello", password="hunter2", payload="mine", options={"api_key": "hunter2", "topic": "t"}, data=b"hunter2"
     )
     assert "hunter2" not in stream.getvalue()
@@ -56,7 +88,7 @@ def test_secrets_and_payloads_are_never_written(stream: io.StringIO) -> None:
 
 def test_the_level_is_chosen_by_the_environment(stream: io.StringIO) -> None:
     telemetry.set_up("node", stream=stream, environment={"TAILRACE_LOG_LEVEL": "error"})
-    structlog.get_logger("tailrace.x").warning("unseen")
+    Logger("tailrace.x").warning("unseen")
     logging.getLogger("tailrace.x").warning("unseen")
     assert stream.getvalue() == ""
 

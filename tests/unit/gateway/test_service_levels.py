@@ -15,6 +15,7 @@ from tailrace.sdk.model.alert import Alert
 from tailrace.sdk.model.limits import Gate
 from tailrace.sdk.model.overview import Overview, SpoolOverview, TailerOverview
 from tailrace.sdk.model.priority import Priority
+from tailrace.sdk.model.reopening import Trouble
 
 NOW = 1_000_000.0
 LEVELS = GatewayConfig().service_levels.rule()
@@ -79,9 +80,21 @@ def test_everything_that_is_not_as_it_should_be_is_told_with_what_to_do() -> Non
     ]
     spool = SpoolOverview("filling", items=10, size=100, age=60, refused=1)
     levels = judged([("mail", 0, 31, 3)], LEVELS)
-    overview = Overview(tailers=tailers, spool=spool, levels=levels, dead_letters=5)
+    held = {"queue.db": (300_000_000, ("7 (sqlite3)",))}
+    overview = Overview(tailers=tailers, spool=spool, levels=levels, dead_letters=5, held_logs=held)
     gate = Gate("mail", "", "pause", "ann", "the mail server is down")
-    seen = Seen("connection refused", 10, 1000, "the queue is full", NOW - 9, new_letters=2, gates=(gate,))
+    seen = Seen(
+        "connection refused",
+        10,
+        1000,
+        "the queue is full",
+        NOW - 9,
+        new_letters=2,
+        gates=(gate,),
+        troubles=(Trouble("delay service", NOW - 5, "the disk is full"),),
+        ended="a peer",
+        ended_since=NOW,
+    )
     # When they are looked at, then each code is there, in order, but nothing of what is fine or paused on purpose
     found = alerts(overview, seen, NOW)
     assert [each.code for each in found] == sorted((each.code for each in found), key=CODES.index)

@@ -68,13 +68,17 @@ def test_gateways_that_lost_their_store_together_do_not_ask_it_together(drawn: l
         assert several.failed(lambda chance=chance: chance) == pause * (0.5 + chance)
 
 
-@given(st.lists(st.one_of(st.sampled_from(["failed", "answered"]), st.integers(0, 5)), max_size=50))
+@given(
+    st.lists(st.one_of(st.sampled_from(["failed", "answered", "enters", "entered"]), st.integers(0, 5)), max_size=50)
+)
 def test_nothing_ordered_overtakes_what_is_spooled(events: list[str | int]) -> None:
     seen = rule()
     for event in events:
         if isinstance(event, int):
             seen.holds(event, event)
+        elif event.startswith("enter"):
+            seen.entering = max(0, seen.entering + (1 if event == "enters" else -1))
         else:
             getattr(seen, event)()
-        assert seen.way(True) is (Way.SPOOL if seen.items else Way.STORE)
+        assert seen.way(True) is (Way.SPOOL if seen.items or seen.entering else Way.STORE)
         assert (seen.state is State.CLEAR) == (not seen.items)

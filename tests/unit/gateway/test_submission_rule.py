@@ -114,6 +114,8 @@ def test_everything_a_submission_says_reaches_the_queue() -> None:
         (new_workload("index", b"", tenant="t" * 201), InvalidRequest, ["tenant"]),
         (new_workload("index", b"", key="k" * 201), InvalidRequest, ["key", "201"]),
         (new_workload("index", b"", dedupe_key="k" * 201), InvalidRequest, ["dedupe_key", "201"]),
+        (new_workload("index", b"", dedupe_key="k\0"), InvalidRequest, ["dedupe_key", "NUL"]),
+        (new_workload("index", b"", key="\0"), InvalidRequest, ["key", "NUL"]),
         (new_workload("index", b"", dedupe_key=SUBMISSION_PREFIX + "x"), InvalidRequest, ["dedupe_key"]),
         (new_workload("index", b"", delay=-1.0), InvalidRequest, ["-1", "zero or more"]),
         (new_workload("index", b"", delay=math.nan), InvalidRequest, ["nan"]),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tailrace.sdk.model.errors import ConfigError
 from tailrace.sdk.model.lease import (
     LeaseSizes,
+    counts_of_claim,
     grant_to_scheduler,
     grant_to_worker,
     wait_for_scheduler,
@@ -133,6 +134,16 @@ def test_down_the_whole_chain_the_worker_is_dead_before_the_source_is_free(
 
 
 SLOW, FAST = 1 - RHO, 1 + RHO
+
+
+@given(rate=st.floats(1 - SIZES.rho, 1 + SIZES.rho), store=st.floats(1 - SIZES.rho, 1 + SIZES.rho))
+def test_a_claim_ends_at_its_tailer_before_its_store_gives_it_to_another(rate: float, store: float) -> None:
+    # Given the lease that a tailer asks its store for, when both count from the same moment, each by its own clock
+    granted = wait_for_source(SIZES)
+    ends, free = counts_of_claim(SIZES, granted) / rate, granted / store
+    # Then it is over at the tailer first, and long enough to grant all of a scheduler's lease
+    assert ends <= free + 1e-9
+    assert grant_to_scheduler(SIZES, counts_of_claim(SIZES, granted)) == SIZES.scheduler
 
 
 def test_leaving_out_the_drift_makes_an_overlap() -> None:

@@ -28,6 +28,7 @@ def overview() -> Overview:
         levels=[LevelOverview("interactive", 31.5, 30.0, "mail", 1, 2, "mail", 1)],
         backlogs=[Backlog("queue", 3, -0.5, 60.0, 6.0), Backlog("b", 9, 2.0, 60.0)],
         alerts=[Alert("waiting", "interactive", 9.0, "what", "todo"), Alert("tailer", "b", 9.0, "what", "todo")],
+        ended_peers={"frame": 2},
     )
 
 

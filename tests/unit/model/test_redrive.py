@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tailrace.sdk.model.claim import State
 from tailrace.sdk.model.dead_letter import DeadLetter
-from tailrace.sdk.model.redrive import DEATHS_KEPT, NOTE_KEPT, REASON_KEPT, past_of, refusal, token
+from tailrace.sdk.model.redrive import DEATHS_KEPT, NOTE_KEPT, REASON_KEPT, came_back, past_of, refusal, token
 from tailrace.sdk.model.workload import Kind
 
 LETTER = DeadLetter("orders/0/17", "orders", Kind("charge"), b"{}", "fatal", "no such card", 3, 1, 1.0, 2.0)
@@ -30,6 +31,12 @@ def test_a_letter_that_comes_back_too_often_is_refused_with_what_to_do() -> None
 def test_a_function_that_nobody_has_is_refused() -> None:
     assert "'charge'" in refusal(LETTER, 10, known=False)
     assert "names no function" in refusal(replace(LETTER, kind=Kind("")), 10, known=False)
+
+
+def test_a_letter_stays_whose_workload_runs_again_or_ended_otherwise_since() -> None:
+    assert {state for state in State if "not ended" in came_back(state)} == {s for s in State if s < State.SUCCESS}
+    assert {state for state in State if "purge" in came_back(state)} == {State.SUCCESS, State.CANCELLED}
+    assert came_back(State.FATAL_FAILURE) == ""
 
 
 def test_a_token_is_of_one_death_of_one_workload() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.units import duration_text, seconds, size, size_text
+from tailrace.sdk.model.units import LONGEST, duration_text, seconds, size, size_text
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,22 @@ from tailrace.sdk.model.units import duration_text, seconds, size, size_text
 )
 def test_a_duration_is_read(text: float | str, value: float) -> None:
     assert seconds(text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [LONGEST * 1.01, 1e300, pytest.param(10**5000, id="int"), "9" * 400, "9" * 400 + "w", "36526d"],
+)
+def test_what_no_store_could_keep_is_refused(value: float | str) -> None:
+    with pytest.raises(InvalidRequest, match="duration"):
+        seconds(value)
+
+
+def test_a_library_s_number_is_an_exact_one() -> None:
+    class Number(float): ...
+
+    assert type(seconds(Number(3))) is float
+    assert seconds(LONGEST) == LONGEST
 
 
 @pytest.mark.parametrize("value", ["", "s", "5 s", "-1s", "1y", "1h 30m", "5x", "nan", "inf", -1, True, None, b"5s"])

@@ -61,7 +61,6 @@ def test_the_numbers_of_states_never_change_and_ended_ones_are_ten_or_more() -> 
         "new": 0,
         "retriable_failure": 1,
         "enqueued": 2,
-        "claimed": 3,
         "processing": 4,
         "success": 10,
         "fatal_failure": 11,

@@ -40,7 +40,7 @@ def test_each_function_is_in_one_pool_and_those_of_other_pools_are_somebody_else
 @pytest.mark.parametrize(
     ("moved", "why"),
     [
-        ({"critical": ["chrage"]}, "no function 'chrage' .did you mean 'charge'"),
+        ({"critical": ["chrage"]}, "no function 'chrage'; did you mean 'charge'"),
         ({"critical": ["charge"], "slow": ["charge"]}, "'charge' is in 'critical' and in 'slow'"),
     ],
 )

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tailrace.runtime import frames
+from tailrace.runtime.frames import Done, Frames, row_of
 from tailrace.runtime.rules import attempt
 from tailrace.runtime.rules.attempt import REASON_LENGTH, Stop
 from tailrace.sdk.model.errors import Fatal, InvalidPayload, RetryLater, Throttled
 from tailrace.sdk.model.outcome import TERMINAL, Outcome
+from tailrace.sdk.model.units import LONGEST
 
 
 def test_a_refused_allocation_names_the_bound_where_there_is_one() -> None:
@@ -115,3 +120,101 @@ def test_reasons_are_bounded_and_end_with_where_it_happened(depth: int, text: st
     assert len(ended.reason) <= REASON_LENGTH
     assert ended.outcome not in TERMINAL
     assert "in _raise_deep" in ended.reason
+
+
+#: Texts with halves of surrogate pairs in them, which `st.text()` never makes.
+TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=40)
+
+
+class _Text(str):
+    """A text that is no `str`, and answers nothing."""
+
+    def __len__(self) -> int:
+        raise SystemExit
+
+    def __getitem__(self, index: Any) -> str:
+        raise SystemExit
+
+    def encode(self, *_: Any) -> bytes:
+        raise SystemExit
+
+
+def _hostile(base: type[BaseException], answer: Any) -> type[BaseException]:
+    """A class of exceptions of which everything that can be asked is answered like this: returned, or raised."""
+
+    def answers(self: Any, *_: Any) -> Any:
+        if isinstance(answer, type) and issubclass(answer, BaseException):
+            raise answer
+        return answer
+
+    names = ("__str__", "__repr__", "__eq__", "__bool__", "__hash__", "__reduce__", "__format__", "__len__")
+    asked = ("__class__", "__traceback__", "__cause__", "__context__", "reason", "after", "retry_after", "errno")
+
+    def ignores(self: Any, _: Any) -> None: ...
+
+    members = dict.fromkeys(names, answers) | {name: property(answers, ignores) for name in asked}
+    return type("Hostile", (base,), {**members, "__init__": answers if answer is None else lambda self: None})
+
+
+BASES: list[type[BaseException]] = [
+    *(Fatal, RetryLater, Throttled, InvalidPayload, ValueError, KeyError, OSError, MemoryError, SystemExit),
+    *(KeyboardInterrupt, GeneratorExit, StopIteration, StopAsyncIteration, asyncio.CancelledError, BaseException),
+]
+ANSWERS = st.one_of(
+    st.sampled_from([RuntimeError, KeyboardInterrupt, SystemExit, RecursionError, None, 0, 10**5000, object(), b"x"]),
+    TEXTS,
+    TEXTS.map(_Text),
+    st.floats(),
+    st.integers(),
+)
+
+
+@given(st.sampled_from(BASES), ANSWERS, st.sampled_from([*Stop]), st.sampled_from(["", "1 GiB"]))
+def test_whatever_an_exception_answers_it_is_one_end_that_can_be_sent(
+    base: type[BaseException], answer: Any, stop: Stop, bound: str
+) -> None:
+    # Given an exception of any class, that answers anything or raises
+    try:
+        raise _hostile(base, answer)()
+    except BaseException as error:
+        # When its run is classified
+        ended = attempt.raised(error, stop, 1.0, bound)
+    # Then it is told by its class, and every column of its row can be written
+    expected = {Fatal: Outcome.FATAL, InvalidPayload: Outcome.FATAL, Throttled: Outcome.THROTTLED}
+    if base in expected:
+        assert ended.outcome == expected[base]
+    elif base is RetryLater or stop in (Stop.NONE, Stop.TIMEOUT):
+        assert ended.outcome == Outcome.RETRY
+    frame = frames.encode(Done([], [row_of(1, ended)]))
+    (read,) = Frames(Done).feed(frame)
+    assert read.ended == [row_of(1, ended)]
+    assert type(ended.reason) is str
+    assert len(ended.reason) <= REASON_LENGTH
+    assert ended.after is None or 0 <= ended.after <= LONGEST
+
+
+@given(TEXTS, TEXTS | TEXTS.map(_Text) | st.builds(ValueError, TEXTS) | st.none() | st.integers())
+def test_a_reason_says_what_was_given_as_far_as_it_can_be_written(text: str, reason: Any) -> None:
+    assert attempt.raised(ValueError(text)).reason.startswith("ValueError")
+    said = attempt.raised(Fatal(reason)).reason
+    said.encode()
+    if type(reason) is str and reason and reason.isprintable() and reason.isascii():
+        assert said == reason
+
+
+@given(st.lists(TEXTS, max_size=5), st.integers(0, 4))
+def test_one_row_that_cannot_be_written_costs_itself_alone(reasons: list[str], bad: int) -> None:
+    # Given rows that were not made plain, and one that no encoder takes
+    rows: list[Any] = [(key, 2, reason, None, None, "") for key, reason in enumerate(reasons)]
+    if bad < len(rows):
+        rows[bad] = (bad, 2, _Text("x"), 3.5, None, "")
+    # When they leave in one frame
+    (read,) = Frames(Done).feed(frames.encode(Done([7], rows)))
+    # Then each has its end, and those that could be written their own
+    assert read.succeeded == [7]
+    assert [row[0] for row in read.ended] == [row[0] for row in rows]
+    for sent, row in zip(rows, read.ended, strict=True):
+        if type(sent[2]) is str and sent[2].isascii():
+            assert row == sent
+        else:
+            assert row[1] == Outcome.RETRY

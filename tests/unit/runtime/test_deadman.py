@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.runtime.deadman import Deadman
+from tailrace.runtime.deadman import Deadman, Relative
 
 
 class Kernel:
@@ -37,7 +31,7 @@ def kernel() -> Kernel:
 
 
 def test_the_timer_is_the_earliest_deadline_and_off_when_empty(kernel: Kernel) -> None:
-    deadman = Deadman(kernel.arm, kernel.clock)
+    deadman = Deadman(Relative(kernel.arm, kernel.clock), kernel.clock)
     assert deadman.admit(1, 118.0, 2)
     assert deadman.admit(2, 110.0, 1)
     assert deadman.admit(3, 120.0, 1)
@@ -53,7 +47,7 @@ def test_the_timer_is_the_earliest_deadline_and_off_when_empty(kernel: Kernel) -
 
 
 def test_an_assignment_that_arrives_after_a_timer_that_covers_it_may_only_shorten(kernel: Kernel) -> None:
-    deadman = Deadman(kernel.arm, kernel.clock)
+    deadman = Deadman(Relative(kernel.arm, kernel.clock), kernel.clock)
     deadman.renewed(1, 130.0)
     assert kernel.rings is None
     assert deadman.admit(1, 118.0, 1)
@@ -61,13 +55,13 @@ def test_an_assignment_that_arrives_after_a_timer_that_covers_it_may_only_shorte
 
 
 def test_a_lease_that_is_over_is_not_admitted(kernel: Kernel) -> None:
-    deadman = Deadman(kernel.arm, kernel.clock)
+    deadman = Deadman(Relative(kernel.arm, kernel.clock), kernel.clock)
     assert not deadman.admit(1, 100.0, 1)
     assert kernel.rings is None
 
 
 def test_a_freeze_between_computing_and_arming_makes_the_timer_no_later(kernel: Kernel) -> None:
-    deadman = Deadman(kernel.arm, kernel.clock)
+    deadman = Deadman(Relative(kernel.arm, kernel.clock), kernel.clock)
     kernel.frozen = 5.0
     deadman.admit(1, 110.0, 1)
     assert kernel.rings == pytest.approx(110.0)
@@ -90,7 +84,7 @@ def test_a_freeze_between_computing_and_arming_makes_the_timer_no_later(kernel: 
 )
 def test_whatever_happens_the_timer_never_rings_after_an_earliest_deadline(events: list[tuple[str, float]]) -> None:
     kernel = Kernel()
-    deadman = Deadman(kernel.arm, kernel.clock)
+    deadman = Deadman(Relative(kernel.arm, kernel.clock), kernel.clock)
     inside: dict[int, float] = {}
     number = 0
     for event, value in events:
@@ -114,40 +108,28 @@ def test_whatever_happens_the_timer_never_rings_after_an_earliest_deadline(event
             assert kernel.rings is None
 
 
-CHILD = """
-import os, signal, sys, threading, time
-from tailrace.runtime.deadman import Deadman
-signal.signal(signal.SIGALRM, signal.SIG_DFL)
-deadman = Deadman()
-deadman.admit(1, float(sys.argv[1]), 1)
-print("armed", flush=True)
-while True:
-    os.write(1, b".")
-    time.sleep(0.001)
-"""
+def test_what_is_told_is_never_later_than_what_is_armed_when_it_gets_sooner_and_the_other_way_round() -> None:
+    """So whoever reads it after a death by the timer sees a time that was over."""
+    steps: list[tuple[str, float]] = []
+    deadman = Deadman(lambda at: steps.append(("armed", at)), lambda: 100.0, told=lambda at: steps.append(("told", at)))
+    deadman.admit(1, 118.0, 1)
+    deadman.admit(2, 110.0, 1)
+    deadman.renewed(2, 130.0)
+    deadman.left(2)
+    assert steps == [
+        *[("told", 118.0), ("armed", 118.0)],
+        *[("told", 110.0), ("armed", 110.0)],
+        *[("armed", 130.0), ("told", 130.0)],
+        *[("armed", 0.0), ("told", 0.0)],
+    ]
 
 
-def _child(deadline: float) -> subprocess.Popen[bytes]:
-    child = subprocess.Popen([sys.executable, "-c", CHILD, repr(deadline)], stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"armed\n"
-    return child
-
-
-def test_a_process_that_runs_past_its_deadline_is_ended_by_the_kernel() -> None:
-    with _child(time.monotonic() + 2.0) as child:
-        assert child.wait(10) == -signal.SIGALRM
-
-
-def test_a_process_frozen_past_its_deadline_dies_on_waking_before_it_writes() -> None:
-    deadline = time.monotonic() + 2.0
-    with _child(deadline) as child:
-        os.kill(child.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, child.pid, os.WSTOPPED)
-        assert child.stdout is not None
-        os.set_blocking(child.stdout.fileno(), False)
-        child.stdout.read()
-        time.sleep(max(0.0, deadline - time.monotonic()) + 0.1)
-        os.kill(child.pid, signal.SIGCONT)
-        assert child.wait(10) == -signal.SIGALRM
-        assert not child.stdout.read()
+def test_what_is_armed_is_armed_again_on_request() -> None:
+    armed: list[float] = []
+    deadman = Deadman(armed.append, lambda: 100.0)
+    deadman.again()
+    deadman.admit(1, 118.0, 1)
+    deadman.again()
+    deadman.left(1)
+    deadman.again()
+    assert armed == [118.0, 118.0, 0.0]

@@ -21,6 +21,7 @@ class FakeProcess:
 
     def __init__(self, setup: Setup, *, on_frame: Any, on_death: Any) -> None:
         self.live: set[int] = set()
+        self.waits: set[int] = set()
         self.notes: dict[int, str] = {}
         self.kinds: dict[Kind, int] = {}
         self.ready = self.retiring = False
@@ -48,7 +49,7 @@ class FakeProcess:
 def suspects(size: int) -> Pool:
     def ended(succeeded: list[int], ends: dict[int, Ended]) -> None: ...
 
-    reports = Reports(lambda keys: 100.0, ended, lambda notes: None, lambda: None)
+    reports = Reports(lambda keys: 100.0, ended, lambda notes: None, lambda waits, goes_on: None, lambda: None)
     return Pool("f (alone)", SETUP, size, reports, load_limit=60.0, fresh=True, process=FakeProcess)  # type: ignore[arg-type]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +19,10 @@ def test_causes_are_named() -> None:
     assert cause(3) == "exited with code 3"
     assert cause(-9) == "was killed by SIGKILL"
     assert cause(-250) == "was killed by signal 250"
-    assert by_deadline(-signal.SIGALRM)
+    assert by_deadline(Death(-signal.SIGALRM))
+    assert by_deadline(Death(-signal.SIGKILL, overdue=True))
+    assert not by_deadline(Death(-signal.SIGKILL))
+    assert not by_deadline(Death(-signal.SIGSEGV, overdue=True))
 
 
 def test_what_ran_is_a_suspect_with_its_last_note_and_what_waited_is_held() -> None:
@@ -52,24 +56,43 @@ def test_a_culprit_gets_its_own_end_and_neighbours_no_suspicion() -> None:
     assert ends[3].outcome == Outcome.HELD
 
 
-def test_the_kernels_timer_makes_no_suspects() -> None:
-    ends = verdicts([1], {1}, Death(-signal.SIGALRM), {})
+@pytest.mark.parametrize("death", [Death(-signal.SIGALRM), Death(-signal.SIGKILL, overdue=True)])
+def test_the_kernels_timer_makes_no_suspects(death: Death) -> None:
+    ends = verdicts([1], {1}, death, {})
     assert (ends[1].outcome, ends[1].crashed) == (Outcome.LOST, False)
     assert "lease" in ends[1].reason
 
 
-@given(KEYS, KEYS, st.integers(-64, 255), st.sampled_from(["", "drained"]), st.booleans(), KEYS)
+@given(KEYS, KEYS, st.integers(-64, 255), st.sampled_from(["", "drained"]), st.booleans(), st.booleans(), KEYS)
 def test_every_item_ends_once_and_only_what_ran_unexplained_is_suspected(
-    live: set[int], running: set[int], code: int, why: str, alone: bool, guilty: set[int]
+    live: set[int], running: set[int], code: int, why: str, alone: bool, overdue: bool, guilty: set[int]
 ) -> None:
     culprits = dict.fromkeys(guilty, Ended(Outcome.RETRY, "guilty")) if why else None
-    ends = verdicts(live, running, Death(code, why, culprits, alone), {})
+    death = Death(code, why, culprits, alone, overdue=overdue)
+    ends = verdicts(live, running, death, {})
     assert ends.keys() == live
     for key, end in ends.items():
-        assert end.crashed == (key in running and not why and not by_deadline(code))
+        assert end.crashed == (key in running and not why and not by_deadline(death))
         if culprits and key in culprits:
             assert end.outcome == Outcome.RETRY
         elif key not in running:
             assert end.outcome == Outcome.HELD
         else:
             assert end.outcome == Outcome.LOST
+
+
+def test_what_waited_for_other_work_had_begun_and_is_no_suspect() -> None:
+    # Given one that ran, one that waited for other work, and one that had not begun
+    ends = verdicts([1, 2, 3], {1}, Death(-11), {2: "half"}, {2})
+    assert [(ends[key].outcome, ends[key].crashed) for key in (1, 2, 3)] == [
+        (Outcome.LOST, True),
+        (Outcome.LOST, False),
+        (Outcome.HELD, False),
+    ]
+    assert (ends[2].reason, ends[2].progress) == (
+        "its process was killed by SIGSEGV, while it waited for other work",
+        "half",
+    )
+    # One that was ended on purpose says why
+    why = verdicts([2], set(), Death(-9, "it did not quit"), {}, {2})[2].reason
+    assert why == "its process was ended: it did not quit, while it waited for other work"

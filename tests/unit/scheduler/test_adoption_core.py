@@ -39,12 +39,12 @@ def test_what_is_set_aside_ends_with_its_leases_unless_its_owner_is_back() -> No
         first = bench.owner("first", 1, 1)
         bench.push(first, 1, 1, [7])
         running = bench.sent()
-        assert bench.core.adoptions.set_aside(ROW, 1, 1, KEPT).refused, "its owner is connected"
+        assert bench.core.adoptions.set_aside(ROW, 1, 1, KEPT, WALL).refused, "its owner is connected"
         bench.die(first)
         # When somebody without a session asks, then it hears what runs, and how long
-        answer = bench.core.adoptions.set_aside(ROW, 1, 1, KEPT)
+        answer = bench.core.adoptions.set_aside(ROW, 1, 1, KEPT, WALL)
         assert positions(answer) == [7] and answer.until == SIZES.scheduler
-        again = bench.core.adoptions.set_aside(ROW, 1, 1, KEPT)
+        again = bench.core.adoptions.set_aside(ROW, 1, 1, KEPT, WALL)
         assert positions(again) == [7], "an answer may be lost"
         if back:
             # And an owner that lives and shows a newer version has it again
@@ -64,7 +64,7 @@ def test_how_it_ended_that_was_set_aside_waits_for_whoever_asks_in_a_session() -
     bench.push(first, 1, 1, [7])
     running = bench.sent()
     bench.die(first)
-    bench.core.adoptions.set_aside(ROW, 1, 1, KEPT)
+    bench.core.adoptions.set_aside(ROW, 1, 1, KEPT, WALL)
     # When it ends before anybody has asked in a session
     bench.end(Outcomes(list(running)))
     bench.core.tick(bench.now, WALL)
@@ -75,7 +75,7 @@ def test_how_it_ended_that_was_set_aside_waits_for_whoever_asks_in_a_session() -
     assert positions(answer) == [7] and side.succeeded == [refs(answer)[7]]
     # And what nobody asks for is forgotten in time
     bench.die(side)
-    bench.core.adoptions.set_aside(ROW, 2, 2, KEPT)
+    bench.core.adoptions.set_aside(ROW, 2, 2, KEPT, WALL)
     assert bench.core.adoptions._rows[ROW].limbo is not None
     bench.core.tick(KEPT, WALL)
     assert bench.core.adoptions._rows[ROW].limbo is None
@@ -342,3 +342,47 @@ def test_a_worker_whose_session_cannot_go_on_is_waited_out() -> None:
     assert not first.ended
     bench.core.tick(until, WALL)
     assert first.ended[ref(1, 0)].outcome == Outcome.LOST
+
+
+# ---- questions and rows that are made up
+
+
+def test_a_question_about_a_version_that_nobody_can_have_read_bars_nobody() -> None:
+    # Given an owner whose connection broke for a moment
+    bench = Bench()
+    first = bench.owner("first", 1, 1)
+    bench.die(first)
+    # When somebody asks about a version that no store will write for ages, in a session or beside one
+    assert bench.ask(bench.session("liar"), 1, 1 << 62).refused
+    assert bench.core.adoptions.set_aside(ROW, 1, 1 << 62, KEPT, WALL).refused
+    # Then the owner that is back, and shows its next version, goes on
+    bench.core.tailer_connected(first)
+    bench.core.adoptions.show(first, ROW, 1, 2)
+    bench.push(first, 1, 1, [7])
+    assert list(bench.sent().values()) == [7]
+
+
+def test_rows_that_are_made_up_leave_room_for_every_stream() -> None:
+    # Given somebody who asks about 66,000 rows, and a session that shows as many
+    bench = Bench()
+    for number in range(66_000):
+        bench.core.adoptions.set_aside((f"made up {number}", ""), 1, 1, KEPT, WALL)
+    liar = bench.session("liar")
+    for number in range(66_000):
+        bench.core.adoptions.show(liar, (f"shown {number}", ""), 1, 1)
+    # Then a new stream's pushes count all the same
+    bench.push(bench.owner("first", 1, 1), 1, 1, [7])
+    assert list(bench.sent().values()) == [7]
+
+
+def test_rows_that_nobody_comes_for_are_forgotten_but_not_before_their_lease() -> None:
+    # Given a question about a row that was never shown
+    bench = Bench()
+    assert not bench.core.adoptions.set_aside(ROW, 1, 5, KEPT, WALL).refused
+    rows = bench.core.adoptions._rows
+    # Then it is known for as long as its late owner may still speak, which is barred until then
+    for moment in (KEPT, KEPT + 1, KEPT + 2 * SIZES.source):
+        bench.core.adoptions.tick(moment)
+        assert not rows[ROW].row.allows(1)
+    bench.core.adoptions.tick(KEPT + 1 + 2 * SIZES.source)
+    assert ROW not in rows

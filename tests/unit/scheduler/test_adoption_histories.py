@@ -70,6 +70,14 @@ class Takeovers(RuleBasedStateMachine):
         self.bench.end(Outcomes([] if ended else [number], ended))
         self.bench.core.turn(self.bench.now, WALL)
 
+    @rule(data=st.data(), waits=st.booleans())
+    @precondition(lambda self: self.running)
+    def wait(self, data: st.DataObject, waits: bool) -> None:
+        """A run waits for other work, or goes on, whoever owns it by then."""
+        some = [data.draw(st.sampled_from(sorted(self.running)))]
+        self.bench.core.waits(self.bench.worker, some if waits else [], [] if waits else some, self.bench.now)
+        self.bench.core.turn(self.bench.now, WALL)
+
     @rule()
     @precondition(lambda self: self.owner is not None)
     def cut(self) -> None:
@@ -134,6 +142,13 @@ class Takeovers(RuleBasedStateMachine):
             here |= {*tailer.succeeded, *tailer.ended}
             assert here == self.waits_for[tailer].keys()
             assert tailer.held.items == sum(lease.open for lease in tailer.held.flights.values())
+
+    @invariant()
+    def what_waits_takes_no_room_and_all_else_does(self) -> None:
+        worker: Worker = self.bench.worker
+        (pool,) = worker.pools.values()
+        assert worker.parents <= worker.open.keys()
+        assert (pool.parents, pool.assigned) == (len(worker.parents), len(worker.open) - len(worker.parents))
 
     @invariant()
     def a_worker_knows_whose_items_it_has(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.scheduler.rules.adoption import Row
+from tailrace.scheduler.rules.adoption import AHEAD, LARGEST, Row, plausible
 
 
 def row(version: int = 0, epoch: int = 0, asked: int = 0) -> Row:
@@ -61,6 +61,31 @@ def test_nothing_goes_back_and_an_epoch_that_gave_way_never_counts_again(said: l
         newest = max([newest, *counting])
         if made.asked >= made.version:
             assert not counting
+
+
+# ---- versions that nobody can have read
+
+YEARS = st.floats(0, 9e9)
+
+
+@given(wall=YEARS, drift=st.floats(-AHEAD, AHEAD), steps=st.integers(0, 1000), shown_before=st.floats(0, 1e9))
+def test_whatever_a_store_can_have_said_is_plausible(
+    wall: float, drift: float, steps: int, shown_before: float
+) -> None:
+    # Given a store whose clock is off by minutes, which wrote a version just now, after many in one moment
+    store_clock = max(0.0, wall + drift - 0.002)
+    version = min(int(store_clock * 1e6) + steps, LARGEST)
+    shown = int(max(0.0, store_clock - shown_before) * 1e6)
+    # Then whoever read it may ask, whether this scheduler was shown an older one or none
+    assert plausible(version, shown, wall) and plausible(version, 0, wall)
+    assert plausible(shown + 1, shown, 0.0), "the next version is, by any clock"
+
+
+@given(wall=YEARS, shown=st.integers(0, 1 << 52), beyond=st.integers(1, 1 << 62))
+def test_what_is_far_ahead_of_every_clock_is_made_up(wall: float, shown: int, beyond: int) -> None:
+    latest = max(shown, int(wall * 1e6)) + int(AHEAD * 1e6)
+    assert not plausible(latest + beyond, shown, wall)
+    assert not plausible(LARGEST + 1, LARGEST, wall) and not row(version=LARGEST).show(9, 1 << 62)
 
 
 # ---- the whole protocol, every order of every step

@@ -1,19 +1,27 @@
-"""What `tailrace explain` says of a workload that rests in the queue."""
+"""What `tailrace explain` says of a workload that the asked scheduler does not have."""
 
 from __future__ import annotations
 
+import pytest
+
 from tailrace.scheduler.commands import resting
+from tailrace.sdk.model.claim import State
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.limits import Gate, Snapshot
-from tailrace.sdk.model.status import WorkloadStatus
+from tailrace.sdk.model.status import SPOOLED, WorkloadStatus
 from tailrace.sdk.model.workload import Kind
 
 CLOGGED = {"charge": "charge is clogged: of its last first attempts 90 % failed (no database)"}
 LIMITS = Snapshot(functions=[FunctionSpec("charge"), FunctionSpec("mail")])
 
 
-def status(function: str, **facts: float) -> WorkloadStatus:
-    return WorkloadStatus("id", "new", Kind(function), **facts)
+NOW = 1000.0
+LEASED = (State.ENQUEUED, State.PROCESSING)
+GATED = Snapshot(gates=[Gate("charge", "", "pause")], functions=LIMITS.functions)
+
+
+def status(function: str, state: str = "new", **facts: float) -> WorkloadStatus:
+    return WorkloadStatus("id", state, Kind(function), **facts)
 
 
 def test_of_a_clogged_function_it_says_so_unless_something_nearer_holds_it() -> None:
@@ -22,3 +30,35 @@ def test_of_a_clogged_function_it_says_so_unless_something_nearer_holds_it() -> 
     assert resting(status("charge", due_at=20.0), LIMITS, 10.0, CLOGGED)[0] == "not_due"
     gated = Snapshot(gates=[Gate("charge", "", "pause")], functions=LIMITS.functions)
     assert resting(status("charge"), gated, 10.0, CLOGGED)[0] == "pause"
+
+
+@pytest.mark.parametrize(
+    ("state", "due", "reason"),
+    [
+        *((SPOOLED, due, "spooled") for due in (NOW - 1, NOW + 9)),
+        *((state.label, NOW - 1, "waiting") for state in (State.NEW, State.RETRIABLE_FAILURE)),
+        *((state.label, NOW + 9, "not_due") for state in (State.NEW, State.RETRIABLE_FAILURE)),
+        *((state.label, due, "handed_out") for state in LEASED for due in (NOW - 1, NOW + 9)),
+        *((state.label, 0.0, "ended") for state in State if state >= State.SUCCESS),
+    ],
+)
+def test_each_state_has_its_own_reason(state: str, due: float, reason: str) -> None:
+    assert resting(status("mail", state, due_at=due), LIMITS, NOW, {})[0] == reason
+
+
+@pytest.mark.parametrize("state", LEASED)
+@pytest.mark.parametrize("limits", [LIMITS, GATED, Snapshot()])
+def test_what_a_scheduler_lost_does_not_rest_and_is_told_when_it_is_handed_out_again(
+    state: State, limits: Snapshot
+) -> None:
+    # Given an item that its tailer holds, whose lease the store knows, and a scheduler that was started again, when it
+    # is asked, whatever holds back what does rest
+    reason, detail = resting(status("charge", state.label, due_at=NOW + 30), limits, NOW, CLOGGED)
+    # Then it is not said to wait, nor to be due later: it is out, and comes back when its lease is over
+    assert reason == "handed_out"
+    assert "rests" not in detail
+    assert "is due" not in detail
+    assert "Its lease ends in 30" in detail
+    assert "handed out again" in detail
+    over = resting(status("charge", state.label, due_at=NOW - 1), limits, NOW, CLOGGED)[1]
+    assert "Its lease is over" in over

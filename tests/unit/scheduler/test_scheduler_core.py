@@ -79,6 +79,7 @@ class History(RuleBasedStateMachine):
         self.out: dict[str, dict[int, tuple[Tailer, int]]] = {}
         self.numbers = 0
         self.sessions = 0
+        self.went_on: set[tuple[str, int]] = set()  # waited for other work once, and go on
 
     @initialize()
     def begin(self) -> None:
@@ -152,6 +153,19 @@ class History(RuleBasedStateMachine):
         self.core.report(worker, Outcomes(refs, {}), self.now, WALL)  # said twice: ignored
         self.step()
 
+    @rule(worker=live, data=st.data())
+    def wait(self, worker: Worker, data: st.DataObject) -> None:
+        """Some of its runs wait for other work, others go on; what was said before may be said again."""
+        out = self.out[worker.session]
+        if not worker.connected or not out:
+            return
+        some = st.lists(st.sampled_from([*sorted(out), 1 << 40]), unique=True)
+        waits, goes_on = data.draw(some), data.draw(some)
+        self.went_on -= {(worker.session, each) for each in waits}
+        self.core.waits(worker, waits, goes_on, self.now)
+        self.went_on |= {(worker.session, each) for each in goes_on if each in out and each not in worker.parents}
+        self.step()
+
     @rule(worker=live)
     def away(self, worker: Worker) -> None:
         if worker.connected:
@@ -218,15 +232,20 @@ class History(RuleBasedStateMachine):
     def limits_hold(self) -> None:
         for worker in self.core.workers.values():
             assert not worker.revoked - worker.open.keys()
+            assert not worker.parents - worker.open.keys()
             assert sum(each.open for each in worker.flights.values()) == len(worker.open)
             for pool in worker.pools.values():
                 mine = sum(each.open for each in worker.flights.values() if each.pool is pool)
-                assert mine == pool.assigned <= pool.limit
+                beyond = {each for session, each in self.went_on if session == worker.session}
+                assert mine == pool.assigned + pool.parents
+                assert 0 <= pool.parents <= pool.spare
+                assert pool.assigned <= pool.limit + len(beyond)
             for number, item in worker.open.items():
                 if worker.flights[number >> INDEX_BITS].pool.alone:
                     assert item[7] is not None and item[7].alone
         for name, function in self.core.roster.functions.items():
-            running = [item for worker in self.core.workers.values() for item in worker.open.values()]
+            workers = self.core.workers.values()
+            running = [item for each in workers for ref, item in each.open.items() if ref not in each.parents]
             count = sum(item[4].function == name for item in running)
             if function.concurrency is not None:
                 assert function.concurrency.running == count

@@ -1,4 +1,4 @@
-"""The scheduler never learns what a source is: no kind of source is named in its code or its protocol (R95)."""
+"""The scheduler never learns what a source is: no kind of source is named in its code or its protocol."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 from tailrace.sdk.call import Call
 from tailrace.sdk.gathering import MOST, Gathering
-from tailrace.sdk.model.errors import InvalidPayload, Unavailable
+from tailrace.sdk.model.errors import InvalidPayload, InvalidRequest, Unavailable
 from tailrace.sdk.wire.gateway_messages import Accepted
 
 
@@ -80,7 +80,7 @@ async def test_who_left_before_it_was_sent_is_not_submitted_and_closing_ends_wha
     under_way = asyncio.ensure_future(gathering.submit(Call("late")))
     while len(gateway.calls) < 2:
         await asyncio.sleep(0)
-    await gathering.close()
-    with pytest.raises(asyncio.CancelledError):
+    await gathering.close(InvalidRequest("this client is closed"))
+    with pytest.raises(InvalidRequest, match="closed"):
         await under_way
     assert gateway.calls == [["stays"], ["late"]]

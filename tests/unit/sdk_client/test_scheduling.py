@@ -10,6 +10,7 @@ import pytest
 
 import tailrace
 from tailrace.sdk.conversation import Ask, Conversation, Steps
+from tailrace.sdk.discovery import Found
 from tailrace.sdk.model.errors import Conflict, InvalidPayload, InvalidRequest
 from tailrace.sdk.model.schedule import CatchUp, Overlap, Schedule
 from tailrace.sdk.scheduling import keep, pause, schedules, unschedule
@@ -100,7 +101,7 @@ def test_what_cannot_be_meant_is_refused_by_its_name() -> None:
 
 
 def test_what_is_kept_and_changed_is_shown_as_the_gateway_says_it() -> None:
-    talk = Conversation(["127.0.0.1:1"], 10.0, lambda: 0.0)
+    talk = Conversation(Found(("127.0.0.1:1",)), 10.0, lambda: 0.0)
     wanted = Schedule("x", "remind", every=60.0, overlap=Overlap.QUEUE, catch_up=CatchUp.LATEST)
     state = pb.ScheduleState(schedule=schedule_to_wire(wanted), runs=3, next=[2e9], paused=True)
     for steps in (keep(talk, wanted, True), pause(talk, "x")):
@@ -112,7 +113,7 @@ def test_what_is_kept_and_changed_is_shown_as_the_gateway_says_it() -> None:
 
 
 def test_one_that_is_gone_already_was_removed_and_one_that_is_kept_is_an_error() -> None:
-    talk = Conversation(["127.0.0.1:1"], 10.0, lambda: 0.0)
+    talk = Conversation(Found(("127.0.0.1:1",)), 10.0, lambda: 0.0)
     there = pb.ScheduleState(schedule=schedule_to_wire(Schedule("x", "remind", every=60.0)))
     assert answered(unschedule(talk, "x"), there) is True
     refusal = InvalidRequest("refused")

@@ -7,18 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.sdk.gunzip import SLACK, Gunzip, Undecodable
+from tailrace.sdk import gunzip
+from tailrace.sdk.gunzip import FIRST, MOST_EMPTY, SLACK, Gunzip, Undecodable
 
 
 def content_of(data, feed=7, most=5, ratio=200):
     """What comes out when it is fed and asked in small pieces."""
-    gunzip, pieces = Gunzip(ratio), []
+    stream, pieces = Gunzip(ratio), []
     for start in range(0, len(data), feed):
-        gunzip.feed(data[start : start + feed])
-        while not gunzip.wants:
-            pieces.append(gunzip.pull(most))
+        stream.feed(data[start : start + feed])
+        while not stream.wants:
+            pieces.append(stream.pull(most))
             assert len(pieces[-1]) <= most
-    gunzip.finish()
+    stream.finish()
     return b"".join(pieces)
 
 
@@ -70,3 +71,60 @@ def test_a_bomb_is_stopped_at_its_bound():
 
 def test_what_is_small_may_be_packed_as_tightly_as_it_likes():
     assert content_of(gzip.compress(bytes(SLACK)), 1 << 16, 1 << 16, ratio=1) == bytes(SLACK)
+
+
+class Counting:
+    """zlib, with how many members it was given, and how many bytes."""
+
+    def __init__(self, real):
+        self._real, self.members, self.given = real, 0, 0
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+    def decompressobj(self, *arguments):
+        self.members += 1
+        counting, stream = self, self._real.decompressobj(*arguments)
+
+        class Stream:
+            def __getattr__(self, name):
+                return getattr(stream, name)
+
+            def decompress(self, data, most):
+                counting.given += len(data)
+                return stream.decompress(data, most)
+
+        return Stream()
+
+
+@pytest.fixture
+def counting(monkeypatch):
+    counting = Counting(gunzip.zlib)
+    monkeypatch.setattr(gunzip, "zlib", counting)
+    return counting
+
+
+def test_members_without_content_end_it_soon_whatever_their_number(counting):
+    # Given a megabyte of members without content
+    data = gzip.compress(b"") * 50_000
+    stream = Gunzip(200)
+    stream.feed(data)
+    # Then it is refused after the first thousand, and next to nothing of it was looked at
+    with pytest.raises(Undecodable, match="more than 1000 gzip members without any content"):
+        stream.pull(1 << 20)
+    assert counting.members == MOST_EMPTY + 1 and counting.given < 2 << 20
+
+
+def test_many_small_members_are_each_given_what_they_need(counting):
+    # Given as many small members as a megabyte has room for
+    data = gzip.compress(b"x", 1) * 40_000
+    stream = Gunzip(200)
+    stream.feed(data)
+    # Then all come out, and what lies behind each was not given to it again and again
+    assert stream.pull(1 << 20) == b"x" * 40_000
+    stream.finish()
+    assert counting.given <= 40_000 * FIRST
+
+
+def test_some_members_without_content_mean_nothing():
+    assert content_of((gzip.compress(b"one") + gzip.compress(b"")) * 500) == b"one" * 500

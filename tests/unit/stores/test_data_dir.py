@@ -138,3 +138,19 @@ def test_a_network_file_system_is_refused_and_named(tmp_path: Path) -> None:
 
 def test_a_system_that_does_not_tell_its_mounts_is_trusted(tmp_path: Path) -> None:
     refuse_network(tmp_path, tmp_path / "nothing")
+
+
+def test_files_that_others_could_read_are_closed_to_them(tmp_path: Path) -> None:
+    # Given a directory that a former version left, with a file and a link to one that is not of it
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("")
+    elsewhere.chmod(0o644)
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "queue.db").write_text("")
+    (data / "queue.db").chmod(0o664)
+    (data / "link").symlink_to(elsewhere)
+    # When it is taken, then its files are its user's alone, and nothing else was touched
+    with DataDir(data):
+        assert (data / "queue.db").stat().st_mode & 0o777 == 0o600
+    assert elsewhere.stat().st_mode & 0o777 == 0o644

@@ -45,6 +45,7 @@ def test_a_row_says_everything_that_a_call_says() -> None:
     [
         ({"at": NOW + MAX_DELAY + 1}, "at most 30d"),
         ({"collection": "a b"}, "collection"),
+        ({"collection": "a" * 201}, "collection"),
         ({"key": "a\0"}, "NUL"),
         ({"headers": {"a": "b" * 9000}}, "headers"),
         ({"headers": {"a": "\0"}}, "headers"),

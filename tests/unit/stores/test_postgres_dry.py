@@ -5,48 +5,52 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.stores.queue.postgres.dry import MOST, Dry
+from tailrace.sdk.model.demand import Cell, Closed
+from tailrace.stores.queue.postgres.dry import MOST, Dry, Scope
 
 LANES = [1, 2, 3]
+SCOPE = Scope(frozenset({Cell("f", 1), Cell("f", 2)}), frozenset())
 
 
 def looked(dry: Dry, until: float = 10.0) -> None:
     dry.looking()
-    dry.found(LANES, [], until)
+    dry.found(SCOPE, until)
 
 
 def test_after_a_look_in_vain_only_what_was_put_there_is_due() -> None:
     dry = Dry()
-    assert dry.fresh(LANES, [], 0.0) == [] and dry.left(0.0) == 0.0
+    assert dry.fresh(SCOPE, LANES, 0.0) == [] and dry.left(0.0) == 0.0
     looked(dry)
     assert dry.left(0.0) == 10.0
     dry.put({7: 2, 8: 2, 9: 3})
-    assert dry.fresh(LANES, [], 0.0) == [2, 3] and dry.left(0.0) == 0.0
+    assert dry.fresh(SCOPE, LANES, 0.0) == [2, 3] and dry.left(0.0) == 0.0
     dry.claimed([7, 9])
-    assert dry.fresh([1, 2], [], 0.0) == [2]
+    assert dry.fresh(SCOPE, [1, 2], 0.0) == [2]
     dry.claimed([8])
-    assert dry.fresh(LANES, [], 0.0) == [] and dry.left(0.0) == 10.0
+    assert dry.fresh(SCOPE, LANES, 0.0) == [] and dry.left(0.0) == 10.0
 
 
-def test_it_is_known_for_those_lanes_and_kinds_only_and_for_a_while() -> None:
+def test_it_is_known_for_those_cells_without_the_closed_ones_only_and_for_a_while() -> None:
     dry = Dry()
     looked(dry)
     dry.put({7: 2})
-    assert dry.fresh([2, 4], [], 0.0) == []  # nobody looked at 4
-    assert dry.fresh([2], [5], 0.0) == []
-    assert dry.fresh([2], [], 10.0) == []
+    less, more = Scope(frozenset({Cell("f", 1)}), frozenset()), Scope(frozenset({Cell("g", 1)}), frozenset())
+    assert dry.fresh(less, [2], 0.0) == [2]
+    assert dry.fresh(more, [2, 4], 0.0) == []  # nobody looked at the other function
+    assert dry.fresh(Scope(SCOPE.cells, frozenset({Closed("f", tenant="t")})), [2], 0.0) == []
+    assert dry.fresh(SCOPE, [2], 10.0) == []
     dry.forget()
-    assert dry.fresh([2], [], 0.0) == [] and dry.left(0.0) == 0.0
+    assert dry.fresh(SCOPE, [2], 0.0) == [] and dry.left(0.0) == 0.0
 
 
 def test_what_is_put_while_a_look_is_made_is_not_forgotten_and_too_much_needs_a_look() -> None:
     dry = Dry()
     dry.looking()
     dry.put({7: 2})
-    dry.found(LANES, [], 10.0)
-    assert dry.fresh(LANES, [], 0.0) == [2]
+    dry.found(SCOPE, 10.0)
+    assert dry.fresh(SCOPE, LANES, 0.0) == [2]
     dry.put(dict.fromkeys(range(MOST + 1), 1))
-    assert dry.fresh(LANES, [], 0.0) == [] and dry.left(0.0) == 0.0
+    assert dry.fresh(SCOPE, LANES, 0.0) == [] and dry.left(0.0) == 0.0
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=40))
@@ -64,5 +68,5 @@ def test_stored_and_claimed_in_any_order_what_is_left_is_what_was_stored_and_not
         elif not store and number not in claimed:
             claimed.add(number)
             dry.claimed([number])
-        assert bool(dry.fresh(LANES, [], 0.0)) is bool(stored - claimed)
+        assert bool(dry.fresh(SCOPE, LANES, 0.0)) is bool(stored - claimed)
         assert (dry.left(0.0) == 10.0) is not bool(stored - claimed)

@@ -58,8 +58,8 @@ def line(connection: Connection) -> Line:
 
 def test_a_statement_is_the_same_object_each_time() -> None:
     # Given a statement whose S. stands for a schema, when it is asked for twice, then a cursor can know it again
-    assert worded("SELECT 1 FROM S.tasks", "here") is ONE
-    assert ONE == "SELECT 1 FROM here.tasks"
+    assert worded("SELECT 1 FROM S.tasks", "here") is worded("SELECT 1 FROM S.tasks", "here")
+    assert worded("SELECT 1 FROM S.tasks", "here") == "SELECT 1 FROM here.tasks"
     # And without a schema it stays as it is
     assert worded("SELECT 1 FROM S.tasks") == "SELECT 1 FROM S.tasks"
 

@@ -39,7 +39,7 @@ def test_another_engine_takes_its_own_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("queue: {engine: postgre}", 'did you mean "postgres"?'),
+        ("queue: {engine: postgre}", "did you mean 'postgres'?"),
         ("queue: {engine: postgres, adress: x}", "the engine \"postgres\" has no option 'adress': it has"),
         ("queue: {engine: postgres, schema: 'a b'}", "expected lower-case letters"),
         ("queue: {engine: postgres, connections: 0}", "connections"),

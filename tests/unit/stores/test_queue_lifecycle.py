@@ -11,8 +11,7 @@ from tailrace.stores.queue.lifecycle import LEASED, TERMINAL, WAITING, may_move,
 ILLEGAL = {
     **{state: set(State) - {State.ENQUEUED, State.CANCELLED} for state in WAITING},
     State.ENQUEUED: set(),
-    State.CLAIMED: set(),
-    State.PROCESSING: {State.CLAIMED},
+    State.PROCESSING: set(),
     **{state: set(State) for state in TERMINAL},
 }
 

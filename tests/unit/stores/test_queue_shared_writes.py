@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from tailrace.sdk.model.errors import NotConnected
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.queue.group import GROUP, submissions
 from tailrace.stores.queue.queue import NewItem, Submitted
 from tailrace.stores.queue.settlements import FEW, Succeeded, settlements
 from tailrace.stores.queue.settlements import GROUP as ENDS
 
+#: A fence.
+BROKEN = 1 << 40
+
 
 class Store:
-    """A store whose writes take as long as `slow` is not set; a settlement of a negative fence fails its write."""
+    """A store whose writes take as long as `slow` is not set; a settlement of the fence BROKEN breaks its
+    connection, and one of a negative fence is nothing that can be written."""
 
     def __init__(self) -> None:
         self.writes: list[list[int]] = []
@@ -24,6 +29,8 @@ class Store:
     async def end(self, group: Sequence[Succeeded]) -> list[list[str]]:
         self.writes.append([fence for fence, _ in group])
         await self.slow.wait()
+        if any(fence == BROKEN for fence, _ in group):
+            raise NotConnected("it broke")
         if any(fence < 0 for fence, _ in group):
             raise ValueError("no")
         return [[f"{fence} refused"] for fence, _ in group]
@@ -82,7 +89,7 @@ async def test_a_write_of_submissions_has_so_many_items_or_bytes_at_most_but_for
 async def test_a_failure_is_told_to_those_of_its_write_alone_and_who_left_hears_nothing() -> None:
     # Given a write that will fail, one behind it, and in each somebody who leaves
     store = Store()
-    waiting = store.settle((-1, 1), (2, 1))
+    waiting = store.settle((BROKEN, 1), (2, 1))
     await store.written()
     waiting += store.settle((3, 1), (4, 1))
     await asyncio.sleep(0)
@@ -91,5 +98,25 @@ async def test_a_failure_is_told_to_those_of_its_write_alone_and_who_left_hears_
     store.slow.set()
     found = await asyncio.gather(*waiting, return_exceptions=True)
     # Then who stayed in the first is told, and the other write is as if nothing had been
-    assert [type(each) for each in found] == [ValueError, asyncio.CancelledError, list, asyncio.CancelledError]
-    assert store.writes == [[-1, 2], [3, 4]]
+    assert [type(each) for each in found] == [NotConnected, asyncio.CancelledError, list, asyncio.CancelledError]
+    assert store.writes == [[BROKEN, 2], [3, 4]]
+
+
+async def test_what_cannot_be_written_fails_alone_and_the_others_of_its_write_are_written_in_their_order() -> None:
+    # Given a write of several, of which two can never be written, and who leaves meanwhile
+    store = Store()
+    waiting = store.settle((1, 1), (-2, 1), (3, 1), (-4, 1), (5, 1))
+    await store.written()
+    assert waiting[4].cancel()
+    # When it is written
+    store.slow.set()
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    # Then those two are told, and the others are answered
+    assert [type(each) for each in found] == [list, ValueError, list, ValueError, asyncio.CancelledError]
+    assert [found[0], found[2]] == [["1 refused"], ["3 refused"]]
+    assert store.writes == [[1, -2, 3, -4, 5], [1], [-2], [3], [-4], [5]]
+    # And a broken connection, of which nobody knows what it kept, is told to all
+    store.writes.clear()
+    found = await asyncio.gather(*store.settle((1, 1), (BROKEN, 1)), return_exceptions=True)
+    assert [type(each) for each in found] == [NotConnected, NotConnected]
+    assert store.writes == [[1, BROKEN]]

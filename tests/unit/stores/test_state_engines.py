@@ -21,13 +21,13 @@ from tailrace.stores.protocols import PROTOCOLS
 def test_the_usual_engine_is_the_embedded_one(tmp_path: Path) -> None:
     stores = EmbeddedStores(tmp_path)
     assert isinstance(stores.ownership, SqliteOwnership)
-    assert stores.engines().keys() == PROTOCOLS.keys() - {"delay_queue"}
+    assert stores.engines().keys() == PROTOCOLS.keys() - {"delay_queue", "troubles"}
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("state: {engine: sqlit}", 'did you mean "sqlite"?'),
+        ("state: {engine: sqlit}", "did you mean 'sqlite'?"),
         ("state: {engine: sqlite, url: x}", 'the engine "sqlite" has no option'),
         ("state: {}", "expected an engine"),
     ],

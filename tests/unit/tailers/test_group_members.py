@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from structlog.testing import capture_logs
 
+from tailrace.sdk.logger import facts_of
 from tailrace.tailers.rules.group_members import client_name, stranger
 from tailrace.tailers.sources.kafka import KafkaSourceOptions
 from tailrace.tailers.sources.kafka_group import KafkaGroup
@@ -24,13 +24,13 @@ def test_a_group_is_one_tailers(names: list[str], expected: str) -> None:
     assert stranger([(name, "/10.0.0.7") for name in names], "orders") == expected
 
 
-def test_brokers_that_are_away_while_the_member_goes_on_are_in_the_log_once() -> None:
+def test_brokers_that_are_away_while_the_member_goes_on_are_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
     group = KafkaGroup(KafkaSourceOptions(topic="orders", group="g"), "orders")
-    with capture_logs() as lines:
+    with caplog.at_level("INFO", "tailrace.kafka"):
         for problem in ("", "no broker answers (1)", "no broker answers (2)", "", ""):
             group._see(problem)
             assert group.problem == problem
-    assert [(line["event"], line["tailer"]) for line in lines] == [
+    assert [(line.getMessage(), facts_of(line)["tailer"]) for line in caplog.records] == [
         ("not connected", "orders"),
         ("connected again", "orders"),
     ]

@@ -103,6 +103,21 @@ def test_an_outcome_settles_it_with_its_record_and_the_fence_it_ran_under() -> N
     assert not told.inherited.running
 
 
+def test_what_lay_beyond_the_end_of_a_stream_that_went_back_is_waited_for_no_more() -> None:
+    # Given two items that ended before they were read, and one that runs
+    told = Told(3, 4, 5)
+    told.inherited.came(Outcomes([ref(FLIGHT, 0), ref(FLIGHT, 1)]))
+    # When the stream ends before all but the first of them, as it did not when they were handed out
+    told.inherited.ends_at({"0": 4})
+    # Then the first one's record is waited for, and what runs is
+    assert told.inherited.runs(("0", 3)) and not told.inherited.runs(("0", 4)) and told.inherited.runs(("0", 5))
+    # And once nothing runs and that one was read, nothing is
+    told.inherited.came(Outcomes([ref(FLIGHT, 2)]))
+    told.inherited.took(PART, batch(3))
+    told.inherited.ends_at({"0": 4})
+    assert [position for position, *_ in told.settled] == [3] and not told.inherited.pending
+
+
 def test_an_outcome_that_comes_before_the_record_waits_for_it() -> None:
     told = Told(3)
     told.inherited.came(Outcomes([], {ref(FLIGHT, 0): Ended(Outcome.RETRY)}))

@@ -27,7 +27,8 @@ from tailrace.sdk.model.errors import (
     Unavailable,
     UnknownFunction,
 )
-from tailrace.sdk.wire.channel import MAX_MESSAGE, abort, dial, dial_blocking, error_of, is_loopback, serve
+from tailrace.sdk.wire.channel import MAX_MESSAGE, abort, dial, dial_blocking, error_of, serve
+from tailrace.sdk.wire.entry import is_loopback
 
 METHOD = "/test.Service/Call"
 Raise = Callable[[bytes], bytes]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.priority import Priority
 from tailrace.sdk.model.retry import Retry
-from tailrace.sdk.model.workload import Ended, Extra, Flight, Kind, Outcomes, Owned
+from tailrace.sdk.model.workload import UNWRITABLE, Ended, Extra, Flight, Kind, Outcomes, Owned
 from tailrace.sdk.wire import convert as subject
 from tailrace.sdk.wire.convert import (
     KindReader,
@@ -131,6 +131,17 @@ def test_outcomes_come_back_the_same(outcomes: Outcomes) -> None:
     message = pb.Outcomes()
     write_outcomes(message, outcomes)
     assert read_outcomes(pb.Outcomes.FromString(message.SerializeToString())) == outcomes
+
+
+@given(st.lists(st.sampled_from(["well", "half of a pair \udcff", "also well"]), max_size=6))
+def test_an_end_that_cannot_be_written_costs_itself_alone(reasons: list[str]) -> None:
+    outcomes = Outcomes([1], {2 + index: Ended(3, reason, result=b"x") for index, reason in enumerate(reasons)})
+    message = pb.Outcomes()
+    write_outcomes(message, outcomes)
+    read = read_outcomes(pb.Outcomes.FromString(message.SerializeToString()))
+    assert (read.succeeded, list(read.ended)) == ([1], list(outcomes.ended))
+    for ref, end in read.ended.items():
+        assert end == (outcomes.ended[ref] if outcomes.ended[ref].reason.isascii() else UNWRITABLE)
 
 
 @pytest.mark.parametrize(("after", "result"), [(None, None), (0.0, b""), (1.5, b"null")])

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from tailrace.sdk.model.errors import AlreadyInUse, ConfigError, Overloaded
-from tailrace.sdk.wire import direct
+from tailrace.sdk.wire.bounds import Endings, PeerBounds
 from tailrace.sdk.wire.channel import abort, dial, error_of, serve
 from tailrace.sdk.wire.direct import SCHEME
 from tailrace.sdk.wire.direct_frames import UNREAD, UNSENT
@@ -194,11 +194,14 @@ async def test_who_speaks_of_something_else_is_shown_out(listening: int, said: b
     writer.close()
 
 
-async def test_who_says_nothing_is_shown_out(listening: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct, "GREETING_WITHIN", 0.01)
-    reader, writer = await asyncio.open_connection("127.0.0.1", listening)
+async def test_who_says_nothing_is_shown_out() -> None:
+    endings = Endings()
+    server, address = await serve(f"{SCHEME}127.0.0.1:0", [streaming(echo)], PeerBounds(greeting=0.01), endings)
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
     assert await asyncio.wait_for(reader.read(), 20) == b""
+    assert endings.counts == {"greeting": 1}
     writer.close()
+    await server.stop(None)
 
 
 async def test_nobody_there_is_unavailable() -> None:

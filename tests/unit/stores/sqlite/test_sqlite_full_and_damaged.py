@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sqlite3
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from scenes.sqlite_groups import SCHEMA, SOON, add, grouped, opened, standing, texts
 
-from tailrace.sdk.model.errors import StoreFull, TailraceError
+from tailrace.sdk.model.errors import NotConnected, StoreFull, TailraceError, Unavailable
+from tailrace.stores import sqlite
 from tailrace.stores.sqlite import Again, SqliteFile
 
 
@@ -47,8 +50,7 @@ async def test_a_full_disk_keeps_nothing_of_the_group_and_the_store_works_again_
 
 async def test_a_standing_write_that_does_not_fit_does_not_stop_the_others_for_long(file: SqliteFile) -> None:
     # Given a full disk, and a standing write that needs room once there is something
-    pages = await file.write(lambda c: int(c.execute("PRAGMA page_count").fetchone()[0]))
-    await file.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+    await full(file)
 
     def copy(connection: sqlite3.Connection) -> list[str] | Again:
         if not texts(connection):
@@ -66,23 +68,97 @@ async def test_a_standing_write_that_does_not_fit_does_not_stop_the_others_for_l
 
 
 async def test_a_full_disk_refuses_a_lone_write_too(file: SqliteFile) -> None:
-    pages = await file.write(lambda c: int(c.execute("PRAGMA page_count").fetchone()[0]))
-    await file.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+    await full(file)
     for _ in range(2):
         with pytest.raises(StoreFull, match="Free some space"):
             await file.write(add("x" * 100_000))
     assert await file.write(add("small")) == "small"
 
 
+async def full(file: SqliteFile) -> None:
+    """The file may not grow from now on, until it is opened again."""
+    pages = await file.write(lambda c: int(c.execute("PRAGMA page_count").fetchone()[0]))
+    await file.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+
+
+async def test_a_memory_that_cannot_be_read_again_ends_the_writer(file: SqliteFile) -> None:
+    # Given a full disk, and a memory of the file that cannot be read again
+    kept: list[str] = []
+    deaths: asyncio.Queue[BaseException] = asyncio.Queue()
+    unreadable = True
+
+    def remember(text: str) -> Callable[[sqlite3.Connection], str]:
+        def write(connection: sqlite3.Connection) -> str:
+            kept.append(text)
+            return add(text)(connection)
+
+        return write
+
+    def reload(connection: sqlite3.Connection) -> None:
+        if unreadable:
+            raise sqlite3.OperationalError("planted: disk I/O error")
+        kept[:] = texts(connection)
+
+    file.on_rollback(reload)
+    file.on_death(deaths.put_nowait)
+    await file.write(remember("kept"))
+    await full(file)
+    # When a group of writes does not fit, one of which waits for something to do
+    async with grouped(file):
+        waiting = asyncio.create_task(file.write_when(lambda c: Again(60.0), 60.0))
+        writes = [asyncio.create_task(file.write(remember(each))) for each in ("before", "x" * 100_000, "after")]
+        await asyncio.sleep(0)
+    answers = await asyncio.gather(*writes, waiting, return_exceptions=True)
+    # Then nobody writes on with what is not so: who waits, comes or keeps the file is told
+    assert all(isinstance(answer, NotConnected) and "planted" in str(answer) for answer in answers)
+    assert "planted" in str(await asyncio.wait_for(deaths.get(), SOON))
+    with pytest.raises(NotConnected):
+        await file.write(remember("more"))
+    # And when it is opened again, memory is what the file is
+    await file.close()
+    unreadable = False
+    await file.open()
+    await file.write(remember("later"))
+    assert kept == ["kept", "later"] == await file.read(texts)
+
+
+async def test_a_group_that_never_began_leaves_memory_alone(file: SqliteFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given another process that writes the file
+    monkeypatch.setattr(sqlite, "BUSY", 0.01)
+    await file.close()
+    await file.open()
+    reloaded: list[list[str]] = []
+    file.on_rollback(lambda connection: reloaded.append(texts(connection)))
+    with contextlib.closing(sqlite3.connect(file.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        # When a write is refused for it, Then nothing is read again: nothing was changed
+        with pytest.raises(Unavailable, match="another process writes"):
+            await file.write(add("refused"))
+        assert reloaded == []
+    assert await file.write(add("later")) == "later"
+
+
+@contextlib.contextmanager
+def as_ordinary_user() -> Iterator[None]:
+    """Root writes everywhere: for this long it is nobody."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
 async def test_a_folder_that_is_missing_or_not_writable_is_named(tmp_path: Path) -> None:
     with pytest.raises(TailraceError, match="must exist and be writable") as refused:
         await SqliteFile(tmp_path / "missing" / "t.db", SCHEMA, name="test").open()
     assert str(tmp_path) in str(refused.value)
-    if os.geteuid() == 0:
-        pytest.skip("root writes everywhere")
-    (tmp_path / "closed").mkdir(mode=0o500)
-    with pytest.raises(TailraceError, match="must exist and be writable"):
-        await SqliteFile(tmp_path / "closed" / "t.db", SCHEMA, name="test").open()
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    with as_ordinary_user(), pytest.raises(TailraceError, match="must exist and be writable"):
+        await SqliteFile(closed / "t.db", SCHEMA, name="test").open()
 
 
 async def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path) -> None:

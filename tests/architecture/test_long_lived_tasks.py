@@ -1,0 +1,65 @@
+"""What goes on for as long as a part runs is one of its duties, so that nothing of it ends unheard."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import tailrace
+
+ROOT = Path(tailrace.__file__).parent
+
+#: Files that start tasks without `Duties.begin`, and why nothing of it ends unheard.
+MAY = {
+    "assembly/processes.py": "keeps a child process running, whatever fails",
+    "assembly/running.py": "waits for what it starts",
+    "gateway/spooling.py": "one write, whose callers are told",
+    "sdk/duties.py": "is where it is done",
+    "sdk/gathering.py": "one call, whose callers are told",
+    "sdk/lifecycle.py": "keeps parts open, whatever fails",
+    "sdk/together.py": "waits for what it starts",
+    "sdk/wire/direct.py": "one connection, which ends with it",
+    "sdk/wire/session.py": "one connection; the dialer makes another",
+    "sdk/wire/stores.py": "one call, whose caller is told",
+    "sdk/wire/submissions.py": "one connection, or one call, whose callers are told",
+    "stores/hints.py": "hints may be missed; begun again at the next use",
+    "stores/log/kafka_gather.py": "one write, whose callers are told; begun again with the next",
+    "stores/log/kafka_watch.py": "begun again at the next wait",
+    "stores/outbox/sqlite.py": "one call, whose caller is told",
+    "stores/postgres_pool.py": "one connection, whose caller is told",
+    "stores/queue/poller.py": "a count that is begun again with the next lease",
+    "stores/queue/waiting.py": "one write, whose callers are told",
+    "stores/sqlite.py": "one read, whose caller is told",
+    "tailers/pumps/": "parts of a pump: Tailer._run, a duty, begins another when one fails",
+    "tailers/sources/directory.py": "a scan, and the next read raises what it ends with",
+    "tailers/sources/due.py": "one wait, and the next read raises what it ends with",
+    "tailers/sources/log.py": "one read, whose caller is told",
+    "tailers/sources/objects.py": "feeder and lister, and the next read raises what they end with",
+    "tailers/sources/redis_stream.py": "one read, whose caller is told",
+    "tailers/sources/schedule.py": "one read, whose caller is told",
+    "tailers/tailer.py": "a drain, which is waited for",
+    "runtime/pool.py": "one start of an executor, which is tried again",
+}
+
+
+def test_tasks_begin_as_duties() -> None:
+    wrong = []
+    for folder in ("assembly", "delay_service", "gateway", "runtime", "scheduler", "sdk", "stores", "tailers"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if any(name == place or (place.endswith("/") and name.startswith(place)) for place in MAY):
+                continue
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("create_task"):
+                    wrong.append(
+                        f"{name}:{node.lineno}: begin it with Duties.begin (sdk/duties.py), so that it is watched"
+                    )
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_file_that_may_start_tasks_does() -> None:
+    for place in MAY:
+        paths = (ROOT / place).rglob("*.py") if place.endswith("/") else [ROOT / place]
+        assert any("create_task" in path.read_text() for path in paths), (
+            f"{place} starts no tasks: take it off the list"
+        )

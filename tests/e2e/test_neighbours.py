@@ -1,0 +1,154 @@
+"""Who may do what on one machine: the user that runs a platform, without any set-up; another user, nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import tailrace
+from tailrace.assembly.platform import Platform
+from tailrace.sdk.run_dir import VARIABLE
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+
+NOBODY = 65534
+#: Becomes another user, once everything is loaded: an interpreter in somebody's home is not for others to read.
+AS_NOBODY = f"""
+import contextlib, encodings.idna, importlib, os, pkgutil, sys
+import tailrace.cli
+for part in ("gateway", "scheduler", "sdk"):
+    folder = importlib.import_module("tailrace." + part)
+    for each in pkgutil.walk_packages(folder.__path__, folder.__name__ + "."):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(each.name)
+os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
+"""
+COMMAND = AS_NOBODY + "sys.argv[0] = 'tailrace'; tailrace.cli.main()"
+#: A worker of one's own: says hello to a scheduler, and what it is answered.
+THIEF = (
+    AS_NOBODY
+    + """
+import asyncio, grpc
+from tailrace.sdk.model.function_spec import FunctionSpec
+from tailrace.sdk.wire.channel import dial
+from tailrace.sdk.wire.convert import function_to_wire
+from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.sdk.wire.v1.scheduler_pb2_grpc import SchedulerStub
+
+async def attach():
+    stream = SchedulerStub(dial(sys.argv[1])).AttachWorker()
+    pool = pb.Pool(name="default", functions=["pay"], slots=100, limit=100)
+    hello = pb.Hello(session="thief", name="thief", functions=[function_to_wire(FunctionSpec("pay"))], pools=[pool])
+    try:
+        await stream.write(pb.WorkerFrame(hello=hello))
+        print("welcome", await stream.read())
+    except grpc.aio.AioRpcError as error:
+        if error.code() is grpc.StatusCode.INTERNAL:  # gRPC's own word for a write to a stream that was just refused
+            return await attach()
+        print(error.code().name, error.details())
+
+asyncio.run(attach())
+"""
+)
+FUNCTIONS = """
+import os
+import tailrace
+
+@tailrace.function()
+def pay(amount: int) -> int:
+    return os.getuid()
+
+@tailrace.function()
+def fail() -> None:
+    raise tailrace.Fatal("as it does")
+"""
+REFUSED = "this platform is run by root, and the call did not show its secret"
+
+
+@pytest.fixture
+async def platform(tmp_path: Path) -> AsyncIterator[Platform]:
+    (tmp_path / "shop.py").write_text(FUNCTIONS)
+    running = Platform(tmp_path / "data", [str(tmp_path / "shop.py")], heartbeat=0.5, worker={"executors": 1})
+    await running.start()
+    yield running
+    await running.stop()
+
+
+def environment(platform: Platform, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in (VARIABLE, "XDG_RUNTIME_DIR")}
+    where = {"TAILRACE_GATEWAY": platform.gateway_address, "TAILRACE_SCHEDULER": platform.scheduler_address}
+    return {**kept, **where, "TAILRACE_LOG": "text", "TMPDIR": "/tmp", "HOME": "/tmp", **more}
+
+
+async def ran(code: str, platform: Platform, *words: str, **more: str) -> tuple[int, str]:
+    """Runs code with words; its exit status and what it said."""
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", code, *words],
+        env=environment(platform, **more),
+        cwd="/tmp",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+async def test_another_user_is_refused_with_a_sentence(platform: Platform) -> None:
+    lines = (
+        "dead purge --all --yes",
+        "gate pause pay --why because",
+        "submit pay amount=1",
+        "metrics",
+        "inspect",
+    )
+    for status, said in await asyncio.gather(*(ran(COMMAND, platform, *line.split()) for line in lines)):
+        assert status == 2 and REFUSED in said, said
+
+
+async def test_another_user_gets_no_work(platform: Platform) -> None:
+    for scheduler in (platform.scheduler_address, platform._attach_address):
+        _, said = await ran(THIEF, platform, scheduler)
+        assert said.startswith(f"UNAUTHENTICATED {REFUSED}"), said
+
+
+async def test_what_another_user_tried_changed_nothing_and_its_own_user_gets_in(platform: Platform) -> None:
+    # Given a dead letter
+    async with tailrace.AsyncClient(platform.gateway_address) as client:
+        with pytest.raises(tailrace.WorkloadFailed):
+            await (await client.submit("fail")).result(timeout=30)
+    # When another user purges all, then the letter is there for whoever runs the platform
+    await ran(COMMAND, platform, "dead", "purge", "--all", "--yes")
+    mine = "from tailrace.cli import main; main()"
+    status, said = await ran(mine, platform, "dead", "list", "--json", **{VARIABLE: os.environ[VARIABLE]})
+    assert status == 0 and len(json.loads(said)) == 1, said
+
+
+async def test_what_the_platform_makes_is_its_users_alone(platform: Platform, tmp_path: Path) -> None:
+    run_dir = Path(os.environ[VARIABLE])
+    made = [run_dir, run_dir / "card.json", *(tmp_path / "data").rglob("*"), tmp_path / "data"]
+    assert len(made) > 5
+    assert {path: oct(path.stat().st_mode) for path in made if stat.S_IMODE(path.stat().st_mode) & 0o077} == {}
+
+
+async def test_who_may_read_the_run_directory_gets_in(platform: Platform, tmp_path: Path) -> None:
+    """As members of the group that access.yaml names: tests/unit/sdk_client/test_run_dir.py has the modes."""
+    shared = Path(f"/tmp/tailrace-shared-{os.getpid()}")
+    shared.mkdir(mode=0o755, exist_ok=True)
+    card = shared / "card.json"
+    card.write_bytes((Path(os.environ[VARIABLE]) / "card.json").read_bytes())
+    card.chmod(0o644)
+    try:
+        status, said = await ran(COMMAND, platform, "dead", "list", **{VARIABLE: str(shared)})
+        assert status == 0, said
+    finally:
+        card.unlink()
+        shared.rmdir()

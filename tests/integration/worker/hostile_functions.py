@@ -1,0 +1,228 @@
+# ruff: noqa: PLR0912 - what these functions raise and return is their purpose
+"""Functions that raise and return what nobody should: objects whose every method raises, lies or never returns."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import ctypes
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tailrace.sdk.context import Context
+from tailrace.sdk.function import function
+from tailrace.sdk.model.errors import Fatal, RetryLater, Throttled
+
+
+class Markup(str):
+    """What a template library gives: a text that is no `str` to a fast encoder."""
+
+    def __getitem__(self, index: Any) -> str:
+        raise RuntimeError("no")
+
+    def __len__(self) -> int:
+        raise RuntimeError("no")
+
+    def __format__(self, spec: str) -> str:
+        raise RuntimeError("no")
+
+
+class Seconds(float):
+    """A library's number."""
+
+    def __le__(self, other: object) -> bool:
+        raise RuntimeError("no")
+
+    def __ge__(self, other: object) -> bool:
+        raise RuntimeError("no")
+
+
+class Unequal:
+    """Never to be compared."""
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Liar(Exception):
+    """Nothing about it can be asked."""
+
+    def __str__(self) -> str:
+        raise SystemExit(9)
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        raise KeyboardInterrupt
+
+    def __hash__(self) -> int:
+        raise KeyboardInterrupt
+
+    def __reduce__(self) -> Any:
+        raise KeyboardInterrupt
+
+    @property
+    def __class__(self) -> type:
+        raise KeyboardInterrupt
+
+    @property
+    def __traceback__(self) -> Any:
+        raise KeyboardInterrupt
+
+    @property
+    def __cause__(self) -> Any:
+        raise KeyboardInterrupt
+
+
+class FatalLiar(Fatal):
+    """One that says nothing of why."""
+
+    @property
+    def reason(self) -> str:
+        raise KeyboardInterrupt
+
+    @reason.setter
+    def reason(self, value: str) -> None: ...
+
+
+class Meta(type):
+    def __getattribute__(cls, name: str) -> Any:
+        raise RuntimeError("no")
+
+
+class Unnamed(Exception, metaclass=Meta):
+    """Even its class cannot be asked."""
+
+
+class Endless:
+    def __iter__(self) -> Iterator[int]:
+        raise KeyboardInterrupt
+
+
+class Odd(dict):  # type: ignore[type-arg]
+    def items(self) -> Any:
+        raise RuntimeError("no")
+
+    def __iter__(self) -> Any:
+        raise RuntimeError("no")
+
+    def __len__(self) -> int:
+        raise RuntimeError("no")
+
+
+class Slow(Exception):
+    """Its text takes for ever."""
+
+    def __str__(self) -> str:
+        time.sleep(600)
+        return ""
+
+
+known: contextvars.ContextVar[Any] = contextvars.ContextVar("known")
+known.set(None)
+
+
+def act(kind: str) -> Any:
+    match kind:
+        case "surrogate":
+            raise ValueError("half of a pair: \udcff")
+        case "markup":
+            raise Fatal(Markup("no <b>more</b>"))
+        case "fatal_error":
+            raise Fatal(KeyError("missing"))  # type: ignore[arg-type]
+        case "later_error":
+            raise RetryLater(OSError("away"), after=Seconds(3))  # type: ignore[arg-type]
+        case "later_text":
+            raise RetryLater("busy", after=Markup("5m"))
+        case "later_huge":
+            raise RetryLater("busy", after=10**400)
+        case "later_infinite":
+            raise RetryLater("busy", after=float("inf"))
+        case "later_beyond":
+            raise RetryLater("busy", after=1e300)
+        case "throttled":
+            raise Throttled(downstream="\udcff", retry_after=float("nan"))
+        case "liar":
+            raise Liar
+        case "fatal_liar":
+            raise FatalLiar
+        case "unnamed":
+            raise Unnamed("x")
+        case "group":
+            raise BaseExceptionGroup("all", [Liar(), SystemExit(1)])
+        case "endless":
+            return Endless()
+        case "odd":
+            return Odd(a=1)
+        case "generator":
+            return (1 // 0 for _ in range(3))
+        case "half":
+            return "\udcff"
+        case "deep":
+            value: list[Any] = []
+            for _ in range(100_000):
+                value = [value]
+            return value
+        case "variable":
+            known.set(Unequal())
+    return None
+
+
+@function
+async def acts(kind: str) -> Any:
+    return act(kind)
+
+
+@function
+def acts_plain(kind: str) -> Any:
+    return act(kind)
+
+
+@function
+async def notes(journal: str, note: str, ctx: Context) -> None:
+    """Says how far it is with texts that cannot be sent, and waits to be told to end."""
+    ctx.progress(note.encode().decode("unicode_escape"))
+    ctx.progress(Markup(f"{note.encode().decode('unicode_escape')} two"))
+    while not Path(f"{journal}.go").exists():
+        await asyncio.sleep(0.01)
+
+
+@function
+async def cancels_its_runner_later() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().call_later(0.02, task.cancel)
+
+
+@function
+async def counts(upto: int) -> int:
+    return upto
+
+
+@function
+def interrupts_its_thread_later(journal: str, name: str) -> None:
+    """As a time-out library does that forgets to take it back."""
+    ident = threading.get_ident()
+
+    def strike() -> None:
+        while not Path(f"{journal}.go").exists():
+            time.sleep(0.01)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(ZeroDivisionError))
+        Path(f"{journal}.{name}.struck").touch()
+
+    threading.Thread(target=strike, daemon=True).start()
+
+
+@function(timeout=0.3)
+async def tells_slowly() -> None:
+    raise Slow
+
+
+@function(timeout=0.3)
+def tells_slowly_plain() -> None:
+    raise Slow

@@ -1,0 +1,79 @@
+"""The memory that guard, supervisor and executors share: pages that are given out, freed, and never mixed up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tailrace.runtime import watch as watches
+from tailrace.runtime.executors import ExecutorProcess
+from tailrace.runtime.frames import Setup
+from tailrace.runtime.watch import Cell, Watch
+
+SETUP = Setup([], [], ["f"], 1, 1, 1 << 20, 5.0, 30.0)
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    watch = Watch.create()
+    yield watch
+    watch.close()
+
+
+def test_what_is_written_on_a_page_is_seen_by_whoever_maps_the_memory(watch: Watch) -> None:
+    number, mark = watch.take()
+    watch.started(number, 123)
+    Cell(watch.fd, number).tell_armed(7.5)
+    guards = Watch(os.dup(watch.fd))
+    assert (guards.count, guards.who(number)) == (1, (mark, 123, 7.5))
+    guards.tell_died(number, 7.25)
+    assert (watch.armed(number), watch.died(number)) == (7.5, 7.25)
+    guards.close()
+
+
+def test_a_page_that_is_used_again_remembers_nothing(watch: Watch) -> None:
+    number, mark = watch.take()
+    other, _ = watch.take()
+    watch.started(number, 123)
+    Cell(watch.fd, number).tell_armed(7.5)
+    watch.tell_died(number, 7.25)
+    watch.free(number)
+    assert watch.who(number)[0] == ""
+    again, new = watch.take()
+    assert (again, other, watch.count) == (number, 1, 2)
+    assert new != mark
+    assert (watch.who(again), watch.died(again)) == ((new, 0, 0.0), 0.0)
+
+
+def test_more_than_there_are_pages_for_is_refused_by_number(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watches, "MOST", 2)
+    watch.take()
+    watch.take()
+    with pytest.raises(OSError, match="a worker can have 2 executors at a time"):
+        watch.take()
+
+
+async def test_an_executor_that_cannot_be_started_leaves_neither_page_nor_descriptors(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/to/be/found")
+    before = len(list(Path("/dev/fd").iterdir()))
+
+    def never(*_: Any) -> None:
+        raise AssertionError
+
+    for _ in range(3):
+        executor = ExecutorProcess(SETUP, on_frame=never, on_death=never, watch=watch)
+        with pytest.raises(OSError):
+            await executor.start()
+        executor.close()
+    await asyncio.sleep(0)
+    assert watch.count == 1
+    assert watch.who(0)[0] == ""
+    assert len(list(Path("/dev/fd").iterdir())) == before
