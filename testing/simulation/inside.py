@@ -242,8 +242,8 @@ class Inside:
             return
         if context.cancelled:
             run.stop = self._told.get(run.key, Stop.NONE)
-        elif not run.execution.told:
-            run.execution.told, run.execution.timed_out = self._world.now, True
+        if not run.execution.told:
+            run.execution.told, run.execution.timed_out = self._world.now, not context.cancelled
         if not run.deed.stubborn:
             raise Stopped
 
