@@ -1,7 +1,8 @@
-"""Which items are running, in memory that a supervisor can read after their process has died.
+"""Which items ran last, in memory that a supervisor can read after their process has died.
 
-One 8-byte cell per slot holds the key of what runs in it (0: nothing), so knowing the suspects of a crash costs one
-store per item and no message. The first cell is the event loop's heartbeat. Behind the cells is room for one progress
+One 8-byte cell per slot holds the key of what began last in it (0: nothing did), so knowing the suspects of a crash
+costs one store per item and no message. It stays when that has ended: what its function left behind may end the process
+before the outcome is out, and who repeats that must be known. The first cell is the event loop's heartbeat. Behind the cells is room for one progress
 note: a frame that was not sent yet dies with its process, this does not.
 """
 
@@ -41,7 +42,7 @@ class Board:
         return cls(fd, slots)
 
     def running(self) -> set[int]:
-        """Keys of what runs, or ran when the process died."""
+        """Keys of what began last in each slot and does not wait: of what did not end yet, what runs."""
         return {key for key in self.cells[1:] if key and not key & WAITS}
 
     def waiting(self) -> set[int]:

@@ -43,7 +43,8 @@ class Deadman:
     `arm` sets the timer to an absolute time (0: never); `told` is given that time too, for whoever is to know what was
     armed when the process has died: before arming if it rings sooner now, after it if later.
     A supervisor's `Timer` covers every assignment up to its number; those that came later are kept apart with their own
-    deadlines, since control and work travel on different sockets.
+    deadlines, since control and work travel on different sockets. It speaks for an assignment too that is admitted only
+    after it came, as while a function blocked the loop: the deadline in that is older than the `Timer`.
     Invariants: while anything is in the process the timer is armed, at or before the earliest deadline; when nothing
     is, it is off. A process that its timer ended had been told no later time than it died at.
     """
@@ -60,7 +61,8 @@ class Deadman:
         self._lock = threading.Lock()
         self._inside = 0
         self._covered = 0  # the last assignment that `_known` speaks for
-        self._known: float | None = None
+        self._renewed = 0.0  # what the last `Timer` said
+        self._known: float | None = None  # the same, while anything of it is inside
         self._later: dict[int, float] = {}  # assignment → deadline, numbers above `_covered`
         self._armed: float | None = None
 
@@ -68,6 +70,8 @@ class Deadman:
         """`count` items came in by assignment `number`; none may start before this returned True. False: their lease
         is already over, nothing was admitted (L5)."""
         with self._lock:
+            if number <= self._covered and self._renewed:
+                deadline = self._renewed
             if deadline <= self._clock():
                 return False
             self._inside += count
@@ -82,6 +86,7 @@ class Deadman:
         """The earliest deadline of everything sent up to assignment `number` (0: none of it is left)."""
         with self._lock:
             self._covered = max(self._covered, number)
+            self._renewed = deadline
             self._known = deadline or None
             for covered in [known for known in self._later if known <= self._covered]:
                 del self._later[covered]

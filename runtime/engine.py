@@ -47,8 +47,8 @@ class Engine:
     may have, empty if they are not bounded; `spent` is called when the only item that ran has used it up and ended:
     what it left behind must not be missed by the next.
 
-    Invariants: an item that was admitted is waiting, running (its key is on the board) or ended, and ends by exactly
-    one row; `deadman.left` counts every row that was sent.
+    Invariants: an item that was admitted is waiting, running or ended, and ends by exactly one row; from its start until
+    that row was sent its key is on the board; `deadman.left` counts every row that was sent.
     """
 
     def __init__(
@@ -187,7 +187,6 @@ class Engine:
         if runner in self._runners:
             self._parents.ended(runner)
             key, runner.key = runner.key, 0
-            self._board.cells[runner.cell] = 0
             self.hard.pop(key, None)
             self._replace(runner)
             if key:
@@ -266,7 +265,7 @@ class Engine:
                 self._end(key, ended)
             if runner.counted:
                 self._parents.ended(runner)
-            cells[cell] = runner.key = 0
+            runner.key = 0
             runner.context = None
             if entry.timeout is not None:
                 runner.deadline = None

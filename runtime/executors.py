@@ -99,7 +99,7 @@ class ExecutorProcess:
         self.kinds: dict[Kind, int] = {}
         self.started = 0.0  # loop time
         self.given = 0.0  # loop time when its only item was sent; 0: it runs several at once
-        self.was_running: set[int] = set()  # what ran in it when it died
+        self.was_running: set[int] = set()  # what had begun in it when it died, and was not told to have ended
         self.was_waiting: set[int] = set()  # what waited for other work then
         self.waits: set[int] = set()  # what waits so now: a part of `live`
         self.dead = asyncio.Event()
@@ -278,7 +278,7 @@ class ExecutorProcess:
             with contextlib.suppress(OSError):  # would block: that was all
                 while data := end.recv(1 << 20):
                     pipe.data_received(data)
-        self.was_running, self.was_waiting = self.board.running(), self.board.waiting()
+        self.was_running, self.was_waiting = self.board.running() & self.live, self.board.waiting() & self.live
         key, note = self.board.last_note()
         if key in self.live:
             self.notes[key] = note

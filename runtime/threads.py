@@ -166,7 +166,6 @@ class Threads:
         run, self._runs[place] = self._runs[place], None
         if run is not None:
             self._parents.ended(run)
-        self._board.cells[self._first_cell + place] = 0
         if run is not None and not run.over:
             self._ended.append((run.key, attempt.raised(error, run.stop)))
         with self._condition:
@@ -204,7 +203,6 @@ class Threads:
             run.over = True
             self._ended.append((run.key, ended))
             runs[place] = None
-            cells[cell] = 0
             if not self._woken:
                 self._woken = True
                 self._wake()

@@ -105,7 +105,7 @@ class SimExecutor(ExecutorProcess):
             self._loop.call_soon(self._bury, code)
 
     def _bury(self, code: int) -> None:
-        self.was_running, self.was_waiting = self.board.running(), self.board.waiting()
+        self.was_running, self.was_waiting = self.board.running() & self.live, self.board.waiting() & self.live
         self.ready = False
         alone = self.setup.slots + self.setup.threads <= 2
         self._on_death(self, Death(code, self.why, self.culprits or None, alone=alone))

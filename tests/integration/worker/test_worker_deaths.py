@@ -43,6 +43,16 @@ async def test_what_ran_when_its_process_died_is_a_suspect(start: Any, journal: 
     assert "tailrace_worker_sessions 1" in text
 
 
+@pytest.mark.parametrize("alone", [False, True])
+async def test_what_ended_is_a_suspect_until_its_end_is_told(start: Any, alone: bool) -> None:
+    """Handed back as if it had never started it would end one process after another, for ever."""
+    scheduler, _ = await start()
+    killer = scheduler.assign("ends_and_dies", {}, extras={0: Extra(alone=alone)})
+    (end,) = await scheduler.ended(*killer)
+    assert (end.outcome, end.crashed) == (Outcome.LOST, True)
+    assert "exited with code 3" in end.reason
+
+
 async def test_suspects_run_alone_and_their_death_harms_nobody(start: Any, journal: Any) -> None:
     scheduler, _ = await start()
     neighbour = scheduler.assign("waits", {"journal": journal.name, "name": "n"})

@@ -46,12 +46,20 @@ def test_the_timer_is_the_earliest_deadline_and_off_when_empty(kernel: Kernel) -
     assert kernel.rings is None
 
 
-def test_an_assignment_that_arrives_after_a_timer_that_covers_it_may_only_shorten(kernel: Kernel) -> None:
+def test_a_timer_speaks_for_an_assignment_that_is_read_only_after_it(kernel: Kernel) -> None:
+    """Given a function that blocks the loop for longer than a lease, while work waits behind it that is renewed."""
     deadman = Deadman(Relative(kernel.arm, kernel.clock), kernel.clock)
-    deadman.renewed(1, 130.0)
+    assert deadman.admit(1, 110.0, 1)
+    deadman.renewed(2, 130.0)
+    kernel.now = 120.0
+    # When it has ended, and only then what waited is read, whose frame says a deadline that has passed
+    deadman.left(1)
     assert kernel.rings is None
-    assert deadman.admit(1, 118.0, 1)
-    assert kernel.rings == pytest.approx(118.0)
+    assert deadman.admit(2, 110.0, 3)
+    # Then that runs until what the renewal said, and a renewal that came too late for it lets nothing begin
+    assert kernel.rings == pytest.approx(130.0)
+    kernel.now = 131.0
+    assert not deadman.admit(2, 110.0, 1)
 
 
 def test_a_lease_that_is_over_is_not_admitted(kernel: Kernel) -> None:
@@ -74,7 +82,8 @@ def test_a_freeze_between_computing_and_arming_makes_the_timer_no_later(kernel: 
 @given(
     st.lists(
         st.one_of(
-            st.tuples(st.just("admit"), st.floats(0.5, 30)),
+            st.tuples(st.just("send"), st.floats(0.5, 30)),
+            st.tuples(st.just("read"), st.just(0.0)),
             st.tuples(st.just("renew"), st.floats(0.5, 30)),
             st.tuples(st.just("leave"), st.just(0.0)),
             st.tuples(st.just("pass"), st.floats(0, 0.4)),
@@ -83,19 +92,27 @@ def test_a_freeze_between_computing_and_arming_makes_the_timer_no_later(kernel: 
     )
 )
 def test_whatever_happens_the_timer_never_rings_after_an_earliest_deadline(events: list[tuple[str, float]]) -> None:
+    """What was sent is read now or later; a renewal speaks for all that was sent, read or not."""
     kernel = Kernel()
     deadman = Deadman(Relative(kernel.arm, kernel.clock), kernel.clock)
+    unread: dict[int, tuple[float, float]] = {}  # number → what its frame says, what holds
     inside: dict[int, float] = {}
     number = 0
     for event, value in events:
-        if event == "admit":
+        if event == "send":
             number += 1
-            if deadman.admit(number, kernel.now + value, 1):
-                inside[number] = kernel.now + value
-        elif event == "renew" and inside:
+            unread[number] = (kernel.now + value, kernel.now + value)
+        elif event == "read" and unread:
+            first = min(unread)
+            said, holds = unread.pop(first)
+            assert deadman.admit(first, said, 1) == (holds > kernel.now)
+            if holds > kernel.now:
+                inside[first] = holds
+        elif event == "renew" and (inside or unread):
             deadline = kernel.now + value
             deadman.renewed(number, deadline)
             inside = dict.fromkeys(inside, deadline)
+            unread = {one: (said, deadline) for one, (said, _) in unread.items()}
         elif event == "leave" and inside:
             inside.popitem()
             deadman.left(1)
