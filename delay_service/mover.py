@@ -254,14 +254,21 @@ class Mover:
         return self._rungs
 
     async def step(self, rung: Rung) -> float | None:
-        """One move of one rung: append, commit, trim. Returns as `Rung.move` does."""
+        """One move of one rung: append, commit, trim. Returns as `Rung.move` does. A trim follows a commit at once, if
+        only of the same position: that is refused where the stores were put back from a copy, which begins lower."""
         position, sleep = await rung.move()
-        if position > rung.position:
-            await self._checkpoints.commit(SOURCE, self._turn.epoch, {rung.stream: Mark(position)})
-            rung.position = position
+        committed = position > rung.position
+        if committed:
+            await self._commit(rung, position)
         if rung.to_trim(sleep):
+            if not committed:
+                await self._commit(rung, position)
             await rung.trim()
         return sleep
+
+    async def _commit(self, rung: Rung, position: int) -> None:
+        await self._checkpoints.commit(SOURCE, self._turn.epoch, {rung.stream: Mark(position)})
+        rung.position = position
 
     async def _run(self, rung: Rung) -> None:
         backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)

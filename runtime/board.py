@@ -2,8 +2,8 @@
 
 One 8-byte cell per slot holds the key of what began last in it (0: nothing did), so knowing the suspects of a crash
 costs one store per item and no message. It stays when that has ended: what its function left behind may end the process
-before the outcome is out, and who repeats that must be known. The first cell is the event loop's heartbeat. Behind the cells is room for one progress
-note: a frame that was not sent yet dies with its process, this does not.
+before the outcome is out, and who repeats that must be known. The first cell is the event loop's heartbeat. Behind the
+cells is room for one progress note: a frame that was not sent yet dies with its process, this does not.
 """
 
 from __future__ import annotations

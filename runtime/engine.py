@@ -47,8 +47,8 @@ class Engine:
     may have, empty if they are not bounded; `spent` is called when the only item that ran has used it up and ended:
     what it left behind must not be missed by the next.
 
-    Invariants: an item that was admitted is waiting, running or ended, and ends by exactly one row; from its start until
-    that row was sent its key is on the board; `deadman.left` counts every row that was sent.
+    Invariants: an item that was admitted is waiting, running or ended, and ends by exactly one row; from its start
+    until that row was sent its key is on the board; `deadman.left` counts every row that was sent.
     """
 
     def __init__(

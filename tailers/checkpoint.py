@@ -79,7 +79,7 @@ class Checkpoint:
             began = self._clock.monotonic()
             many = await self.commit()
             apart = max(self.every, self.of_each * many, 0.0 if self._passed or not many else HELD_UP_EVERY)
-            await self._trim()
+            await self._trim(asked=many > 0)
             await asyncio.sleep(max(0.0, apart - (self._clock.monotonic() - began)))
 
     def _quiet_for(self) -> float | None:
@@ -107,11 +107,11 @@ class Checkpoint:
         self._moved()
         return len(marks)
 
-    async def _trim(self) -> None:
+    async def _trim(self, *, asked: bool) -> None:
         now = self._clock.monotonic()
         if self._trimmed is not None and now >= self._trimmed_at + TRIM_EVERY:
             self._trimmed_at = now
-            await self.tell()
+            await self.tell(asked=asked)
 
     async def opening(self, opened: Awaitable[None]) -> None:
         """The source is opened, perhaps again: then it hears the checkpoint anew, of an owner that is one still."""
@@ -122,15 +122,17 @@ class Checkpoint:
 
     async def finish(self) -> None:
         """The last commit, of which the source hears too."""
-        await self.commit()
-        await self.tell()
+        await self.tell(asked=await self.commit() > 0)
 
-    async def tell(self) -> None:
-        """Tells the source what its checkpoint has passed, if it wants to know."""
+    async def tell(self, *, asked: bool = False) -> None:
+        """Tells the source what its checkpoint has passed, if it wants to know: what it forgets is gone, so the store
+        is asked just before whether this owner is one still, unless it said so just now (`asked`). Raises StaleFence
+        when another one took the source, or the store was put back from a copy and knows of an earlier checkpoint."""
         if self._trimmed is None:
             return
+        if self._opened or (not asked and self._untold()):
+            await self._epoch.renew()
         if self._opened:
-            await self._epoch.renew()  # raises when somebody else took the source meanwhile, who knows more
             self._opened = False
             self._told.clear()
         untold = self._untold()

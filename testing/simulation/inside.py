@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import math
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from ...runtime.board import Board
 from ...runtime.deadman import Deadman
 from ...runtime.engine import Engine
 from ...runtime.executor_main import CULPRIT
-from ...runtime.frames import Assign, Done, Dying, Quit, Ready, Release, Setup, StopItems, row_of
+from ...runtime.frames import Assign, Done, Dying, EndRow, Quit, Ready, Release, Setup, StopItems, row_of
 from ...runtime.rules import attempt
 from ...runtime.rules.attempt import Stop
 from ...runtime.rules.vigil import Vigil
@@ -123,6 +123,7 @@ class Inside:
         self._block = block
         self._over = False
         self._told: dict[int, Stop] = {}
+        self._untold: dict[int, Execution] = {}  # what ended, of which nobody was told yet
         self._threads: list[Thread] = []
         assert loop.context is not None
         loop.context.run(_INSIDE.set, self)
@@ -170,12 +171,16 @@ class Inside:
         """A frame of the engine's."""
         if isinstance(frame, Done):
             for key in frame.succeeded:
-                self._told.pop(key, None)
                 self.ends.told(key, Outcome.SUCCESS)
             for row in frame.ended:
-                self._told.pop(row[0], None)
                 self.ends.told(row[0], Outcome(row[1]))
+            self._tells(frame.succeeded, frame.ended)
         self._say(frame)
+
+    def _tells(self, succeeded: Iterable[int], ended: Iterable[EndRow]) -> None:
+        for key in (*succeeded, *(row[0] for row in ended)):
+            self._told.pop(key, None)
+            self._untold.pop(key, None)
 
     # ---- the functions
 
@@ -301,6 +306,7 @@ class Inside:
         if self._over:
             return
         del self.running[run.key]
+        self._untold[run.key] = run.execution
         self.ends.did(run.key, how)
         self._journal.end(run.execution, how)
         if how in ("retry", "throttled") and not run.broken:
@@ -325,6 +331,7 @@ class Inside:
         if self._vigil.looks(hard, now) and (overdue := self._vigil.overdue(hard, now)):
             key, timeout = overdue
             succeeded, rows = self.engine.unreported()
+            self._tells(succeeded, rows)
             culprit = row_of(key, attempt.timed_out(timeout))
             self._say(Dying("a function did not end after its timeout", culprit, list(succeeded), list(rows)))
             run = self.running.get(key)
@@ -352,6 +359,8 @@ class Inside:
         self._over = True
         for run in self.running.values():
             self._journal.end(run.execution, how, at)
+        for execution in self._untold.values():
+            execution.died = how
         self.running.clear()
 
     def dispose(self) -> None:

@@ -22,6 +22,7 @@ class Execution:
     excused    when its process went on after its time was over (0: it did not stand still then)
     ended_all  its process was ended since it went on
     spent      it failed, which costs an attempt
+    died       how its process ended before that told its end (empty: it was told)
     """
 
     id: str
@@ -41,6 +42,7 @@ class Execution:
     timed_out: bool = False
     ended_all: bool = False
     spent: bool = False
+    died: str = ""
 
 
 @dataclass(slots=True)

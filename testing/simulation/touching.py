@@ -60,7 +60,8 @@ class Touching:
 
     def _asked(self, run: Execution) -> bool:
         """Whether it ended by what a function said, or did to its process: that of one that ignored its time-out."""
-        return run.how in ASKED and (run.how != OVERDUE or any(each.ended_all for each in self._in_process(run)))
+        how = run.died or run.how
+        return how in ASKED and (how != OVERDUE or any(each.ended_all for each in self._in_process(run)))
 
     def _in_process(self, run: Execution) -> list[Execution]:
         runs = [each for story in self._journal.stories.values() for each in story.executions]
@@ -80,7 +81,7 @@ class Touching:
 
     def _with(self, run: Execution) -> list[Execution]:
         """It, and what died with it: the lease of one ends the process of all."""
-        if not run.how.startswith("killed"):
+        if not (run.died or run.how).startswith("killed"):
             return [run]
         return [each for each in self._in_process(run) if (each.end or math.inf) >= run.start]
 
