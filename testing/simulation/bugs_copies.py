@@ -7,6 +7,7 @@ from typing import Any
 from ...delay_service.mover import Mover, Rung
 from ...stores.checkpoints import sqlite as checkpoints_
 from ...stores.checkpoints.checkpoints import Mark
+from ...tailers.checkpoint import Checkpoint
 from ...tailers.pumps.due_pump import DuePump
 from ...tailers.supervisor import DUE
 from .planting import Bug, breaks, bug, instead
@@ -39,6 +40,31 @@ def _a_rung_is_trimmed_before_it_commits() -> Bug:
         return sleep
 
     return instead(Mover, "step", step)
+
+
+@bug
+def _a_rung_is_trimmed_without_asking() -> Bug:
+    """Harmless until the stores are put back under it."""
+
+    async def step(self: Mover, rung: Rung) -> float | None:
+        position, sleep = await rung.move()
+        if position > rung.position:
+            await self._commit(rung, position)
+        if rung.to_trim(sleep):
+            await rung.trim()
+        return sleep
+
+    return instead(Mover, "step", step)
+
+
+@bug
+def _what_is_due_is_trimmed_without_asking() -> Bug:
+    real = Checkpoint.tell
+
+    async def tell(self: Checkpoint, *, asked: bool = False) -> None:
+        await real(self, asked=True)
+
+    return instead(Checkpoint, "tell", tell)
 
 
 @breaks("L13", by="the checkpoint")

@@ -217,6 +217,24 @@ async def test_a_later_mover_ends_the_earlier_ones_moves(bench: Bench) -> None:
         await bench.mover.step(bench.mover._rungs[0])
 
 
+async def test_who_is_deposed_trims_nothing_either(bench: Bench) -> None:
+    """What it moved may be there again: a store that was put back deposes whoever had a turn before."""
+    # Given a rung that moved an item, and did not forget it yet
+    await bench.service.park([parked("a", 1.0)])
+    bench.clock.pass_(1.5)
+    rung = bench.mover._rungs[0]
+    await rung.move()
+    rung.position = 1
+    # When another one takes over that knows nothing of it
+    later = Mover(bench.log, bench.checkpoints, bench.ownership, bench.config, bench.clock)
+    (same, *_) = await later.open()
+    assert (same.stream, same.position) == (rung.stream, 0)
+    # Then the former one is refused before it trims
+    with pytest.raises(StaleFence):
+        await bench.mover.step(rung)
+    assert (await bench.log.bounds(rung.stream))[0].start == 0
+
+
 class RefusingLog(SqliteLog):
     """Refuses some appends the way a full disk does."""
 

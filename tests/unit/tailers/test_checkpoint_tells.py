@@ -110,6 +110,17 @@ async def test_one_whose_owner_is_another_by_now_hears_nothing_old():
     assert source.heard == [5]
 
 
+async def test_what_was_passed_a_while_ago_is_told_by_an_owner_that_is_one_still():
+    """The store may have been put back from a copy since, whose checkpoint has not passed it."""
+    source, part = Source(), Part()
+    behind = Checkpoint(source, Epoch(taken=True), {"p": part}, SYSTEM_CLOCK, asyncio.Event(), lambda: None)
+    part.frontier = 5
+    await behind.commit()
+    with pytest.raises(StaleFence):
+        await behind.tell()
+    assert source.heard == []
+
+
 class Many(Source):
     """Hears of many partitions at once."""
 
