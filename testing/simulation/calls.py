@@ -10,6 +10,7 @@ import grpc
 from .exchange import REFUSED, Exchange, Net, Pipe, Serving, rpc_error
 from .host import Host
 from .loop import SimLoop
+from .recording import kind_of
 
 
 class UnaryCall(Exchange):
@@ -18,12 +19,15 @@ class UnaryCall(Exchange):
     def __init__(self, net: Net, client: Host, address: str, path: str, forms: tuple[Any, Any]) -> None:
         super().__init__(net, client, address, path)
         self.future: asyncio.Future[Any] = self._client_loop.create_future()
+        self._kind = ""
         self._serialize, self._parse = forms
 
     async def run(self, request: Any, timeout: float | None) -> Any:
         """The call from the client's side."""
         net, client = self.net, self.client
         data = self._serialize(request)
+        self._kind = kind_of(request)
+        self.tell("does", self._kind, data)
         server = self._server()
         net.world.say(client.name, f"calls {self._address} {self.path} {len(data)}")
         target = client if server is None else server.host
@@ -85,11 +89,13 @@ class UnaryCall(Exchange):
 
     def _replied(self, data: bytes) -> None:
         if not self.future.done():
+            self.tell("is told", self._kind, data)
             self.future.set_result(data)
         self.finish()
 
     def failed(self, error: grpc.aio.AioRpcError) -> None:
         if not self.future.done():
+            self.tell("is told", f"{self._kind} failed", str(error.code()).encode())
             self.future.set_exception(error)
             self.future.exception()  # nobody may be waiting any more
         self.finish()
@@ -112,7 +118,11 @@ class StreamCall(Exchange):
     async def read(self) -> Any:
         """The next message, or EOF."""
         data = await self._in.read()
-        return data if data is grpc.aio.EOF else self._parse(data)
+        if data is grpc.aio.EOF:
+            return data
+        message = self._parse(data)
+        self.tell("is told", kind_of(message), data)
+        return message
 
     async def write(self, message: Any) -> None:
         """Sends a message."""
@@ -120,6 +130,7 @@ class StreamCall(Exchange):
         if self._in.ended:
             raise asyncio.InvalidStateError("the call is over")
         data = self._serialize(message)
+        self.tell("does", kind_of(message), data)
         self.net.world.say(self.client.name, f"to {self.server_name}: {type(message).__name__} {len(data)}")
         self.send(True, self._receive, data)
         await asyncio.sleep(0)

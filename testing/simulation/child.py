@@ -13,6 +13,7 @@ from ...sdk.terminal import say
 from .bugs import planted
 from .plan import Plan
 from .plans import plan_of
+from .recording import Record, Recording
 from .shrink import shrunk
 from .story import Story, Told
 
@@ -20,7 +21,7 @@ from .story import Story, Told
 class Order(msgspec.Struct):
     """What to tell: `seeds`, and of each plan only some faults and items, by index (None: all). `bug` is planted
     meanwhile. `small`: a failing plan is shrunk. `trace`: lines are printed instead of JSON. `finds`: no more seeds are
-    told after so many that were wrong (0: all are)."""
+    told after so many that were wrong (0: all are). `record`: each verdict comes with what tailers did."""
 
     seeds: list[int]
     faults: list[int] | None = None
@@ -29,6 +30,7 @@ class Order(msgspec.Struct):
     small: bool = False
     trace: bool = False
     finds: int = 0
+    record: bool = False
 
 
 class Verdict(msgspec.Struct):
@@ -43,11 +45,12 @@ class Verdict(msgspec.Struct):
     faults: list[int] | None = None
     items: list[int] | None = None
     happened: dict[str, int] = {}
+    record: Record | None = None
 
 
-def tell(plan: Plan, *, trace: bool = False) -> Told:
+def tell(plan: Plan, *, trace: bool = False, record: bool = False) -> Told:
     """One story of a plan."""
-    return Story(plan, keep_trace=trace).tell()
+    return Story(plan, keep_trace=trace, recording=Recording() if record else None).tell()
 
 
 def chosen(plan: Plan, order: Order) -> Plan:
@@ -64,7 +67,7 @@ def verdict(order: Order, seed: int) -> Verdict:
     """Tells one seed's story, and shrinks it when it fails."""
     whole = plan_of(seed)
     plan = chosen(whole, order)
-    told = tell(plan, trace=order.trace)
+    told = tell(plan, trace=order.trace, record=order.record)
     if order.trace:
         for fault in plan.faults:
             say(f"fault {whole.faults.index(fault)}: {fault}")
@@ -74,6 +77,7 @@ def verdict(order: Order, seed: int) -> Verdict:
         for event in told.trace:
             say(str(event))
     found = Verdict(told.seed, told.hash, told.wrong, told.rest, told.runs, told.steps, happened=told.happened)
+    found.record = told.record
     if told.wrong and order.small:
         small = shrunk(plan, lambda candidate: bool(tell(candidate).wrong))
         found.faults = [whole.faults.index(fault) for fault in small.faults]

@@ -34,12 +34,21 @@ def simulate(
     results: Annotated[
         Path | None, typer.Option("--results", metavar="FILE", help="With --bugs: keep what was found; go on from it.")
     ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", metavar="FILE", help="Keep what tailers did and were told.")
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="FILE", help="Compare it with what another version kept.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the platform in seeded worlds of virtual time, lost messages and dying hosts. Exit code 1 when a promise is
     broken in any of them.
 
     With --bugs known mistakes take turns, each planted in --seeds worlds at most or until it was found --finds times.
+
+    With --record one version of the platform keeps what its tailers did; another one says with --against how much of it
+    is the same. Exit code 1 also when an item's runs ended otherwise.
     """
     from . import hunt
     from .bugs import BUGS
@@ -51,9 +60,8 @@ def simulate(
         of = [bug] if bug else sorted(BUGS)
         wanted = hunt.Options(of, seeds, first, finds, 60 * minutes, results, jobs or os.cpu_count() or 1, as_json)
         raise typer.Exit(hunt.main(wanted))
-    raise typer.Exit(
-        main(Options(seeds, first, seed, trace, _indexes(faults), _indexes(items), bug, shrink, jobs, as_json))
-    )
+    only = (_indexes(faults), _indexes(items))
+    raise typer.Exit(main(Options(seeds, first, seed, trace, *only, bug, shrink, jobs, as_json, record, against)))
 
 
 def _indexes(text: str | None) -> list[int] | None:

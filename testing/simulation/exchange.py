@@ -36,6 +36,7 @@ class Net(Protocol):
     servers: Any
     exchanges: Any
     said: Any
+    heard: Any
 
     def arrival(self, source: Host, target: Host) -> float: ...
 
@@ -175,6 +176,11 @@ class Exchange:
         loop = self._server_loop
         if not self.over and loop is not None and not loop.dead:
             loop.call_soon(call, *args)
+
+    def tell(self, how: str, kind: str, data: bytes) -> None:
+        """Whoever records it hears what the client does or is told."""
+        if self.net.heard is not None:
+            self.net.heard(self.client.name, how, kind, data)
 
     # ---- ends
 

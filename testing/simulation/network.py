@@ -53,6 +53,7 @@ class Network:
         self.steered: dict[str, str] = {}
         self.zombies: dict[tuple[str, str], tuple[float, float]] = {}
         self.said: Callable[[Any, Any], None] = lambda stream, message: None
+        self.heard: Callable[[str, str, str, bytes], None] | None = None  # recording.py
 
     # ---- what sdk/wire/channel.py asks of a network
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ...sdk.terminal import say, show_json
 from .child import Order, Verdict
+from .comparing import compared, read, write
 
 #: Failing seeds that are shrunk: each takes as long as a hundred stories.
 SHRINK = 3
@@ -23,7 +24,8 @@ SHRINK = 3
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command was asked for. `seed`: this one alone; else `seeds` from `first` on."""
+    """What the command was asked for. `seed`: this one alone; else `seeds` from `first` on. `record`: what tailers did
+    goes to this file; `against`: it is compared with that of an earlier run."""
 
     seeds: int = 300
     first: int = 0
@@ -35,36 +37,50 @@ class Options:
     shrink: bool = True
     jobs: int = 0
     as_json: bool = False
+    record: Path | None = None
+    against: Path | None = None
 
 
 def main(options: Options) -> int:
-    """Runs it; 1 when anything was wrong."""
+    """Runs it; 1 when anything was wrong, or a run of an item ended otherwise than in an earlier run of the command.
+    Raises UserError for a file that is no record."""
     if options.seed is not None and options.trace:
         return asyncio.run(_traced(options, options.seed))
+    before = read(options.against) if options.against else []
     progress = _progress if sys.stderr.isatty() and not options.as_json else _silent
     verdicts = asyncio.run(simulate(options, progress, _silent_of if options.as_json else _tell))
     wrong = [verdict for verdict in verdicts if verdict.wrong]
+    records = [verdict.record for verdict in verdicts if verdict.record is not None]
+    found = compared(before, records) if options.against else None
+    if options.record:
+        write(options.record, records)
     if options.as_json:
-        show_json(summary(verdicts))
+        show_json({**summary(verdicts), **({} if found is None else {"compared": found.facts()})})
     else:
         for verdict in wrong:
             _report(verdict, options.bug)
         say(f"{len(verdicts)} seeds: {len(wrong)} wrong, {sum(each.runs for each in verdicts)} executions")
         counts = sorted(happened(verdicts).items())
         say("; ".join(f"{what.removeprefix('fault: ')} {count}" for what, count in counts))
-    return 1 if wrong else 0
+        if found is not None:
+            say(found.text())
+    return 1 if wrong or (found is not None and found.differ) else 0
 
 
 def summary(verdicts: list[Verdict]) -> dict[str, Any]:
     """The figures, for --json."""
     return {
         "seeds": len(verdicts),
-        "wrong": [json.loads(msgspec.json.encode(verdict)) for verdict in verdicts if verdict.wrong],
+        "wrong": [_facts(verdict) for verdict in verdicts if verdict.wrong],
         "executions": sum(verdict.runs for verdict in verdicts),
         "steps": sum(verdict.steps for verdict in verdicts),
         "longest_rest_s": round(max((verdict.rest for verdict in verdicts), default=0.0), 1),
         "happened": dict(sorted(happened(verdicts).items())),
     }
+
+
+def _facts(verdict: Verdict) -> Any:
+    return {key: value for key, value in msgspec.to_builtins(verdict).items() if key != "record"}
 
 
 def happened(verdicts: list[Verdict]) -> Counter[str]:
@@ -102,13 +118,16 @@ async def simulate(
         again = [verdict.seed for verdict in found if verdict.wrong][:SHRINK]
         smaller: list[Verdict] = []
         await asyncio.gather(*(told(_order(options, [seed], small=True), smaller.append) for seed in again))
-        by_seed = {verdict.seed: verdict for verdict in smaller}
-        found = [by_seed.get(verdict.seed, verdict) for verdict in found]
+        for verdict in found:
+            for each in smaller:
+                if each.seed == verdict.seed:
+                    verdict.wrong, verdict.faults, verdict.items = each.wrong, each.faults, each.items
     return found
 
 
 def _order(options: Options, seeds: list[int], *, small: bool = False, trace: bool = False) -> Order:
-    return Order(seeds, options.faults, options.items, options.bug, small, trace)
+    record = not small and (options.record is not None or options.against is not None)
+    return Order(seeds, options.faults, options.items, options.bug, small, trace, record=record)
 
 
 def _command(order: Order) -> list[str]:

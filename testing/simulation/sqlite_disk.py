@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -22,13 +23,15 @@ LOCK_WAIT = 5.0
 class Disk:
     """The databases of one machine, by name. A copy may be taken, and put back as a restore from a backup would;
     `put_back` names those of which nobody took note yet; `troubles` those that something ails, and until when, true
-    time. `boots` counts the machine's starts.
+    time. `boots` counts the machine's starts. What SQLite makes up follows from the disk's `name` and the order.
 
     With `in_files` they are files with write-ahead logs, as SQLite recovers them after a power cut; else they are in
     memory, which costs less."""
 
-    def __init__(self, *, in_files: bool = False) -> None:
+    def __init__(self, name: str = "", *, in_files: bool = False) -> None:
         self.boots = 1
+        self._name = name
+        self._made_up = 0
         self._folder = tempfile.TemporaryDirectory(prefix="tailrace-simulated-") if in_files else None
         self._paths: dict[str, Path] = {}
         self.put_back: set[str] = set()
@@ -75,15 +78,18 @@ class Disk:
         path = self._paths[name]
         return path.read_bytes(), path.with_name(f"{path.name}-wal").read_bytes()
 
-    @classmethod
-    def _empty(cls) -> sqlite3.Connection:
-        return cls._connected(":memory:")
+    def _empty(self) -> sqlite3.Connection:
+        return self._connected(":memory:")
 
-    @staticmethod
-    def _connected(place: str) -> sqlite3.Connection:
+    def _random(self, size: int) -> bytes:
+        self._made_up += 1
+        return hashlib.blake2b(f"{self._name} {self._made_up}".encode(), digest_size=size).digest()
+
+    def _connected(self, place: str) -> sqlite3.Connection:
         connection = sqlite3.connect(place, isolation_level=None, cached_statements=512)
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA temp_store=MEMORY")
+        connection.create_function("randomblob", 1, self._random)
         return connection
 
     def rows(self, name: str, query: str, values: tuple[object, ...] = ()) -> list[Any]:

@@ -35,6 +35,7 @@ from .parts import (
 )
 from .plan import Item, Order, Plan, Timed
 from .planting import instead
+from .recording import Record, Recording
 from .redriving import Redriving
 from .rights import Rights
 from .shop import Shop
@@ -68,16 +69,20 @@ class Told:
     steps: int
     happened: dict[str, int] = field(default_factory=dict)
     trace: list[Event] = field(default_factory=list)
+    record: Record | None = None
 
 
 class Story:
-    """A world with its hosts, ready to begin. `hosts` are by name."""
+    """A world with its hosts, ready to begin. `hosts` are by name; `recording` hears what tailers do and are told."""
 
-    def __init__(self, plan: Plan, *, keep_trace: bool = False) -> None:
+    def __init__(self, plan: Plan, *, keep_trace: bool = False, recording: Recording | None = None) -> None:
         self.plan = plan
         self.world = World(plan.seed, keep_trace=keep_trace)
         self.journal = Journal(self.world)
         self.network = Network(self.world)
+        self._recording = recording
+        if recording is not None:
+            self.network.heard = recording.heard
         self.disk = Disk(in_files=any(fault.kind == "power" for fault in plan.faults))
         self.hosts: dict[str, Host] = {}
         self.spools: dict[str, Disk] = {}  # of gateways, by name
@@ -102,7 +107,7 @@ class Story:
             self.store = "node"
             self._add("node", main(partial(node, plan, dialled[0])))
         for name in self._behind(GATEWAYS, [f"gateway{number + 1}" for number in range(plan.gateways)]):
-            disk = self.spools[name] = Disk() if plan.spools else self.disk
+            disk = self.spools[name] = Disk(name) if plan.spools else self.disk
             self._add(name, main(partial(gateway, plan, f"{self.store}:store")), disk)
         for name in schedulers:
             self._add(name, main(partial(scheduler, plan)))
@@ -231,7 +236,8 @@ class Story:
                     disk.close()
         runs = sum(len(story.executions) for story in self.journal.stories.values())
         wrong, happened = self.journal.violations, dict(world.happened)
-        return Told(plan.seed, world.hash, wrong, rest, runs, world.steps, happened, world.trace)
+        record = None if self._recording is None else self._recording.record(plan.seed, self.journal)
+        return Told(plan.seed, world.hash, wrong, rest, runs, world.steps, happened, world.trace, record)
 
     def _run_until_rest(self) -> bool:
         world, end = self.world, self.plan.calm + self.plan.patience

@@ -1,0 +1,67 @@
+"""What tailers did in a world is kept, and compared with what another version of them does."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tailrace.sdk.model.errors import UserError
+from tailrace.testing.simulation.comparing import compared, read, write
+from tailrace.testing.simulation.recording import Record, difference
+from tailrace.testing.simulation.run import Options, main, simulate
+
+
+def record(count: int = 2, digest: str = "a", fate: str = "ok") -> Record:
+    return Record(7, {"tailer1 does state.commit": (count, digest)}, {"orders/0/1": ["retry", fate]})
+
+
+@pytest.mark.parametrize(
+    ("after", "how", "where"),
+    [
+        (record(), "same", ""),
+        (record(digest="b"), "alike", "tailer1 does state.commit: 2 messages, others now"),
+        (record(3, "b"), "fates", "tailer1 does state.commit: 2 messages, 3 now"),
+        (record(3, "b", "lost"), "differ", "orders/0/1: retry, ok; now: retry, lost"),
+    ],
+)
+def test_two_versions_are_alike_in_one_of_three_ways_or_not(after: Record, how: str, where: str) -> None:
+    assert difference(record(), after) == (how, where)
+    found = compared([record()], [after])
+    assert (found.counts[how], found.differ, found.missing) == (1, how == "differ", 0)
+    assert where in found.text()
+
+
+def test_the_same_version_is_the_same_in_any_process_and_a_mistake_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given what was recorded of some worlds
+    before = tmp_path / "before.jsonl"
+    assert main(Options(seeds=4, jobs=2, record=before)) == 0
+    assert [each.seed for each in read(before)] == [0, 1, 2, 3]
+    # When the same version is run again, then nothing differs, and a world that was not recorded is named
+    capsys.readouterr()
+    assert main(Options(seeds=5, jobs=1, against=before)) == 0
+    said = capsys.readouterr().out
+    assert "4 the same in every message" in said
+    assert "1 more were not recorded" in said
+    # When another one is, whose tailers pass what has not ended, then what they did differs
+    mistaken = Options(seeds=1, jobs=1, bug="frontier is off by one", shrink=False, against=before)
+    [other] = asyncio.run(simulate(mistaken, lambda done, total, wrong: None))
+    assert other.record is not None
+    assert difference(read(before)[0], other.record)[0] != "same"
+
+
+@pytest.mark.parametrize("text", [None, "no record"])
+def test_a_file_that_is_no_record_is_named(tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / "before.jsonl"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(UserError, match=r"before\.jsonl: .*; expected what `tailrace simulate --record` wrote"):
+        read(file)
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--record needs a file that can be written"):
+        write(tmp_path, [])
