@@ -11,7 +11,7 @@ from typing import Any
 
 from ..sdk.model.errors import ConfigError, Unavailable
 from ..stores.node_id import node_id, same_node
-from ..stores.state.state import Ground
+from ..stores.state.state import StateGround
 
 #: What a node remembers: that it was bound so.
 NAME = "tailrace.bound"
@@ -23,7 +23,7 @@ _WAYS_OUT = {
 _LOG = logging.getLogger("tailrace.stores")
 
 
-async def bind(folder: Path, ground: Ground, choice: Mapping[str, Any], logs: Sequence[str]) -> None:
+async def bind(folder: Path, ground: StateGround, choice: Mapping[str, Any], logs: Sequence[str]) -> None:
     """Binds the node in `folder` to a state by the names of its logs. Raises ConfigError where another node's are
     bound, and Unavailable where that cannot be asked and was not answered before."""
     me = node_id(folder)

@@ -7,7 +7,7 @@ import os
 import resource
 
 from ..sdk.run_dir import RunDir
-from ..sdk.wire.entry import ENTRY, Entry
+from ..sdk.wire.entry import ENTRY, CallerCheck
 from .settings import AccessConfig, ConfigDirectory
 
 #: What the files of parts that keep data are not: readable or writable by anybody else. A worker's are its functions'.
@@ -28,7 +28,7 @@ def enter(part: str, directory: ConfigDirectory) -> None:
     os.umask(UMASK)
     allow_files()
     run_dir = run_dir_of(directory)
-    ENTRY.set(Entry(run_dir.open(), run_dir.group))
+    ENTRY.set(CallerCheck(run_dir.open(), run_dir.group))
     _held.append(run_dir)
 
 

@@ -45,7 +45,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BacklogPlace:
     """Where the queues rest: what `queue` in stores.yaml says, by the queue's name; CPU seconds so far of all that a
     claim takes; and what gives each item that waits there so many twins (`backlogs/`)."""
 
@@ -55,12 +55,12 @@ class Place:
 
 
 @contextlib.contextmanager
-def place_of(folder: Path, engine: str) -> Iterator[Place]:
+def place_of(folder: Path, engine: str) -> Iterator[BacklogPlace]:
     """Where queues of this engine rest: in the folder, or on a server of their own in it."""
     if engine not in ENGINES:
         raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join(ENGINES)}")
     if engine not in NODES:
-        yield Place(lambda name: {"engine": engine}, time.process_time, partial(add_to_file, folder))
+        yield BacklogPlace(lambda name: {"engine": engine}, time.process_time, partial(add_to_file, folder))
         return
     with running(NODES[engine], folder / engine) as node:
         apart = {"postgres": "schema", "redis": "prefix"}[engine]
@@ -78,7 +78,7 @@ def place_of(folder: Path, engine: str) -> Iterator[Place]:
                 from .backlogs.redis import add_twins  # each needs its extra
             await add_twins(queue(name), times, done)
 
-        yield Place(queue, cpu, add_twins)
+        yield BacklogPlace(queue, cpu, add_twins)
 
 
 async def add_to_file(folder: Path, name: str, times: int, done: Callable[[float], None]) -> None:
@@ -128,7 +128,7 @@ def compared(few: Costs, many: Costs) -> Figures:
     }
 
 
-async def _load(data: Path, place: Place, name: str, count: int, progress: Progress) -> None:
+async def _load(data: Path, place: BacklogPlace, name: str, count: int, progress: Progress) -> None:
     """Puts FEW items in by the queue's own submission, so that its rows are what they always are, and then their
     twins."""
     async with opened_in(data, place, name) as queue:
@@ -139,7 +139,7 @@ async def _load(data: Path, place: Place, name: str, count: int, progress: Progr
 
 
 @contextlib.asynccontextmanager
-async def opened_in(data: Path, place: Place, name: str) -> AsyncIterator[OpenQueue]:
+async def opened_in(data: Path, place: BacklogPlace, name: str) -> AsyncIterator[OpenQueue]:
     """The queue of this name, open, in stores of its own."""
     config = StoresConfig.model_validate({"queue": place.queue(name), "max_waiting": 1 << 40})
     async with EmbeddedStores(data, config) as stores:

@@ -29,7 +29,7 @@ SAMPLE_ITEMS = 256
 SAMPLE_BYTES = 1 << 20
 
 
-class Seen(NamedTuple):
+class SeenStream(NamedTuple):
     """What a stream's means are of."""
 
     records: int = 0
@@ -48,7 +48,7 @@ class Holdings:
         self._items: dict[str, int] = {}
         self.items = 0  # in all
         self.bytes = 0  # payload bytes in all, about
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, SeenStream] = {}
         self._looked = float("-inf")
 
     async def look(self, fresh: float = FRESH) -> None:
@@ -76,15 +76,15 @@ class Holdings:
             partition = max(bounds, key=lambda number: bounds[number].end - bounds[number].start)
             found = await self._log.read(stream, partition, bounds[partition].start, SAMPLE_ITEMS, SAMPLE_BYTES)
             size = sum(map(len, found.payloads))
-            self._seen[stream] = Seen(len(found.payloads), sum(map(items_in, found.headers)), size)
-        seen = self._seen.get(stream, Seen())
+            self._seen[stream] = SeenStream(len(found.payloads), sum(map(items_in, found.headers)), size)
+        seen = self._seen.get(stream, SeenStream())
         return depth if seen.items == seen.records else round(depth * seen.items / seen.records)
 
     def added(self, stream: str, items: Sequence[Record], records: int) -> None:
         """Notes an append of these items, in so many records."""
-        seen = self._seen.get(stream, Seen())
+        seen = self._seen.get(stream, SeenStream())
         size = sum(len(item.payload) for item in items)
-        self._seen[stream] = Seen(seen.records + records, seen.items + len(items), seen.bytes + size)
+        self._seen[stream] = SeenStream(seen.records + records, seen.items + len(items), seen.bytes + size)
         self._items[stream] = self._items.get(stream, 0) + len(items)
         self.items += len(items)
         self.bytes += size
@@ -96,6 +96,6 @@ class Holdings:
     def _bytes(self, items: Mapping[str, int]) -> int:
         total = 0.0
         for stream, depth in items.items():
-            seen = self._seen.get(stream, Seen())
+            seen = self._seen.get(stream, SeenStream())
             total += depth * seen.bytes / seen.items if seen.items else 0.0
         return int(total)

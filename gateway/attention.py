@@ -12,7 +12,7 @@ from ..sdk.model.reopening import Trouble
 from ..stores.queue.lifecycle import WAITING
 from ..stores.queue.queue import Ageing
 from .config import GatewayConfig
-from .rules.alerts import Seen, alerts, dated, since_when
+from .rules.alerts import SeenBeside, alerts, dated, since_when
 from .rules.forecast import Growth
 from .rules.refusals import Refusals
 from .rules.service_levels import judged
@@ -57,7 +57,7 @@ class Attention:
         for name, items in sorted(sizes.items(), key=lambda each: each[0] != QUEUE):
             self._growth[name].seen(items, now)
             whole.backlogs.append(self._growth[name].forecast(name, items))
-        seen = Seen(
+        seen = SeenBeside(
             store_away,
             self._config.spool_items,
             self._config.spool_bytes,

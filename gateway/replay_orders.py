@@ -11,7 +11,7 @@ from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.logger import Logger
 from ..sdk.model.errors import InvalidRequest, Overloaded
 from ..sdk.model.overview import ReplayOverview
-from ..sdk.model.replay import ANSWERED, READING, Progress, Replay, ReplayOrder, State, asked_for
+from ..sdk.model.replay import ANSWERED, READING, Progress, Replay, ReplayOrder, ReplayState, asked_for
 from ..stores.replays.replays import Replays
 
 #: Seconds that an order waits for a process that runs its tailer: those look about once a second, and then ask the
@@ -66,9 +66,9 @@ class ReplayOrders:
             asked = await self._store.add(asked_for(order, self._clock.wall()))
         self._changed()
         answer = await self._answered(asked)
-        if answer.state is State.REFUSED:
+        if answer.state is ReplayState.REFUSED:
             raise InvalidRequest(answer.detail)
-        if answer.state is State.LOOKED:
+        if answer.state is ReplayState.LOOKED:
             return Progress(replace(answer, number=0), {}, "nothing was begun")
         return await self._progress.of(answer)
 
@@ -79,13 +79,15 @@ class ReplayOrders:
             await asyncio.sleep(pause)
             pause = min(LONGEST_LOOK, pause * 1.5)
             there = await self._store.get(asked.number)
-            if there is not None and there.state is not State.ASKED:
+            if there is not None and there.state is not ReplayState.ASKED:
                 return there
         nobody = (
             f"no tailer {asked.tailer!r} runs anywhere that took this up within {self._answer_within:g} s; nothing was "
             "begun. `tailrace tailer list` shows those beside this gateway; those apart must have the same stores"
         )
-        return await self._store.answer(replace(asked, state=State.REFUSED, detail=nobody, ended_at=self._clock.wall()))
+        return await self._store.answer(
+            replace(asked, state=ReplayState.REFUSED, detail=nobody, ended_at=self._clock.wall())
+        )
 
     async def get(self, number: int) -> Progress:
         """One of them. Raises InvalidRequest for an unknown one."""
@@ -96,12 +98,12 @@ class ReplayOrders:
 
     async def change(self, number: int, what: str) -> Progress:
         """Pauses, resumes or cancels one. Raises InvalidRequest where that means nothing, with nothing changed."""
-        states = {PAUSE: State.PAUSED, RESUME: State.RUNNING, CANCEL: State.CANCELLING}
+        states = {PAUSE: ReplayState.PAUSED, RESUME: ReplayState.RUNNING, CANCEL: ReplayState.CANCELLING}
         if what not in states:
             raise InvalidRequest(f"{what!r} is nothing to do with a replay: expected {', '.join(states)}")
         before = await self._store.get(number)
-        unread = before is not None and before.state is State.ASKED and what == CANCEL
-        wanted = State.CANCELLED if unread else states[what]
+        unread = before is not None and before.state is ReplayState.ASKED and what == CANCEL
+        wanted = ReplayState.CANCELLED if unread else states[what]
         replay = await self._store.move(number, wanted, self._clock.wall(), {})
         self._changed()
         log.warning("replay changed", replay=replay.name, what=what)
@@ -124,4 +126,4 @@ class ReplayOrders:
 def _reads(replay: Replay) -> bool:
     """Whether it reads its source, or will."""
     looks = replay.order is not None and replay.order.dry_run
-    return replay.state in READING or (replay.state is State.ASKED and not looks)
+    return replay.state in READING or (replay.state is ReplayState.ASKED and not looks)

@@ -12,7 +12,7 @@ from ..sdk.clock import Clock
 from ..sdk.duties import Duties
 from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import Conflict, InvalidPayload, InvalidRequest, TailraceError, Unavailable
-from ..sdk.model.schedule import MOST_SCHEDULES, Origin, Run, Schedule, ScheduleRow, check_schedule
+from ..sdk.model.schedule import MOST_SCHEDULES, Origin, Schedule, ScheduledRun, ScheduleRow, check_schedule
 from ..sdk.wire.schedule_messages import schedule_from_wire, state_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.schedules import firing
@@ -163,7 +163,7 @@ class ScheduleDesk:
             following = firing.upcoming(row, self._clock.wall(), coming) if coming else []
         except InvalidRequest:  # its time zone is gone from this system
             following = []
-        last: list[Run] = await self._store().last(row.schedule.name, former) if former else []
+        last: list[ScheduledRun] = await self._store().last(row.schedule.name, former) if former else []
         return state_to_wire(row, following, last)
 
     def _store(self) -> Schedules:

@@ -24,9 +24,9 @@ from ..sdk.model.errors import Overloaded, StoreFull, TailraceError, Unavailable
 from ..sdk.model.overview import SpoolOverview
 from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.queue import NewItem, Queue, Submitted
-from ..stores.spool.spool import Spool, Spooled, Waiting
+from ..stores.spool.spool import Spool, Spooled, SpooledItem
 from .config import GatewayConfig
-from .rules.spool import SpoolRule, State, Way
+from .rules.spool import SpoolRule, SpoolState, Way
 
 #: What the queue is given at once out of the spool, in workloads and bytes.
 BATCH_ITEMS, BATCH_BYTES = 500, 1 << 20
@@ -130,7 +130,7 @@ class Spooler:
     async def _bring(self) -> None:
         """The drain."""
         while True:
-            if self._rule.state is State.CLEAR:
+            if self._rule.state is SpoolState.CLEAR:
                 self._filled.clear()
                 await self._filled.wait()
                 if self._rule.away:  # it failed a moment ago
@@ -162,7 +162,7 @@ class Spooler:
         if before and not self._rule.items:
             _LOG.info("everything that was spooled is in the store")
 
-    async def _bring_batch(self, batch: Sequence[Waiting]) -> None:
+    async def _bring_batch(self, batch: Sequence[SpooledItem]) -> None:
         async with asyncio.timeout(self._patience):
             stored = await self._queue.submit([each.item for each in batch])
         await self._spool.became([each.id for each in batch], [each.id for each in stored])

@@ -18,7 +18,7 @@ from .rules.leases import Leases
 FRAME_BYTES = 2 << 20
 
 
-class Owner(Protocol):
+class AttachingWorker(Protocol):
     """What an attachment asks of its worker. Keys are session << 56 | ref."""
 
     def new_session(self) -> int: ...
@@ -38,7 +38,7 @@ class Attachment:
     """The endpoint of a session. Invariant: `session` numbers the present one; what belongs to an earlier one is not
     reported, since the scheduler that knew it waits for its leases to end."""
 
-    def __init__(self, owner: Owner, leases: Leases, clock: Clock) -> None:
+    def __init__(self, owner: AttachingWorker, leases: Leases, clock: Clock) -> None:
         self._owner = owner
         self._leases = leases
         self._clock = clock

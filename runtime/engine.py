@@ -24,13 +24,13 @@ from ..sdk.payload import encode_result
 from .blame import Blame
 from .board import Board
 from .deadman import Deadman
-from .entry import Entry, Item, Runner, is_late, make_context
+from .entry import Item, PreparedKind, Runner, is_late, make_context
 from .frames import Assign, Done, EndRow, Notes, StopItems, Waits, row_of
 from .parents import FULL, Parents
 from .rules import attempt
 from .rules.attempt import Stop
-from .rules.dispatch import Waiting
-from .threads import Run, Threads
+from .rules.dispatch import SlotQueue
+from .threads import ThreadRun, Threads
 
 #: Items that one runner takes before others get a turn of the loop.
 TURN = 64
@@ -83,8 +83,8 @@ class Engine:
         self._alone = slots + threads <= 2
         self._loop = asyncio.get_running_loop()
         self._clean = contextvars.copy_context()
-        self._entries: dict[int, Entry] = {}
-        self._waiting: Waiting[Item] = Waiting()
+        self._entries: dict[int, PreparedKind] = {}
+        self._waiting: SlotQueue[Item] = SlotQueue()
         self._runners: list[Runner] = []
         self._idle: list[Runner] = []
         self._cells = list(range(slots + waiting, 0, -1))  # those that no runner has
@@ -107,7 +107,7 @@ class Engine:
         """Admits a batch and starts what there is room for."""
         entries = self._entries
         for number, function, priority, collection, tenant in frame.new_kinds:
-            entries[number] = Entry(self._functions[function], priority, collection, tenant)
+            entries[number] = PreparedKind(self._functions[function], priority, collection, tenant)
         keys = range(frame.first, frame.first + len(frame.kinds))
         if not self._deadman.admit(frame.number, frame.deadline, len(keys)):
             refused = Ended(Outcome.HELD, "its lease was over when it reached its executor")
@@ -280,7 +280,7 @@ class Engine:
 
     # -- threads -----------------------------------------------------------------------------------------------------
 
-    def _run_plain(self, item: Item, run: Run) -> Ended | None:
+    def _run_plain(self, item: Item, run: ThreadRun) -> Ended | None:
         key, entry, payload, frame = item
         if frame.extras and is_late(item, self._clock.wall()):
             return LATE

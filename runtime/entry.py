@@ -14,7 +14,7 @@ from .parents import Parents, Wait
 from .rules.attempt import Stop
 
 
-class Entry:
+class PreparedKind:
     """One kind of item, made once: all that a run needs without another lookup."""
 
     __slots__ = (
@@ -46,7 +46,7 @@ class Entry:
 
 
 #: key, kind, payload, and the batch it came in, which holds the rest by index (key - first).
-Item = tuple[int, Entry, bytes, Assign]
+Item = tuple[int, PreparedKind, bytes, Assign]
 
 
 def make_context(item: Item, deadline: float | None, note: Callable[[int, str], None], places: Places) -> Context:
@@ -90,7 +90,7 @@ class Runner:
         self.key = 0
         self.stop = Stop.NONE
         self.deadline: float | None = None
-        self.entry: Entry | None = None
+        self.entry: PreparedKind | None = None
         self.counted = False  # among the runs of functions that wait for other work
         self.context: Context | None = None
         self.task: asyncio.Task[None] | None = None

@@ -18,7 +18,7 @@ from .frames import Done, Failed, Notes, Ready, Release, Setup, StopItems, Waits
 from .rules import attempt
 from .rules.attempt import Stop
 from .rules.buffer import Depth
-from .rules.dispatch import Waiting, restart_pause, shares
+from .rules.dispatch import SlotQueue, restart_pause, shares
 from .rules.suspicion import Death, cause, explained, verdicts
 
 LOG = logging.getLogger("tailrace.runtime")
@@ -75,7 +75,7 @@ class Pool:
         self.slots = size if self.one_at_a_time else size * setup.slots
         self.depth = Depth(self.slots)
         self.executors: list[ExecutorProcess] = []
-        self.waiting: Waiting[Row] = Waiting()
+        self.waiting: SlotQueue[Row] = SlotQueue()
         self.deaths = 0  # of processes, that nobody meant
         self.failure = ""  # why the last process could not load its functions
         self._size = size

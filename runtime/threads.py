@@ -11,11 +11,11 @@ from ..sdk.context import Context
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
 from .board import Board
-from .entry import Entry, Item
+from .entry import Item, PreparedKind
 from .parents import Parents, Wait
 from .rules import attempt
 from .rules.attempt import Stop
-from .rules.dispatch import Waiting
+from .rules.dispatch import SlotQueue
 
 #: Name of these threads.
 THREAD = "tailrace-run"
@@ -23,13 +23,13 @@ THREAD = "tailrace-run"
 NO_THREAD = Ended(Outcome.HELD, "its executor could not start a thread: memory or the system's bound on threads")
 
 
-class Run:
+class ThreadRun:
     """One item in a thread, for those who want to stop it."""
 
     __slots__ = ("cell", "context", "counted", "deadline", "entry", "key", "over", "parents", "stop")
     threaded = True
 
-    def __init__(self, key: int, cell: int, parents: Parents, entry: Entry | None = None) -> None:
+    def __init__(self, key: int, cell: int, parents: Parents, entry: PreparedKind | None = None) -> None:
         self.key = key
         self.entry = entry
         self.counted = False
@@ -62,7 +62,7 @@ class Threads:
         first_cell: int,
         board: Board,
         parents: Parents,
-        run: Callable[[Item, Run], Ended | None],
+        run: Callable[[Item, ThreadRun], Ended | None],
         wake: Callable[[], None],
     ) -> None:
         self._limit = limit
@@ -72,8 +72,8 @@ class Threads:
         self._run = run
         self._wake = wake
         self._condition = threading.Condition()
-        self._waiting: Waiting[Item] = Waiting()
-        self._runs: list[Run | None] = []  # by place
+        self._waiting: SlotQueue[Item] = SlotQueue()
+        self._runs: list[ThreadRun | None] = []  # by place
         self._free: list[int] = []  # places whose thread ended
         self._idle = 0
         self._rousing = False
@@ -192,7 +192,7 @@ class Threads:
                     finally:
                         self._idle -= 1
                     roused = True
-                runs[place] = run = Run(item[0], cell, self._parents, item[1])
+                runs[place] = run = ThreadRun(item[0], cell, self._parents, item[1])
                 if roused:
                     roused = self._rousing = False
                 self._rouse()

@@ -15,7 +15,7 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, INDEX_MASK, Owned
 from .recall import Recall
 from .returns import HELD, Returns
-from .rules.adoption import Row, forgettable, plausible
+from .rules.adoption import AdoptedRow, forgettable, plausible
 from .rules.explain import Reason
 from .rules.lanes import REF, SESSION, Item
 from .rules.leases import FlightLease
@@ -43,7 +43,7 @@ class Known:
     """A row and what hangs on it. Invariant: a limbo's flights have numbers that no session gave."""
 
     def __init__(self) -> None:
-        self.row = Row()
+        self.row = AdoptedRow()
         self.owners: set[Tailer] = set()  # the sessions in which its owner showed it
         self.limbo: Tailer | None = None
         self.kept_until = 0.0  # for somebody who asked beside any session, and may come in one

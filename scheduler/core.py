@@ -27,7 +27,7 @@ from .roster import Roster
 from .rules.credit import steady, too_much
 from .rules.explain import Reason
 from .rules.gate import Gates
-from .rules.heights import Seen
+from .rules.heights import SeenHeights
 from .rules.lanes import KIND, REF, SESSION, Item, expired
 from .rules.placement import Pool, PoolLimits
 from .sessions import Assignment, Tailer, Worker
@@ -63,7 +63,7 @@ class Core:
             config.session_items,
             self._grace,
         )
-        self.heights = Seen()
+        self.heights = SeenHeights()
         self._groups = 0
 
     # ---- sessions come and go

@@ -16,7 +16,7 @@ from .intake import Intake
 from .recall import Recall
 from .returns import HELD, Returns
 from .roster import Function, Roster
-from .rules.clog import Clog, Limits, State
+from .rules.clog import Clog, ClogState, Limits
 from .rules.explain import Reason
 from .rules.lanes import KIND, REF, SESSION, Item
 from .sessions import Worker
@@ -69,7 +69,7 @@ class Outages:
                 self.clogs[probe.function].probed(probe.id, probe.well, now)
         changed = False
         for name in {*counts, *(probe.function for probe in probed)} & self.clogs.keys():
-            frozen = self.clogs[name].state is not State.HEALTHY
+            frozen = self.clogs[name].state is not ClogState.HEALTHY
             if frozen and name not in self.closed:
                 self._freeze(name, whys.get(name, ""), wall)
                 changed = True

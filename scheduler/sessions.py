@@ -11,7 +11,7 @@ from ..sdk.model.demand import Cell, Closed
 from ..sdk.model.function_spec import FunctionSpec
 from ..sdk.model.workload import Ended
 from .rules.lanes import Item
-from .rules.leases import Granted, Held, Requests
+from .rules.leases import Granted, HeldFlights, Requests
 from .rules.placement import Pool
 
 #: Names a row of ownership: source and partition.
@@ -50,7 +50,7 @@ class Tailer:
         self.session = session
         self.name = name
         self.group = group
-        self.held = Held()
+        self.held = HeldFlights()
         self.requests = Requests(welcomed_at)
         self.connected = False
         self.away_since = welcomed_at

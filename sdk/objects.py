@@ -61,7 +61,7 @@ class Listed(NamedTuple):
     etag: str
 
 
-class Facts(NamedTuple):
+class ObjectFacts(NamedTuple):
     """An object as it was found. `version` pins it in later reads; `etag` as in `Listed`."""
 
     key: str
@@ -174,13 +174,13 @@ class ObjectStore:
             raise error
         return name
 
-    async def facts(self, key: str, version: str = "") -> Facts:
+    async def facts(self, key: str, version: str = "") -> ObjectFacts:
         """What is known of an object without reading it."""
         async with self._asking(key):
             found = await obstore.get_async(self._store, key, options=_options(version, head=True))
             return _checked(_facts(found), version)
 
-    async def whole(self, key: str, most: int) -> tuple[Facts, bytes | None]:
+    async def whole(self, key: str, most: int) -> tuple[ObjectFacts, bytes | None]:
         """An object as it is now; None instead of content that is longer than `most` bytes."""
         async with self._asking(key):
             found = await obstore.get_async(self._store, key)
@@ -293,7 +293,7 @@ def _settings(place: Place) -> dict[str, Any]:
     return found
 
 
-def _facts(found: Any) -> Facts:
+def _facts(found: Any) -> ObjectFacts:
     meta: Mapping[str, Any] = found.meta
     modified = meta["last_modified"].timestamp()
     etag = meta["e_tag"] or ""
@@ -304,7 +304,7 @@ def _facts(found: Any) -> Facts:
     else:
         version = f"m:{meta['size']}-{modified}"
     encoding = str(found.attributes.get("Content-Encoding", "")).lower()
-    return Facts(meta["path"], meta["size"], modified, version, _bare(etag), encoding in ("gzip", "x-gzip"))
+    return ObjectFacts(meta["path"], meta["size"], modified, version, _bare(etag), encoding in ("gzip", "x-gzip"))
 
 
 def _options(version: str, **others: Any) -> Any:
@@ -314,7 +314,7 @@ def _options(version: str, **others: Any) -> Any:
     return {**others, **pin}
 
 
-def _checked(facts: Facts, version: str) -> Facts:
+def _checked(facts: ObjectFacts, version: str) -> ObjectFacts:
     if version and facts.version != version:
         raise Replaced(f"{facts.key} was replaced")
     return facts

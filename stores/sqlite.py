@@ -44,7 +44,7 @@ STANDING_LOOK = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class AskAgain:
     """What a standing write returns when there is nothing to do yet: ask again after so many seconds at the latest."""
 
     after: float
@@ -159,7 +159,7 @@ class SqliteFile:
         """
         return cast(T, await self._queue(fn, None, committed, heavy=heavy))
 
-    async def write_when(self, fn: Callable[[sqlite3.Connection], T | Again], timeout: float) -> T | None:
+    async def write_when(self, fn: Callable[[sqlite3.Connection], T | AskAgain], timeout: float) -> T | None:
         """Runs `fn` now, after each later group of writes and when it asked to be, until it returns something other
         than Again; None after `timeout` seconds."""
         return cast("T | None", await self._queue(fn, self._monotonic() + timeout))
@@ -355,7 +355,7 @@ class SqliteFile:
         for each in standing:
             self._asked = each
             answer = self._attempt(connection, each, apart=apart)
-            if isinstance(answer[1], Again) and answer[2] is None and not each.future.cancelled():
+            if isinstance(answer[1], AskAgain) and answer[2] is None and not each.future.cancelled():
                 if each.deadline is not None and now >= each.deadline:
                     over.append((each, None, None))
                 else:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from ..sdk.model.ledger import Place
+from ..sdk.model.ledger import LedgerPlace
 from .ledger.text import entry_of, entry_text
 from .ownership.epochs import next_epoch
 from .sqlite_identity import note_height
@@ -52,7 +52,8 @@ def _bar(connection: sqlite3.Connection, epoch: int, version: int) -> None:
     """Rows of what waits to be started are started by owners of what is due that come after this epoch. Their row is
     there from then on, free, so that the next one is given a higher epoch whatever its clock says."""
     rows = connection.execute(
-        f"SELECT source, partition, position, entry FROM ledger WHERE place IN ({Place.PARKING:d}, {Place.PARKED:d})"
+        "SELECT source, partition, position, entry FROM ledger"
+        f" WHERE place IN ({LedgerPlace.PARKING:d}, {LedgerPlace.PARKED:d})"
     ).fetchall()
     if not rows:
         return

@@ -24,7 +24,7 @@ FATES = {
 }
 
 
-class Owner(Protocol):
+class AccountedPump(Protocol):
     """The pump: `leaving` is what is on its way to a worker or into a store, `going` how many that are."""
 
     def leaving(self) -> Iterator[Tag]: ...
@@ -41,7 +41,7 @@ class Accounts:
         partitions: Mapping[str, Partition],
         holding: Holding,
         inherited: Inherited,
-        owner: Owner,
+        owner: AccountedPump,
     ) -> None:
         self._tailer = tailer
         self._partitions = partitions

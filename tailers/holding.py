@@ -19,7 +19,7 @@ from ..sdk.source import StreamBatch, StreamSource
 from .leaving.expiring import Expiring
 from .mapping.mapping import Mapped
 from .means import Setup
-from .partition import Kept, Partition, Place
+from .partition import FlightOrigin, Kept, Partition
 from .rules.credit import Credit
 from .rules.look_ahead import LookAhead
 from .rules.window import Room
@@ -29,7 +29,7 @@ from .session import SchedulerSession
 _NO_CREDIT = "no credit or not due"
 
 
-class Owner(Protocol):
+class HoldingPump(Protocol):
     """The pump behind what is held.
 
     active        whether items may be offered now, as far as there is credit
@@ -52,7 +52,7 @@ class Owner(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Again:
+class Rereading:
     """Held items of one cell that are to be read again; their credit is reserved, with the session of that time. None:
     they expired, and need none."""
 
@@ -72,7 +72,7 @@ class Holding:
 
     def __init__(
         self,
-        owner: Owner,
+        owner: HoldingPump,
         source: StreamSource,
         partitions: Mapping[str, Partition],
         session: SchedulerSession,
@@ -88,7 +88,7 @@ class Holding:
         self._session = session
         self._clock = setup.clock
         self._wake = wake
-        self._again: list[Again] = []
+        self._again: list[Rereading] = []
         self._reading: defaultdict[str, set[int]] = defaultdict(set)  # by partition, until they are here
         self._kept_items = 0
         self._kept_bytes = 0
@@ -132,7 +132,7 @@ class Holding:
             part.stuck((position,))
         self.keep(part, batch, index)
 
-    def back(self, place: Place, index: int, not_before: float, *, lost: bool = False) -> None:
+    def back(self, place: FlightOrigin, index: int, not_before: float, *, lost: bool = False) -> None:
         """Keeps an item that was out, or was to be."""
         part, batch, mapped = place.part(index), place.batch, place.mapped
         expires_at = mapped.expires_at(index)
@@ -282,7 +282,7 @@ class Holding:
                     self._owner.push_or_hold(part, batch)
                 if missing:
                     credit.take(Counter({cell: len(missing)}))
-                    self._read_them_again(Again(part, missing, cell, credit))
+                    self._read_them_again(Rereading(part, missing, cell, credit))
 
     def _take_kept(self, part: Partition, positions: list[int]) -> tuple[StreamBatch, list[int]]:
         """Those whose payload is still here, and the positions of the others."""
@@ -291,7 +291,7 @@ class Holding:
         self._kept_bytes -= sum(map(len, batch.payloads))
         return batch, missing
 
-    def _read_them_again(self, again: Again) -> None:
+    def _read_them_again(self, again: Rereading) -> None:
         self._again.append(again)
         self.reading_again += len(again.positions)
 
@@ -316,7 +316,7 @@ class Holding:
                 if batch.positions:
                     self._owner.push_or_hold(part, batch)  # which finds that they are over
                 if missing and expiring.needs_payload:
-                    self._read_them_again(Again(part, missing))
+                    self._read_them_again(Rereading(part, missing))
                 elif missing:
                     expiring.unread(part, missing)
 
@@ -329,7 +329,7 @@ class Holding:
         in_memory = part.window.used_items + self.reading_again
         return in_memory < part.window.items or not self._source.capabilities.rereads
 
-    async def _read_again(self, part: Partition, again: list[Again]) -> None:
+    async def _read_again(self, part: Partition, again: list[Rereading]) -> None:
         """Held items whose payload was released, of all cells in the order of their positions: neighbours are read
         together. Their credit was reserved, so that nothing overtakes them for ever."""
         entries = {position: entry for entry in again for position in entry.positions}

@@ -22,7 +22,7 @@ from .mapping.aim import Aim
 from .mapping.mapping import Mapped
 from .mapping.record_values import FromHeader
 from .partition import Partition, chosen
-from .rules.order import PATIENCE, Order, Waiting
+from .rules.order import PATIENCE, Order, WaitingForKey
 from .rules.settlement import Family
 
 #: What is said of an item that found its key busy, where such are not to wait.
@@ -165,7 +165,7 @@ class Ordering:
         head = self._order(part).stopped(position)
         self._free(part, [] if head is None else [head], not_before)
 
-    def _free(self, part: Partition, heads: Iterable[Waiting], not_before: float = 0.0) -> None:
+    def _free(self, part: Partition, heads: Iterable[WaitingForKey], not_before: float = 0.0) -> None:
         for head in heads:
             part.hold(head.kind, head.position, not_before, head.expires_at)
             self._holding.look()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..sdk.model.audit import Fate
 from ..sdk.model.demand import Cell
-from ..sdk.model.ledger import Entry
+from ..sdk.model.ledger import LedgerEntry
 from ..sdk.model.workload import Extra, Headers, Kind
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
@@ -17,7 +17,7 @@ from .rules.audit import Book
 from .rules.deadlines import Deadlines
 from .rules.frontier import Frontier, decode
 from .rules.hand_back import HandBacks
-from .rules.held import Held
+from .rules.held import HeldPositions
 from .rules.order import Order
 from .rules.runs import runs
 from .rules.settlement import FIRST_AGAIN, Action, History, Settlement
@@ -88,7 +88,7 @@ class Partition:
         else:
             self.frontier = Frontier(mark.position, mark.ahead)
             self.book = Book(mark.position, mark.book, b"" if mark.book else decode(mark.ahead))
-        self.held = Held()
+        self.held = HeldPositions()
         self.holders: dict[Partition, None] = {}
         self.deadlines = Deadlines()
         self.kept: dict[int, Kept] = {}
@@ -96,8 +96,8 @@ class Partition:
         self.again: dict[int, int] = {}
         self.hand_backs: HandBacks[int] = HandBacks()
         self.order: Order | None = None
-        self.rows: dict[int, Entry] = {}
-        self.detached: dict[int, Entry] = {}
+        self.rows: dict[int, LedgerEntry] = {}
+        self.detached: dict[int, LedgerEntry] = {}
         self.rowed: set[int] = set()
         self.handed_out = mark.handed_out
         self._changes = 1  # counted, so that a partition to which nothing happened costs a checkpoint nothing
@@ -167,7 +167,7 @@ class Partition:
         """Whether the ledger has a row of any of these, which rise."""
         return bool(self.rows and _among(self.rows, positions))
 
-    def row(self, position: int) -> Entry | None:
+    def row(self, position: int) -> LedgerEntry | None:
         """What the ledger says of an item, as it was last read or written."""
         row = self.rows.get(position)
         return row if row is not None or not self.detached else self.detached.get(position)
@@ -216,7 +216,7 @@ class Partition:
         """The position of the last checkpoint that is durable."""
         return self._committed.position
 
-    def know(self, entries: Iterable[Entry]) -> None:
+    def know(self, entries: Iterable[LedgerEntry]) -> None:
         """Rows as the ledger has them."""
         committed, passed = self._committed.position, self.frontier.position
         by_position = {entry.position: entry for entry in entries}
@@ -339,7 +339,7 @@ def go_first(part: Partition, items: Iterable[tuple[int, int]], mapped: Mapped) 
             mapped.extras.setdefault(index, Extra()).again = True
 
 
-class Place(NamedTuple):
+class FlightOrigin(NamedTuple):
     """Where the items of a flight came from: one partition, or several, of which `parts` has each item's."""
 
     partition: Partition

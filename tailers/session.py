@@ -54,7 +54,7 @@ class Renewal(NamedTuple):
     flights: list[int]
 
 
-class Owner(Protocol):
+class SessionPump(Protocol):
     """The pump behind a session. Nothing here may block.
 
     held_for         seconds that it still holds the source of this flight
@@ -87,7 +87,7 @@ class SchedulerSession:
         self,
         address: str,
         name: str,
-        owner: Owner,
+        owner: SessionPump,
         sizes: LeaseSizes,
         clock: Clock,
         *,

@@ -24,7 +24,7 @@ from .means import Means
 from .registry import Environment
 from .replay.replaying import Replaying
 from .rules.stock import tell_apart
-from .rules.witnesses import Facts, after_delay, confront
+from .rules.witnesses import PartitionFacts, after_delay, confront
 from .tailer import Tailer
 
 log = Logger("tailrace.tailers")
@@ -199,12 +199,12 @@ class Tailers:
                 await self._tell_apart(name, audit)
         after = await self._facts(name) if whole else {}
         for audit in found if whole else ():
-            later = after.get(audit.partition, Facts())
+            later = after.get(audit.partition, PartitionFacts())
             noted = Counter[Cause]()
             for drop in await self._environment.drops.within(name, audit.partition, audit.first, audit.end):
                 noted[drop.cause] += drop.items
             later = later._replace(dropped=noted[Cause.GATE] + noted[Cause.SEEK], forgotten=noted[Cause.RETENTION])
-            confront(audit, before.get(audit.partition, Facts()), later)
+            confront(audit, before.get(audit.partition, PartitionFacts()), later)
         return found
 
     async def _tell_apart(self, name: str, audit: Audit) -> None:
@@ -214,12 +214,12 @@ class Tailers:
         if audit.counts.get(Fate.DELAYED.label):
             after_delay(audit, await stores.ledger.waiting(*where), await stores.dead_letters.died(*where))
 
-    async def _facts(self, name: str) -> dict[str, Facts]:
+    async def _facts(self, name: str) -> dict[str, PartitionFacts]:
         """What the stores say of each partition. A letter is there before its row in the ledger says so."""
         parked = await self._environment.ledger.delayed(name)
         letters = await self._environment.dead_letters.positions(name)
         return {
-            partition: Facts(*parked.get(partition, (0, 0, 0)), letters.get(partition, 0))
+            partition: PartitionFacts(*parked.get(partition, (0, 0, 0)), letters.get(partition, 0))
             for partition in {*parked, *letters}
         }
 

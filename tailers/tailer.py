@@ -24,7 +24,7 @@ from .pumps.shared_pump import SharedPump
 from .pumps.stream_pump import StreamPump
 from .registry import kind_of
 from .rules.again import Again, Ended
-from .rules.watchdog import Facts, Verdict, Watchdog
+from .rules.watchdog import Watchdog, WatchdogFacts, WatchdogVerdict
 from .seek.seeking import Seeking
 from .vitals.pump import facts_of, state_of
 from .vitals.shared import shared_facts, shared_state
@@ -60,7 +60,7 @@ class Tailer:
         self._hurry = Hurry()
         self._seeking = self._draining = self._over = False
         self._watchdog = Watchdog(config.stalled_after)
-        self.verdict = Verdict()
+        self.verdict = WatchdogVerdict()
 
     async def start(self) -> None:
         """Begins. Raises ConfigError, or what the kind's `build` raises, for a source that cannot be."""
@@ -272,7 +272,7 @@ class Tailer:
             log.error("tailer failed, trying again until somebody mended it", tailer=name, reason=reason)
 
 
-def _facts(pump: Pump | SharedPump | RelayPump, failed: str) -> Facts:
+def _facts(pump: Pump | SharedPump | RelayPump, failed: str) -> WatchdogFacts:
     if isinstance(pump, RelayPump):
         return pump.facts(failed)
     return shared_facts(pump, failed) if isinstance(pump, SharedPump) else facts_of(pump, failed)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .functions import OUTAGE
 from .path import QUEUE, STREAM, Fault, Hit, Reach, reach_of
-from .plan import WORKERS, Action, Item, Step
+from .plan import WORKERS, Action, FaultStep, Item
 from .proxy import FaultProxy
 from .world import World, signal_all
 
@@ -32,7 +32,7 @@ class Injector:
         self._run_item = run_item
         self._chance = random.Random(f"inject {seed}")
 
-    async def perform(self, step: Step) -> list[Fault]:
+    async def perform(self, step: FaultStep) -> list[Fault]:
         """Does the step's actions at once; returns when what was broken is whole again."""
         done = await asyncio.gather(*(self._one(action, step.kind) for action in step.actions))
         found = [fault for fault in done if fault is not None]

@@ -39,7 +39,7 @@ class Item(NamedTuple):
     delay: float = 0.0
 
 
-class Step(NamedTuple):
+class FaultStep(NamedTuple):
     """One fault to do: one or two actions, the seconds they last at most, and a pause before the next."""
 
     actions: tuple[Action, ...]
@@ -164,7 +164,7 @@ _TURNS = ("kill", "wire", "stop", "two", "user", "wire", "term", "disk", "kill",
 _TURNS_WITH_SERVER = tuple(turn for number, each in enumerate(_TURNS) for turn in (each, SERVER)[: 1 + number % 2])
 
 
-def faults(count: int, seed: int, without: Collection[str] = (), *, server: bool = False) -> list[Step]:
+def faults(count: int, seed: int, without: Collection[str] = (), *, server: bool = False) -> list[FaultStep]:
     """So many faults: the families in turns, each family's actions in a random order until all were done.
 
     `without`: words of actions that cannot be done here; `server`: the queue rests on one, which is killed too.
@@ -181,7 +181,7 @@ def faults(count: int, seed: int, without: Collection[str] = (), *, server: bool
         return deck.pop()
 
     turns = [turn for turn in (_TURNS_WITH_SERVER if server else _TURNS) if turn == "two" or turn in known]
-    steps: list[Step] = []
+    steps: list[FaultStep] = []
     for number in range(count):
         turn = turns[number % len(turns)]
         if turn == "two":
@@ -191,15 +191,15 @@ def faults(count: int, seed: int, without: Collection[str] = (), *, server: bool
         else:
             actions = (draw(turn),)
         # A part of the pauses is shorter than a lease, so that a fault meets the recovery from the one before.
-        steps.append(Step(actions, round(chance.choice((0.1, 0.5, 1.2)) * chance.uniform(0.8, 1.2), 3)))
+        steps.append(FaultStep(actions, round(chance.choice((0.1, 0.5, 1.2)) * chance.uniform(0.8, 1.2), 3)))
     return steps
 
 
-def restarts(count: int, seed: int) -> list[Step]:
+def restarts(count: int, seed: int) -> list[FaultStep]:
     """So many rolling restarts: each part in turn, again and again."""
     chance = random.Random(f"restarts {seed}")
     parts = ("worker-1", "scheduler", "tailers", "worker-2", "delay", "gateway", "store")
     return [
-        Step((Action("term", parts[number % len(parts)]),), round(chance.uniform(0.1, 0.4), 3))
+        FaultStep((Action("term", parts[number % len(parts)]),), round(chance.uniform(0.1, 0.4), 3))
         for number in range(count)
     ]

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..percentiles import percentile
-from .run import Run
+from .run import FaultRun
 
 #: Laws whose count must be zero, by their name in the figures.
 LAWS = {
@@ -31,7 +31,7 @@ GROUP_LAWS = {
 }
 
 
-def figures(run: Run) -> dict[str, Any]:
+def figures(run: FaultRun) -> dict[str, Any]:
     """The figures of a run."""
     verdict = run.verdict
     return {
@@ -58,7 +58,7 @@ def figures(run: Run) -> dict[str, Any]:
     }
 
 
-def by_kind(run: Run) -> dict[str, dict[str, float]]:
+def by_kind(run: FaultRun) -> dict[str, dict[str, float]]:
     """For each kind of fault: how often, how items recovered, and what was found after it and before the next."""
     verdict = run.verdict
     kinds: dict[str, dict[str, float]] = {}
@@ -81,7 +81,7 @@ def by_kind(run: Run) -> dict[str, dict[str, float]]:
     return dict(sorted(kinds.items()))
 
 
-def broken(run: Run, *, attempts: bool = False) -> list[str]:
+def broken(run: FaultRun, *, attempts: bool = False) -> list[str]:
     """Each law that did not hold, for people; empty: all held. `attempts`: charged attempts break one too."""
     found = figures(run)
     wrong = [f"{name} {found[name]}" for name in (*LAWS, *GROUP_LAWS) if found.get(name)]
@@ -94,7 +94,7 @@ def broken(run: Run, *, attempts: bool = False) -> list[str]:
     return wrong
 
 
-def show(run: Run, *, attempts: bool = False) -> None:
+def show(run: FaultRun, *, attempts: bool = False) -> None:
     """A table of the kinds, the findings, and whether all laws held."""
     console = Console()
     table = Table("fault", "times", "in flight", "duplicates", "recovery p99, s", "found")

@@ -20,8 +20,8 @@ from .feed import Feed
 from .inject import Injector, RunItem
 from .journal import CRASH, FATAL, RETRY, START, SUCCESS, Follower, Line
 from .path import STREAM, Fault
-from .plan import Item, Step
-from .verdict import Finding, Verdict, judge
+from .plan import FaultStep, Item
+from .verdict import FaultVerdict, Finding, judge
 from .world import World
 
 Progress = Callable[[str, float], None]
@@ -39,12 +39,12 @@ CALM_RATE, CALM_BATCH = 100.0, 5
 
 
 @dataclass(slots=True)
-class Run:
+class FaultRun:
     """What a run was and what it showed."""
 
     seed: int
     faults: list[Fault] = field(default_factory=list)
-    verdict: Verdict = field(default_factory=Verdict)
+    verdict: FaultVerdict = field(default_factory=FaultVerdict)
     steps: int = 0
     seconds: float = 0.0
     bound: float = 0.0
@@ -87,15 +87,15 @@ class _Watch:
 async def run(
     world: World,
     items: Sequence[Item],
-    steps: Sequence[Step],
+    steps: Sequence[FaultStep],
     seed: int,
     progress: Progress,
     calm: Mapping[str, Sequence[Item]] | None = None,
-) -> Run:
+) -> FaultRun:
     """Runs the plan in a world, whose folder keeps data, journals and logs. Always ends what it started. `calm`: items
     put in one after the other before the faults, by the name that the figures of their start get."""
     sizes = LeasesConfig(heartbeat=world.heartbeat).sizes()
-    result = Run(seed, bound=wait_for_source(sizes) + world.group_time + MARGIN)
+    result = FaultRun(seed, bound=wait_for_source(sizes) + world.group_time + MARGIN)
     began = time.monotonic()
     try:
         if any(action.what == "disk" for step in steps for action in step.actions) and (why := world.disk.mount()):
@@ -112,8 +112,8 @@ async def run(
 async def _under_load(
     world: World,
     items: Sequence[Item],
-    steps: Sequence[Step],
-    result: Run,
+    steps: Sequence[FaultStep],
+    result: FaultRun,
     sizes: LeaseSizes,
     progress: Progress,
     calm: Mapping[str, Sequence[Item]],
@@ -152,7 +152,7 @@ def _running(feed: Feed, watch: _Watch, seconds: float) -> RunItem:
 
 
 async def _without_faults(
-    world: World, feed: Feed, watch: _Watch, result: Run, progress: Progress, calm: Mapping[str, Sequence[Item]]
+    world: World, feed: Feed, watch: _Watch, result: FaultRun, progress: Progress, calm: Mapping[str, Sequence[Item]]
 ) -> None:
     """What starts take while nothing is broken, of each kind of items in `calm`."""
     if calm:
@@ -163,7 +163,7 @@ async def _without_faults(
 
 
 async def _broken(
-    world: World, injector: Injector, steps: Sequence[Step], watch: _Watch, result: Run, progress: Progress
+    world: World, injector: Injector, steps: Sequence[FaultStep], watch: _Watch, result: FaultRun, progress: Progress
 ) -> None:
     """Does the plan's steps one after the other, each noted in the world's folder, with the pauses that it says."""
     for number, step in enumerate(steps):
@@ -195,7 +195,7 @@ async def _at_rest(world: World, feed: Feed, watch: _Watch, sizes: LeaseSizes) -
     return unknown, await _dead_letters(world.ports["store"])
 
 
-def _judged(world: World, feed: Feed, result: Run, unknown: list[Finding], dead: set[str], lease: float) -> None:
+def _judged(world: World, feed: Feed, result: FaultRun, unknown: list[Finding], dead: set[str], lease: float) -> None:
     """Puts the verdict into the result."""
     result.failed = feed.failed
     # What still runs, runs a second time: it is let end, so that the journal is whole.
@@ -226,7 +226,7 @@ async def _warmed(feed: Feed, watch: _Watch, world: World) -> None:
         watch.look()
 
 
-async def _calm(name: str, items: Sequence[Item], feed: Feed, watch: _Watch, result: Run) -> None:
+async def _calm(name: str, items: Sequence[Item], feed: Feed, watch: _Watch, result: FaultRun) -> None:
     """Puts items in at an even pace, and notes how long those that succeed took from append to start."""
     tasks: list[asyncio.Task[list[str]]] = []
     for first in range(0, len(items), CALM_BATCH):
@@ -242,7 +242,7 @@ async def _calm(name: str, items: Sequence[Item], feed: Feed, watch: _Watch, res
     result.more |= {f"start_{word}_ms_{name}": round(1e3 * percentile(starts, share), 1) for word, share in shares}
 
 
-async def _pace(feed: Feed, items: Sequence[Item], steps: int, result: Run) -> None:
+async def _pace(feed: Feed, items: Sequence[Item], steps: int, result: FaultRun) -> None:
     """Puts the items in evenly: each step's share over the time that a step usually takes, so that something is in
     flight whenever something breaks."""
     share = len(items) / (steps + 1)

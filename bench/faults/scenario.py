@@ -23,7 +23,7 @@ from ..ending import until_told
 from ..surroundings import surroundings
 from . import plan, streams_plan
 from .report import broken, figures, show
-from .run import Run, run
+from .run import FaultRun, run
 from .streams_plan import Mix
 from .world import World
 
@@ -69,7 +69,7 @@ def main(options: FaultOptions) -> int:
     if options.children:
         planned = planned._replace(items=plan.with_children(planned.items))
 
-    async def go(folder: Path) -> Run:
+    async def go(folder: Path) -> FaultRun:
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(options.scenario, total=1.0)
@@ -112,7 +112,7 @@ class _Planned(NamedTuple):
     """What a run does, and `make` what to do it to."""
 
     items: list[plan.Item]
-    steps: list[plan.Step]
+    steps: list[plan.FaultStep]
     make: Callable[[Path], World]
     calm: dict[str, list[plan.Item]]
     skipped: dict[str, str]

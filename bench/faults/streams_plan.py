@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .path import STREAM
-from .plan import WAYS, WORKERS, Action, Item, Step, arguments
+from .plan import WAYS, WORKERS, Action, FaultStep, Item, arguments
 
 TAILERS = ("tailers-1", "tailers-2", "tailers-3")
 #: Seconds for which every function fails.
@@ -79,7 +79,7 @@ def _item(name: str, chance: random.Random) -> Item:
     return Item(STREAM, "threaded" if name == "threaded" else "work", does, dies=name == "poison")
 
 
-def faults(count: int, seed: int, mix: Mix, servers: Sequence[str]) -> list[Step]:
+def faults(count: int, seed: int, mix: Mix, servers: Sequence[str]) -> list[FaultStep]:
     """So many faults, family after family in rounds, each server killed in turn."""
     chance = random.Random(f"{mix.name} faults {seed}")
     # Ten rounds meet each way of breaking a server's wire; what lasts is shorter and longer than the leases.
@@ -116,11 +116,11 @@ def faults(count: int, seed: int, mix: Mix, servers: Sequence[str]) -> list[Step
         deck = wires if family == WIRE else other
         return deck[turn % len(deck)]
 
-    steps: list[Step] = []
+    steps: list[FaultStep] = []
     drawn = 0
     while len(steps) < count:
         if len(steps) == mix.outage_after:
-            steps.append(Step((Action("outage", "", OUTAGE),), 0.5))
+            steps.append(FaultStep((Action("outage", "", OUTAGE),), 0.5))
             continue
         family = mix.round[drawn % len(mix.round)]
         drawn += 1
@@ -130,5 +130,5 @@ def faults(count: int, seed: int, mix: Mix, servers: Sequence[str]) -> list[Step
             actions = (second,) if second.target == first.target else (first, second)
         else:
             actions = (draw(family),)
-        steps.append(Step(actions, round(chance.choice((0.1, 0.5, 1.2)) * chance.uniform(0.8, 1.2), 3)))
+        steps.append(FaultStep(actions, round(chance.choice((0.1, 0.5, 1.2)) * chance.uniform(0.8, 1.2), 3)))
     return steps

@@ -35,7 +35,7 @@ class Expected(NamedTuple):
 
 
 @dataclass(slots=True)
-class Run:
+class JournaledRun:
     """One execution. Invariant: `last` is its last sign of life; `end` is empty while no end was written."""
 
     start: Line
@@ -54,7 +54,7 @@ class Finding(NamedTuple):
 
 
 @dataclass(slots=True)
-class Verdict:
+class FaultVerdict:
     """Counts, and each case for people. `recoveries`: by fault, seconds until each item in flight ran on; `repeated`:
     by fault, how many duplicates it explains (the latest one that does)."""
 
@@ -98,12 +98,12 @@ def judge(
     settled: float = 2.0,
     wall: float = 0.0,
     in_flight: int = 0,
-) -> Verdict:
+) -> FaultVerdict:
     """The verdict. `owners`: who had which stream; `in_flight`: how many duplicates one fault may explain; 0: any.
     `lease`: how long before an execution starts its item may have been held where no claim says it; `settled`: how long
     after a completion its settlement may be under way; `wall`: how far the wall clock is ahead of the journal's.
     Seconds."""
-    verdict = Verdict(items=len(expected), recoveries=[[] for _ in faults], repeated=[0] * len(faults))
+    verdict = FaultVerdict(items=len(expected), recoveries=[[] for _ in faults], repeated=[0] * len(faults))
     find = verdict.findings.append
     for text in damaged:
         find(Finding("damaged", "", 0.0, f"not a line: {text!r}"))
@@ -154,10 +154,10 @@ def judge(
     return verdict
 
 
-def _runs(lines: Iterable[Line], verdict: Verdict) -> dict[str, list[Run]]:
+def _runs(lines: Iterable[Line], verdict: FaultVerdict) -> dict[str, list[JournaledRun]]:
     """The executions of each item. Lines of one execution are those of one id, fence and process."""
-    runs: dict[str, list[Run]] = {}
-    open_runs: dict[tuple[str, int, int], Run] = {}
+    runs: dict[str, list[JournaledRun]] = {}
+    open_runs: dict[tuple[str, int, int], JournaledRun] = {}
     for line in sorted(lines, key=lambda line: line.at):
         who = (line.id, line.fence, line.pid)
         if line.word == START:
@@ -165,7 +165,7 @@ def _runs(lines: Iterable[Line], verdict: Verdict) -> dict[str, list[Run]]:
             if twin is not None and not twin.end:
                 detail = f"started twice in pid {line.pid} under fence {line.fence}"
                 verdict.findings.append(Finding("overlaps", line.id, line.at, detail))
-            run = open_runs[who] = Run(line, line.at)
+            run = open_runs[who] = JournaledRun(line, line.at)
             runs.setdefault(line.id, []).append(run)
             continue
         known = open_runs.get(who)
@@ -179,7 +179,7 @@ def _runs(lines: Iterable[Line], verdict: Verdict) -> dict[str, list[Run]]:
     return runs
 
 
-def _compare(id: str, runs: list[Run], find: Callable[[Finding], None]) -> None:
+def _compare(id: str, runs: list[JournaledRun], find: Callable[[Finding], None]) -> None:
     """Overlaps, fences that did not rise, attempts that began before their delay was over."""
     alive, fence = runs[0].last, runs[0].start.fence
     for run in runs[1:]:
@@ -200,17 +200,17 @@ def _compare(id: str, runs: list[Run], find: Callable[[Finding], None]) -> None:
                 find(Finding("early", id, later.start.at, f"{run.until - later.start.at:.3f} s before its delay ended"))
 
 
-def _own_failures(runs: list[Run]) -> int:
+def _own_failures(runs: list[JournaledRun]) -> int:
     return len({run.start.attempt for run in runs if run.end == RETRY})
 
 
 def _duplicates(
     id: str,
-    runs: list[Run],
+    runs: list[JournaledRun],
     paths: list[Execution],
     faults: Faults,
     crashes: Mapping[int, float],
-    verdict: Verdict,
+    verdict: FaultVerdict,
     settled: float,
 ) -> None:
     completed = [number for number, run in enumerate(runs) if run.end in (SUCCESS, FATAL)]
@@ -232,7 +232,7 @@ def _duplicates(
 
 
 def _recoveries(
-    runs: list[Run], paths: list[Execution], faults: Sequence[Fault], done: Faults, verdict: Verdict
+    runs: list[JournaledRun], paths: list[Execution], faults: Sequence[Fault], done: Faults, verdict: FaultVerdict
 ) -> None:
     """For each execution that a fault found running: until it ended, or the item was started again. When another
     fault on its path came before that, it counts from the later one."""

@@ -31,7 +31,7 @@ SETTLE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class MeasuredPace:
     """Items a second from the first look that shows one done to the last, and CPU seconds by item: of all its
     processes, and of the server."""
 
@@ -42,7 +42,7 @@ class Pace:
 
 async def pace(
     rival: Rival, settings: Settings, count: int, log: Path, told: Callable[[], Awaitable[None]], server: int = 0
-) -> Pace:
+) -> MeasuredPace:
     """Runs a rival until it did `count` items, and on until `told` returns. Its processes write to `log`; `server` is
     the process of its server, where that is to be measured. Raises TailraceError with the end of the log when one ends,
     or when nothing comes, and when there is too little to time."""
@@ -62,7 +62,7 @@ async def pace(
         spent, serving = _cpu(processes) - cpu, _of(server) - servers
         await told()
     items = max(1, done - first)
-    return Pace((done - first) / seconds, spent / items, serving / items)
+    return MeasuredPace((done - first) / seconds, spent / items, serving / items)
 
 
 async def waits(rival: Rival, settings: Settings, seconds: float, log: Path) -> tuple[float, list[float]]:

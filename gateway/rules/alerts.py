@@ -48,7 +48,7 @@ CODES = (
 )
 
 
-class Seen(NamedTuple):
+class SeenBeside(NamedTuple):
     """What an overview does not say. `store_away`: why the queue's store does not answer, empty: it does; what the
     spool may hold; the last refusal of a submission and since when there were some, without a minute in between;
     `new_letters` in the last minutes; the gates; what failed of the parts beside the gateway; the last peer that was
@@ -66,7 +66,7 @@ class Seen(NamedTuple):
     ended_since: float = 0.0
 
 
-def alerts(overview: Overview, seen: Seen, now: float) -> list[Alert]:
+def alerts(overview: Overview, seen: SeenBeside, now: float) -> list[Alert]:
     """All that there are, in the order of CODES. `now` is wall clock seconds; a `since` of 0: nobody knows yet."""
     found = [
         *_of_the_door(overview, seen, now),
@@ -93,7 +93,7 @@ def since_when(found: Iterable[Alert]) -> dict[tuple[str, str], float]:
     return {(each.code, each.subject): each.since for each in found}
 
 
-def _of_the_door(overview: Overview, seen: Seen, now: float) -> Iterator[Alert]:
+def _of_the_door(overview: Overview, seen: SeenBeside, now: float) -> Iterator[Alert]:
     spool = overview.spool
     if seen.store_away:
         todo = "start it, or mend the way to it; submissions are spooled meanwhile, if this gateway has a spool"

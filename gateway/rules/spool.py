@@ -31,7 +31,7 @@ LAST_PAUSE = 2.0
 FULL_WAIT = 5.0
 
 
-class State(Enum):
+class SpoolState(Enum):
     """Of a gateway's way to its store."""
 
     CLEAR = "clear"
@@ -64,11 +64,11 @@ class SpoolRule:
         self.entering = 0
 
     @property
-    def state(self) -> State:
+    def state(self) -> SpoolState:
         """Now."""
         if not self.items:
-            return State.CLEAR
-        return State.FILLING if self._away else State.DRAINING
+            return SpoolState.CLEAR
+        return SpoolState.FILLING if self._away else SpoolState.DRAINING
 
     @property
     def away(self) -> bool:
@@ -78,7 +78,7 @@ class SpoolRule:
     def way(self, ordered: bool) -> Way:
         """Where a submission goes first. `ordered`: it has a key or a dedupe key, so what came before it counts."""
         state = self.state
-        if state is State.FILLING or (ordered and (state is State.DRAINING or self.entering)):
+        if state is SpoolState.FILLING or (ordered and (state is SpoolState.DRAINING or self.entering)):
             return Way.SPOOL
         return Way.STORE
 

@@ -14,7 +14,7 @@ T = TypeVar("T")
 LEVELS = len(Priority)
 
 
-class Waiting(Generic[T]):
+class SlotQueue(Generic[T]):
     """Items that wait for a slot. Invariant: `lanes[p]` holds those of priority p in order of arrival."""
 
     __slots__ = ("lanes",)

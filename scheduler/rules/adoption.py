@@ -31,7 +31,7 @@ def forgettable(idle: float, source_lease: float) -> bool:
     return idle >= 2 * source_lease
 
 
-class Row:
+class AdoptedRow:
     """What one scheduler knows of a row.
 
     version  the newest version that was shown; 0: none

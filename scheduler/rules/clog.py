@@ -38,7 +38,7 @@ HALF = 0.5
 ALONE = 3
 
 
-class State(StrEnum):
+class ClogState(StrEnum):
     """Frozen: nothing is out. Probing: one item is."""
 
     HEALTHY = "healthy"
@@ -97,11 +97,11 @@ class Clog:
         self._after: float | None = None  # first attempts since it thawed
 
     @property
-    def state(self) -> State:
+    def state(self) -> ClogState:
         """Where it is."""
         if self.since is None:
-            return State.HEALTHY
-        return State.FROZEN if self._out_since is None else State.PROBING
+            return ClogState.HEALTHY
+        return ClogState.FROZEN if self._out_since is None else ClogState.PROBING
 
     def note(self, passed: int, failed: Iterable[str], now: float) -> None:
         """First attempts ended, in any order: so many well, and badly those with these ordering keys (empty: none)."""

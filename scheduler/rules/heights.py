@@ -11,7 +11,7 @@ from .adoption import plausible
 NAME = 64
 
 
-class Seen:
+class SeenHeights:
     """Stores by their random names, and how high. Invariant: no more than MOST of them, heard of in the last KEPT
     seconds when the last new one came."""
 

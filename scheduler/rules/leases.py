@@ -52,7 +52,7 @@ class FlightLease:
         self.owned = owned
 
 
-class Held:
+class HeldFlights:
     """Everything held of one tailer session. Invariant: a flight is listed while at least one of its items is open.
 
     `ended` keeps owned flights whose items have all ended until that was said: their outcomes may yet go to another

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .tries import Try
 
 
-class Place(IntEnum):
+class LedgerPlace(IntEnum):
     """Where the item is. DONE and DEAD are terminal: the row goes once the checkpoint has passed it (L20)."""
 
     SUSPECT = 1  # ran when its tailer or its process died; a mark that bars nothing (L14)
@@ -31,12 +31,12 @@ class Place(IntEnum):
 #: When a row is due whose item is detached (the end of the year 9999): no copy of it starts before its owner says when.
 NOT_YET = 253_402_300_799.0
 
-TERMINAL = frozenset((Place.DONE, Place.DEAD))
+TERMINAL = frozenset((LedgerPlace.DONE, LedgerPlace.DEAD))
 #: Rows whose item is never run from its source (L15).
-AWAY = frozenset((Place.PARKING, Place.PARKED, Place.RUNNING, Place.DONE, Place.DEAD))
+AWAY = frozenset((LedgerPlace.PARKING, LedgerPlace.PARKED, LedgerPlace.RUNNING, LedgerPlace.DONE, LedgerPlace.DEAD))
 
 
-class Entry(NamedTuple):
+class LedgerEntry(NamedTuple):
     """One row. `position` is the item's in its source; times are wall clock seconds.
 
     n           how often it was parked; a copy in the delay service carries its own
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
     """
 
     position: int
-    place: Place
+    place: LedgerPlace
     n: int = 0
     due: float = 0.0
     attempts: int = 0
@@ -64,4 +64,4 @@ class Entry(NamedTuple):
     def is_detached(self) -> bool:
         """Whether the item runs where its source's owner handed it out, and the frontier passed it, or is about to.
         What keeps it meanwhile is a copy in the delay service, which starts only once the row is due."""
-        return self.place is Place.PARKING and self.due >= NOT_YET
+        return self.place is LedgerPlace.PARKING and self.due >= NOT_YET

@@ -88,7 +88,7 @@ class Stretch(NamedTuple):
     waiting: int = 0
 
 
-class State(StrEnum):
+class ReplayState(StrEnum):
     """Of a replay. `asked`: somebody wants it, and no process that runs its tailer has said yet which positions that
     is; that one answers with `running`, `looked` (it was a dry run) or `refused`. `retrying`: its source is done, and
     what failed waits for its retries. `cancelling`: what was out when it was cancelled comes to its end."""
@@ -105,21 +105,21 @@ class State(StrEnum):
 
 
 #: Those that never began, and are over.
-ANSWERED = frozenset((State.LOOKED, State.REFUSED))
-OVER = frozenset((State.DONE, State.CANCELLED)) | ANSWERED
+ANSWERED = frozenset((ReplayState.LOOKED, ReplayState.REFUSED))
+OVER = frozenset((ReplayState.DONE, ReplayState.CANCELLED)) | ANSWERED
 #: Those that read their source: so many of them at once are bounded.
-READING = frozenset((State.RUNNING, State.PAUSED))
-_MOVES: dict[State, frozenset[State]] = {
-    State.ASKED: frozenset((State.CANCELLED,)),
-    State.RUNNING: frozenset((State.PAUSED, State.RETRYING, State.CANCELLING)),
-    State.PAUSED: frozenset((State.RUNNING, State.CANCELLING)),
-    State.RETRYING: frozenset((State.DONE, State.CANCELLING)),
-    State.CANCELLING: frozenset((State.CANCELLED,)),
-    **{state: frozenset[State]() for state in OVER},
+READING = frozenset((ReplayState.RUNNING, ReplayState.PAUSED))
+_MOVES: dict[ReplayState, frozenset[ReplayState]] = {
+    ReplayState.ASKED: frozenset((ReplayState.CANCELLED,)),
+    ReplayState.RUNNING: frozenset((ReplayState.PAUSED, ReplayState.RETRYING, ReplayState.CANCELLING)),
+    ReplayState.PAUSED: frozenset((ReplayState.RUNNING, ReplayState.CANCELLING)),
+    ReplayState.RETRYING: frozenset((ReplayState.DONE, ReplayState.CANCELLING)),
+    ReplayState.CANCELLING: frozenset((ReplayState.CANCELLED,)),
+    **{state: frozenset[ReplayState]() for state in OVER},
 }
 
 
-def may_move(before: State, after: State) -> bool:
+def may_move(before: ReplayState, after: ReplayState) -> bool:
     """Whether a replay may go from one state to another. Staying where it is is no move, and harmless."""
     return before is after or after in _MOVES[before]
 
@@ -139,7 +139,7 @@ class Replay:
     why: str = ""
     created_at: float = 0.0
     sparse: bool = False
-    state: State = State.RUNNING
+    state: ReplayState = ReplayState.RUNNING
     ended_at: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)
     order: ReplayOrder | None = None
@@ -167,7 +167,7 @@ def tailer_of(name: str) -> str:
 def asked_for(order: ReplayOrder, at: float) -> Replay:
     """What an order is before anybody answered it."""
     said = (order.only, order.rate, order.priority, order.who, order.why)
-    return Replay(0, order.tailer, (), *said, created_at=at, state=State.ASKED, order=order)
+    return Replay(0, order.tailer, (), *said, created_at=at, state=ReplayState.ASKED, order=order)
 
 
 class Progress(NamedTuple):

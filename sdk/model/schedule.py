@@ -150,7 +150,7 @@ class Firing(NamedTuple):
     next_at: float
 
 
-class Run(NamedTuple):
+class ScheduledRun(NamedTuple):
     """One run. `position` in the stream of runs; `instant` when it was to be; `fired_at` when it was put there."""
 
     position: int

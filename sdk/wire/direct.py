@@ -24,7 +24,7 @@ from ..run_dir import cards
 from .bounds import CONNECTION, USUAL, Endings, PeerBounds
 from .bounds import GREETING as NO_GREETING
 from .direct_frames import CALL, MESSAGE, STATUS, Wire
-from .entry import ERROR_KEY, Entry, Proof, showable
+from .entry import ERROR_KEY, CallerCheck, Proof, showable
 
 #: What an address begins with that is dialed this way, and one that is a name in the kernel of this machine (of Linux:
 #: an abstract socket, which is gone with whoever listens).
@@ -165,7 +165,7 @@ class DirectServer:
         largest: int,
         bounds: PeerBounds = USUAL,
         endings: Endings | None = None,
-        entry: Entry | None = None,
+        entry: CallerCheck | None = None,
     ) -> None:
         self._entry = entry
         self._largest = largest

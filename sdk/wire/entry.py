@@ -1,6 +1,6 @@
 """Who may call: whoever knows the secret on the card of the platform's run directory (`sdk/run_dir.py`).
 
-A server that was given an `Entry` asks each call for it, but health checks. Who calls a part of this machine shows
+A server that was given a `CallerCheck` asks each call for it, but health checks. Who calls a part of this machine shows
 the secrets that it can read (`Proof`), once the kernel has said that the one who listens there is who has that card, or
 root: another user who took the port while the platform was down is told nothing.
 """
@@ -33,7 +33,7 @@ _LISTENING = "0A"
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
-class Entry:
+class CallerCheck:
     """What a server asks of its callers: a secret, which is on the card of `directory`, of the user `owner`."""
 
     def __init__(self, card: Card, group: str = "") -> None:
@@ -68,7 +68,7 @@ class Entry:
 
 
 #: The entry of the servers that the running code starts; None: they ask nobody. Every command sets it.
-ENTRY: contextvars.ContextVar[Entry | None] = contextvars.ContextVar("tailrace-entry", default=None)
+ENTRY: contextvars.ContextVar[CallerCheck | None] = contextvars.ContextVar("tailrace-entry", default=None)
 
 
 class Proof:

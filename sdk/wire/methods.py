@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from .entry import ERROR_KEY, OPEN, Entry
+from .entry import ERROR_KEY, OPEN, CallerCheck
 from .unread import STRANGER, UnreadAnswers
 
 
@@ -17,7 +17,7 @@ class Methods:
     each method by a task of its own, and look at all of those tasks at each call, before it answers: with a gateway's
     two dozen methods a sixth of the node's time for a lone submission."""
 
-    def __init__(self, server: grpc.aio.Server, unread: UnreadAnswers, entry: Entry | None) -> None:
+    def __init__(self, server: grpc.aio.Server, unread: UnreadAnswers, entry: CallerCheck | None) -> None:
         self._server = server
         self._unread = unread
         self._entry = entry
@@ -33,7 +33,7 @@ class Methods:
 class _Asked(grpc.GenericRpcHandler):
     """Methods that are for whoever may enter, and whose answers are counted until they are read."""
 
-    def __init__(self, inner: grpc.GenericRpcHandler, unread: UnreadAnswers, entry: Entry | None) -> None:
+    def __init__(self, inner: grpc.GenericRpcHandler, unread: UnreadAnswers, entry: CallerCheck | None) -> None:
         self._inner = inner
         self._unread = unread
         self._entry = entry
@@ -54,7 +54,7 @@ class _Asked(grpc.GenericRpcHandler):
         return refusing(entry, found, self._unread)
 
 
-def refusing(entry: Entry, handler: Any, unread: UnreadAnswers) -> Any:
+def refusing(entry: CallerCheck, handler: Any, unread: UnreadAnswers) -> Any:
     """A handler of the same kind that refuses every call. It reads nothing."""
 
     async def refuse(_: Any, context: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from ..model.errors import InvalidRequest
-from ..model.schedule import CatchUp, Origin, Overlap, Run, Schedule, ScheduleRow, usual_catch_up
+from ..model.schedule import CatchUp, Origin, Overlap, Schedule, ScheduledRun, ScheduleRow, usual_catch_up
 from .v1 import gateway_pb2 as pb
 
 
@@ -20,7 +20,7 @@ class ScheduleView:
     runs: int
     passed_over: int
     next: list[float]
-    last: list[Run]
+    last: list[ScheduledRun]
 
     @property
     def state(self) -> str:
@@ -52,7 +52,7 @@ def _word(name: str, text: str, words: type[Overlap] | type[CatchUp] | type[Orig
         raise InvalidRequest(f"{name} is {text!r:.50}: expected one of {', '.join(words)}") from None
 
 
-def state_to_wire(row: ScheduleRow, next: Sequence[float], last: Sequence[Run]) -> pb.ScheduleState:
+def state_to_wire(row: ScheduleRow, next: Sequence[float], last: Sequence[ScheduledRun]) -> pb.ScheduleState:
     """How far one is, as a message."""
     return pb.ScheduleState(
         schedule=schedule_to_wire(row.schedule),
@@ -78,5 +78,8 @@ def schedule_view(message: pb.ScheduleState) -> ScheduleView:
         int(message.runs),
         int(message.passed_over),
         list(message.next),
-        [Run(int(run.position), schedule.name, 0, run.instant, run.fired_at, run.by_hand) for run in message.last],
+        [
+            ScheduledRun(int(run.position), schedule.name, 0, run.instant, run.fired_at, run.by_hand)
+            for run in message.last
+        ],
     )

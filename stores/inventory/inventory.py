@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 
-class Entry(NamedTuple):
+class InventoryEntry(NamedTuple):
     """`version` is whatever tells two contents of one name apart: size and mtime, an etag."""
 
     name: str
@@ -30,7 +30,7 @@ class Entries:
 class Inventory(Protocol):
     """Durable when a method returns."""
 
-    async def offer(self, source: str, entries: Sequence[Entry]) -> int:
+    async def offer(self, source: str, entries: Sequence[InventoryEntry]) -> int:
         """Gives each entry not seen before (name and version) the next position; returns how many were new."""
 
     async def read(self, source: str, position: int, limit: int) -> Entries:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ...sdk.model.errors import InvalidRequest
 from ..postgres_arrays import blobs, texts
 from ..postgres_schema import PostgresSchema
-from .inventory import Entries, Entry
+from .inventory import Entries, InventoryEntry
 
 _OFFER = "SELECT added FROM S.inventory_offer(%s, %s::text[], %s::text[], %s::bytea[]) AS added"
 _RAISE = "SELECT floor FROM S.inventory_raise_floor(%s, %s::bigint, %s::bigint) AS floor"
@@ -23,7 +23,7 @@ class PostgresInventory:
     def __init__(self, schema: PostgresSchema) -> None:
         self._schema = schema
 
-    async def offer(self, source: str, entries: Sequence[Entry]) -> int:
+    async def offer(self, source: str, entries: Sequence[InventoryEntry]) -> int:
         if not entries:
             return 0
         new = list(dict.fromkeys(entries))
@@ -64,7 +64,7 @@ class PostgresInventory:
         return str(floor)
 
 
-def _identity(source: str, entry: Entry) -> bytes:
+def _identity(source: str, entry: InventoryEntry) -> bytes:
     """A digest of name and version. Raises InvalidRequest for what has no place in a text of PostgreSQL."""
     try:
         name, version = entry.name.encode(), entry.version.encode()

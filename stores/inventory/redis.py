@@ -8,7 +8,7 @@ from ...sdk.model.errors import InvalidRequest
 from ..redis_full import grows, settles
 from ..redis_order import BEFORE, packed, unpacked
 from ..state.redis_server import StateServer
-from .inventory import Entries, Entry
+from .inventory import Entries, InventoryEntry
 
 #: Entries of one script: a bound on how long it holds the server.
 STEP = 1000
@@ -65,7 +65,7 @@ class RedisInventory:
     def _keys(self, source: str) -> list[str]:
         return [self._server.key("inventory", name, source) for name in ("positions", "names", "floor")]
 
-    async def offer(self, source: str, entries: Sequence[Entry]) -> int:
+    async def offer(self, source: str, entries: Sequence[InventoryEntry]) -> int:
         try:
             members = [packed(*entry) for entry in entries]
         except UnicodeEncodeError as error:

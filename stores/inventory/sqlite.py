@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ...sdk.model.errors import InvalidRequest
 from ..sqlite import SqliteFile
-from .inventory import Entries, Entry
+from .inventory import Entries, InventoryEntry
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS inventory (
@@ -32,7 +32,7 @@ class SqliteInventory:
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
 
-    async def offer(self, source: str, entries: Sequence[Entry]) -> int:
+    async def offer(self, source: str, entries: Sequence[InventoryEntry]) -> int:
         text = json.dumps([[entry.name, entry.version] for entry in dict.fromkeys(entries)], ensure_ascii=False)
         try:
             text.encode()

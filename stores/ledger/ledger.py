@@ -12,19 +12,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from ...sdk.model.ledger import Entry, Place
+from ...sdk.model.ledger import LedgerEntry, LedgerPlace
 
-__all__ = ["Change", "Delayed", "Entry", "Ledger", "Place", "Row"]
+__all__ = ["Change", "Delayed", "Ledger", "LedgerEntry", "LedgerPlace", "LedgerRow"]
 
 #: A row as it was read (None: there was none), and as it shall be. Both have the same position.
-Change = tuple[Entry | None, Entry]
+Change = tuple[LedgerEntry | None, LedgerEntry]
 
 
-class Row(NamedTuple):
+class LedgerRow(NamedTuple):
     """A row of a listing."""
 
     partition: str
-    entry: Entry
+    entry: LedgerEntry
 
 
 class Delayed(NamedTuple):
@@ -39,14 +39,14 @@ class Delayed(NamedTuple):
 class Ledger(Protocol):
     """Durable when a method returns. `source` is the tailer's name."""
 
-    async def open(self, source: str, partition: str, epoch: int) -> list[Entry]:
+    async def open(self, source: str, partition: str, epoch: int) -> list[LedgerEntry]:
         """Notes the epoch, so that owners' writes of older ones are refused from now on, then reads the rows, by
         position, from the noted checkpoint on: what is below it is the copies' affair (L11). Raises StaleFence when a
         newer epoch was noted."""
 
     async def write(
         self, source: str, partition: str, changes: Sequence[Change], epoch: int | None
-    ) -> list[Entry | None]:
+    ) -> list[LedgerEntry | None]:
         """Each change on its own: written when the row is as it was read. Answers each change's row as it stands after
         it: equal to the wanted one when it was written. `epoch` is the owner's; None is a due copy's.
 
@@ -61,10 +61,10 @@ class Ledger(Protocol):
         suspects go (L20). Returns how many. An owner says it again after it opened: the former one may have died
         between its checkpoint and this. A position that would go back changes nothing. Raises StaleFence."""
 
-    async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, Entry]:
+    async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, LedgerEntry]:
         """The rows of those positions that have one."""
 
-    async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> list[Row]:
+    async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> list[LedgerRow]:
         """Up to `limit` rows in the order of partition and position, those behind `after`."""
 
     async def delayed(self, source: str) -> dict[str, Delayed]:

@@ -16,37 +16,37 @@ owner all the while. Terminal rows leave by themselves.
 
 from __future__ import annotations
 
-from ...sdk.model.ledger import Entry, Place
+from ...sdk.model.ledger import LedgerEntry, LedgerPlace
 
-_OWNER: dict[Place | None, frozenset[Place]] = {
-    None: frozenset({Place.SUSPECT, Place.PARKING, Place.DEAD}),
-    Place.SUSPECT: frozenset({Place.SUSPECT, Place.PARKING, Place.DONE, Place.DEAD}),
-    Place.PARKING: frozenset({Place.PARKING, Place.PARKED, Place.DONE, Place.DEAD}),
+_OWNER: dict[LedgerPlace | None, frozenset[LedgerPlace]] = {
+    None: frozenset({LedgerPlace.SUSPECT, LedgerPlace.PARKING, LedgerPlace.DEAD}),
+    LedgerPlace.SUSPECT: frozenset({LedgerPlace.SUSPECT, LedgerPlace.PARKING, LedgerPlace.DONE, LedgerPlace.DEAD}),
+    LedgerPlace.PARKING: frozenset({LedgerPlace.PARKING, LedgerPlace.PARKED, LedgerPlace.DONE, LedgerPlace.DEAD}),
 }
-_ENDS = frozenset({Place.DONE, Place.DEAD})
-_COPY: dict[Place | None, frozenset[Place]] = {
-    Place.SUSPECT: frozenset({Place.PARKING}),
-    Place.PARKING: _ENDS | {Place.PARKING, Place.PARKED, Place.RUNNING},
-    Place.PARKED: _ENDS | {Place.PARKING, Place.RUNNING},
-    Place.RUNNING: _ENDS | {Place.PARKING, Place.PARKED, Place.RUNNING},
+_ENDS = frozenset({LedgerPlace.DONE, LedgerPlace.DEAD})
+_COPY: dict[LedgerPlace | None, frozenset[LedgerPlace]] = {
+    LedgerPlace.SUSPECT: frozenset({LedgerPlace.PARKING}),
+    LedgerPlace.PARKING: _ENDS | {LedgerPlace.PARKING, LedgerPlace.PARKED, LedgerPlace.RUNNING},
+    LedgerPlace.PARKED: _ENDS | {LedgerPlace.PARKING, LedgerPlace.RUNNING},
+    LedgerPlace.RUNNING: _ENDS | {LedgerPlace.PARKING, LedgerPlace.PARKED, LedgerPlace.RUNNING},
 }
 
 
-def _table(moves: dict[Place | None, frozenset[Place]]) -> tuple[tuple[bool, ...], ...]:
+def _table(moves: dict[LedgerPlace | None, frozenset[LedgerPlace]]) -> tuple[tuple[bool, ...], ...]:
     """Whether a move is in there, by the numbers of both places; nothing has 0."""
-    befores: list[Place | None] = [None, *Place]
-    return tuple(tuple(after in moves.get(before, ()) for after in (None, *Place)) for before in befores)
+    befores: list[LedgerPlace | None] = [None, *LedgerPlace]
+    return tuple(tuple(after in moves.get(before, ()) for after in (None, *LedgerPlace)) for before in befores)
 
 
 _OWNERS_MOVES, _COPIES_MOVES = _table(_OWNER), _table(_COPY)
 
 
-def may_move(before: Place | None, after: Place, *, owner: bool) -> bool:
+def may_move(before: LedgerPlace | None, after: LedgerPlace, *, owner: bool) -> bool:
     """Whether the table allows the move to the source's owner, or else to a due copy."""
     return (_OWNERS_MOVES if owner else _COPIES_MOVES)[before or 0][after]
 
 
-def refusal(before: Entry | None, after: Entry, *, owner: bool) -> str:
+def refusal(before: LedgerEntry | None, after: LedgerEntry, *, owner: bool) -> str:
     """Why a change may not be written by whoever asks; empty when it may.
 
     Beside the table: no fence and no n goes back, a new run has a higher fence (L19), and n rises by one with each new
@@ -61,12 +61,12 @@ def refusal(before: Entry | None, after: Entry, *, owner: bool) -> str:
         return f"the row before has position {position}"
     if not _may_follow(n, after.n, place, going):
         return f"n {after.n} after {n} in a move to {going.label}"
-    lowest = fence + (going is Place.RUNNING)
+    lowest = fence + (going is LedgerPlace.RUNNING)
     return "" if after.fence >= lowest else f"fence {after.fence}: expected at least {lowest}"
 
 
-def _may_follow(before: int, after: int, place: Place | None, going: Place) -> bool:
+def _may_follow(before: int, after: int, place: LedgerPlace | None, going: LedgerPlace) -> bool:
     """Whether a row may have that n after a move."""
-    if going is Place.PARKING:
-        return after == before + 1 or (after == before and place is Place.PARKING)  # the same parking, rewritten
-    return after >= before if going is Place.RUNNING else after == before
+    if going is LedgerPlace.PARKING:
+        return after == before + 1 or (after == before and place is LedgerPlace.PARKING)  # the same parking, rewritten
+    return after >= before if going is LedgerPlace.RUNNING else after == before

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ...sdk.model.errors import InvalidRequest, StaleFence
 from ..postgres_arrays import numbers, texts, texts_or_none
 from ..postgres_schema import PostgresSchema
-from .ledger import Change, Delayed, Entry, Place, Row
+from .ledger import Change, Delayed, LedgerEntry, LedgerPlace, LedgerRow
 from .lifecycle import refusal
 from .text import entry_of, entry_text, rounds
 
@@ -24,7 +24,7 @@ _WRITE = (
     " %s::smallint[], %s::bigint[], %s::bigint[], %s::text[])"
 )
 _PASSED = "SELECT gone, newest FROM S.ledger_passed(%s, %s, %s::bigint, %s::bigint)"
-_WAITING = f"place IN ({Place.PARKING:d}, {Place.PARKED:d}, {Place.RUNNING:d})"
+_WAITING = f"place IN ({LedgerPlace.PARKING:d}, {LedgerPlace.PARKED:d}, {LedgerPlace.RUNNING:d})"
 
 
 class PostgresLedger:
@@ -33,7 +33,7 @@ class PostgresLedger:
     def __init__(self, schema: PostgresSchema) -> None:
         self._schema = schema
 
-    async def open(self, source: str, partition: str, epoch: int) -> builtins.list[Entry]:
+    async def open(self, source: str, partition: str, epoch: int) -> builtins.list[LedgerEntry]:
         [(newest, entries)] = await self._schema.write(_OPEN, (source, partition, epoch), "the opening of a ledger")
         if newest != epoch:
             raise _stale(source, epoch, newest)
@@ -41,7 +41,7 @@ class PostgresLedger:
 
     async def write(
         self, source: str, partition: str, changes: Sequence[Change], epoch: int | None
-    ) -> builtins.list[Entry | None]:
+    ) -> builtins.list[LedgerEntry | None]:
         for before, after in changes:
             why = refusal(before, after, owner=epoch is not None)
             if why:
@@ -65,7 +65,7 @@ class PostgresLedger:
             ),
             "rows of failed items",
         )
-        answers: builtins.list[Entry | None] = [after for _, after in changes]
+        answers: builtins.list[LedgerEntry | None] = [after for _, after in changes]
         for number, text, newest in rows:
             if number < 0:
                 raise _stale(source, epoch or 0, newest)
@@ -80,7 +80,7 @@ class PostgresLedger:
             raise _stale(source, epoch, newest)
         return int(gone)
 
-    async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, Entry]:
+    async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, LedgerEntry]:
         rows = await self._schema.read(
             "SELECT entry FROM S.ledger WHERE source = %s AND partition = %s AND position = ANY (%s::bigint[])",
             (source, partition, numbers(positions)),
@@ -89,27 +89,27 @@ class PostgresLedger:
         entries = [_read(text) for (text,) in rows]
         return {entry.position: entry for entry in entries}
 
-    async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> builtins.list[Row]:
+    async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> builtins.list[LedgerRow]:
         rows = await self._schema.read(
             "SELECT partition, entry FROM S.ledger WHERE source = %s AND (partition, position) > (%s, %s::bigint)"
             " ORDER BY partition, position LIMIT %s",
             (source, *after, limit),
             "rows of failed items",
         )
-        return [Row(partition, _read(text)) for partition, text in rows]
+        return [LedgerRow(partition, _read(text)) for partition, text in rows]
 
     async def delayed(self, source: str) -> dict[str, Delayed]:
         rows = await self._schema.read(
             "SELECT partition, place, items FROM S.ledger_ended WHERE source = %s"
-            f" UNION ALL SELECT partition, {Place.PARKED:d}, count(*) FROM S.ledger WHERE source = %s AND {_WAITING}"
-            " GROUP BY partition",
+            f" UNION ALL SELECT partition, {LedgerPlace.PARKED:d}, count(*) FROM S.ledger"
+            f" WHERE source = %s AND {_WAITING} GROUP BY partition",
             (source, source),
             "counts of failed items",
         )
-        names = {Place.PARKED: "waiting", Place.DONE: "done", Place.DEAD: "dead"}
+        names = {LedgerPlace.PARKED: "waiting", LedgerPlace.DONE: "done", LedgerPlace.DEAD: "dead"}
         found: dict[str, Delayed] = {}
         for partition, place, items in rows:
-            known, name = found.get(partition, Delayed()), names[Place(place)]
+            known, name = found.get(partition, Delayed()), names[LedgerPlace(place)]
             found[partition] = known._replace(**{name: getattr(known, name) + items})
         return found
 
@@ -128,11 +128,11 @@ class PostgresLedger:
         )
         found: dict[str, dict[str, int]] = {}
         for source, place, count in rows:
-            found.setdefault(source, {})[Place(place).label] = count
+            found.setdefault(source, {})[LedgerPlace(place).label] = count
         return found
 
 
-def _read(text: str) -> Entry:
+def _read(text: str) -> LedgerEntry:
     return entry_of(json.loads(text))
 
 

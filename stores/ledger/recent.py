@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from .ledger import Entry, Place
+from .ledger import LedgerEntry, LedgerPlace
 
 #: Bytes of the rows that are kept, about: those of the last seconds.
 RECENT_BYTES = 4 << 20
 #: What a row takes in memory beside its text, about.
 ROW_BYTES = 600
 #: Places of rows that only a write changes or removes.
-WAITING = frozenset((Place.PARKING, Place.PARKED, Place.RUNNING))
+WAITING = frozenset((LedgerPlace.PARKING, LedgerPlace.PARKED, LedgerPlace.RUNNING))
 
 #: A row and the text in which it was written.
-Written = tuple[Entry, str]
+Written = tuple[LedgerEntry, str]
 #: Where rows are: their source and partition.
 Where = tuple[str, str]
 
@@ -48,7 +48,7 @@ class RecentTexts:
         if self._bytes > self._half:
             self._old, self._young, self._bytes = self._young, {}, 0
 
-    def texts(self, where: Where, rows: Iterable[Entry | None]) -> list[str | None]:
+    def texts(self, where: Where, rows: Iterable[LedgerEntry | None]) -> list[str | None]:
         """The text of each of these very rows, where it is known."""
         young, old = self._young.get(where, _NOTHING), self._old.get(where, _NOTHING)
         found: list[str | None] = []

@@ -11,14 +11,14 @@ from ...sdk.model.errors import InvalidRequest, StaleFence
 from ...sdk.model.ledger import TERMINAL
 from ..redis_order import LAST, digits, packed, unpacked
 from ..state.redis_server import StateServer
-from .ledger import Change, Delayed, Entry, Place, Row
+from .ledger import Change, Delayed, LedgerEntry, LedgerPlace, LedgerRow
 from .lifecycle import refusal
 from .redis_scripts import COUNTED, OPEN, PAGE, PASSED, WRITE, WRITE_NEW
 from .text import entry_of, entry_text
 
 #: Rows that one script reads or sweeps: a bound on how long it holds the server.
 STEP = 1000
-_WAITING = (Place.PARKING, Place.PARKED, Place.RUNNING)
+_WAITING = (LedgerPlace.PARKING, LedgerPlace.PARKED, LedgerPlace.RUNNING)
 
 
 class RedisLedger:
@@ -35,12 +35,12 @@ class RedisLedger:
         answer: builtins.list[Any] = await self._server.run(script, keys, *arguments, about=f"ledger of {source!r}")
         return answer
 
-    async def open(self, source: str, partition: str, epoch: int) -> builtins.list[Entry]:
+    async def open(self, source: str, partition: str, epoch: int) -> builtins.list[LedgerEntry]:
         opened, answer = await self._run(OPEN, source, [self._heads], packed(source, partition), epoch)
         if not opened:
             raise _stale(source, epoch, answer)
         # From now on only copies write, and they make no rows: what is read in pieces has all there are.
-        begin, found = packed(partition), builtins.list[Entry]()
+        begin, found = packed(partition), builtins.list[LedgerEntry]()
         low, high = b"[" + begin + answer, b"(" + begin + LAST
         while True:
             page = await self._page(source, low, high, STEP)
@@ -51,7 +51,7 @@ class RedisLedger:
 
     async def write(
         self, source: str, partition: str, changes: Sequence[Change], epoch: int | None
-    ) -> builtins.list[Entry | None]:
+    ) -> builtins.list[LedgerEntry | None]:
         if not changes:
             return []
         arguments: builtins.list[Any] = [packed(source, partition), "" if epoch is None else epoch, packed(partition)]
@@ -84,7 +84,7 @@ class RedisLedger:
             if answer < STEP:
                 return went
 
-    async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, Entry]:
+    async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, LedgerEntry]:
         if not positions:
             return {}
         begin, rows = packed(partition), self._key("rows", source)
@@ -93,13 +93,13 @@ class RedisLedger:
         entries = [entry_of(json.loads(row)) for row in answer if row is not None]
         return {entry.position: entry for entry in entries}
 
-    async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> builtins.list[Row]:
+    async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> builtins.list[LedgerRow]:
         partition, position = after
         low = b"[" + packed(partition) if position < 0 else b"(" + packed(partition) + digits(position)
         page = await self._page(source, low, b"+", limit)
-        return [Row(unpacked(member, 1)[0][0], entry) for member, entry in page]
+        return [LedgerRow(unpacked(member, 1)[0][0], entry) for member, entry in page]
 
-    async def _page(self, source: str, low: bytes, high: bytes, limit: int) -> builtins.list[tuple[bytes, Entry]]:
+    async def _page(self, source: str, low: bytes, high: bytes, limit: int) -> builtins.list[tuple[bytes, LedgerEntry]]:
         """The first rows between two members, in their order."""
         keys = [self._key(what, source) for what in ("rows", "waiting", "others")]
         answer = await self._run(PAGE, source, keys, low, high, limit)
@@ -116,7 +116,7 @@ class RedisLedger:
         for member, items in zip(ended[::2], ended[1::2], strict=True):
             (partition,), ended_as = unpacked(member, 1)
             known = found.get(partition, Delayed())
-            name = "done" if int(ended_as) == Place.DONE else "dead"
+            name = "done" if int(ended_as) == LedgerPlace.DONE else "dead"
             found[partition] = known._replace(**{name: int(items)})
         return found
 
@@ -133,12 +133,12 @@ class RedisLedger:
         return found
 
 
-def _counted(places: Sequence[bytes]) -> builtins.list[tuple[str, str, Place, int]]:
+def _counted(places: Sequence[bytes]) -> builtins.list[tuple[str, str, LedgerPlace, int]]:
     """Source, partition, place and number of rows."""
     found = []
     for member, items in zip(places[::2], places[1::2], strict=True):
         (source, partition), place = unpacked(member, 2)
-        found.append((source, partition, Place(int(place)), int(items)))
+        found.append((source, partition, LedgerPlace(int(place)), int(items)))
     return found
 
 

@@ -20,13 +20,13 @@ from ...sdk.model.errors import InvalidRequest, StaleFence
 from ...sdk.model.ledger import TERMINAL
 from ..sqlite import SqliteFile
 from ..sqlite_insert import CHUNKS, chunks, insert, places
-from .ledger import Change, Delayed, Entry, Place, Row
+from .ledger import Change, Delayed, LedgerEntry, LedgerPlace, LedgerRow
 from .lifecycle import refusal
 from .recent import WAITING, RecentTexts, Written
 from .text import rounds
 
 #: What a sweep may remove.
-_SWEPT = f"place IN ({Place.SUSPECT:d}, {Place.DONE:d}, {Place.DEAD:d})"
+_SWEPT = f"place IN ({LedgerPlace.SUSPECT:d}, {LedgerPlace.DONE:d}, {LedgerPlace.DEAD:d})"
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS ledger_heads (
     source TEXT NOT NULL,
@@ -64,18 +64,18 @@ _AS_READ = {
 }
 _REWRITE = "ON CONFLICT DO UPDATE SET place = excluded.place, entry = excluded.entry"
 _WAITING = f"place IN ({', '.join(f'{place:d}' for place in sorted(WAITING))})"
-_OVER = f"place IN ({Place.DONE:d}, {Place.DEAD:d})"
+_OVER = f"place IN ({LedgerPlace.DONE:d}, {LedgerPlace.DEAD:d})"
 
 _encode = msgspec.json.Encoder().encode
-_entry = msgspec.json.Decoder(Entry).decode
-_entries = msgspec.json.Decoder(builtins.list[Entry]).decode
+_entry = msgspec.json.Decoder(LedgerEntry).decode
+_entries = msgspec.json.Decoder(builtins.list[LedgerEntry]).decode
 
 
 class _Answers(NamedTuple):
     """What a write did: the rows as they stand, by the number of their change, what memory keeps of them, and the
     positions whose rows are over and passed, so that they go."""
 
-    rows: builtins.list[Entry | None]
+    rows: builtins.list[LedgerEntry | None]
     noted: builtins.list[tuple[int, Written | None]]
     gone: builtins.list[int]
 
@@ -90,8 +90,8 @@ class SqliteLedger:
         self._file = file
         self._recent = RecentTexts()
 
-    async def open(self, source: str, partition: str, epoch: int) -> builtins.list[Entry]:
-        def note(connection: sqlite3.Connection) -> builtins.list[Entry]:
+    async def open(self, source: str, partition: str, epoch: int) -> builtins.list[LedgerEntry]:
+        def note(connection: sqlite3.Connection) -> builtins.list[LedgerEntry]:
             newest, passed = _head(connection, source, partition) or (epoch, 0)
             if newest > epoch:
                 raise _stale(source, epoch, newest)
@@ -111,7 +111,7 @@ class SqliteLedger:
 
     async def write(
         self, source: str, partition: str, changes: Sequence[Change], epoch: int | None
-    ) -> builtins.list[Entry | None]:
+    ) -> builtins.list[LedgerEntry | None]:
         for before, after in changes:
             why = refusal(before, after, owner=epoch is not None)
             if why:
@@ -153,10 +153,10 @@ class SqliteLedger:
 
         return await self._file.write(note)
 
-    async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, Entry]:
+    async def get(self, source: str, partition: str, positions: Sequence[int]) -> dict[int, LedgerEntry]:
         return await self._file.read(lambda connection: _rows(connection, (source, partition), positions))
 
-    async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> builtins.list[Row]:
+    async def list(self, source: str, limit: int, after: tuple[str, int] = ("", -1)) -> builtins.list[LedgerRow]:
         def load(connection: sqlite3.Connection) -> builtins.list[Any]:
             return connection.execute(
                 "SELECT partition, entry FROM ledger WHERE source = ? AND (partition, position) > (?, ?)"
@@ -164,22 +164,22 @@ class SqliteLedger:
                 (source, *after, limit),
             ).fetchall()
 
-        return [Row(partition, _entry(text)) for partition, text in await self._file.read(load)]
+        return [LedgerRow(partition, _entry(text)) for partition, text in await self._file.read(load)]
 
     async def delayed(self, source: str) -> dict[str, Delayed]:
         def count(connection: sqlite3.Connection) -> builtins.list[Any]:
             return connection.execute(
                 "SELECT partition, place, items FROM ledger_ended WHERE source = ?1 UNION ALL"
-                f" SELECT partition, {Place.PARKED:d}, count(*) FROM ledger"
+                f" SELECT partition, {LedgerPlace.PARKED:d}, count(*) FROM ledger"
                 f" WHERE source = ?1 AND {_WAITING}"
                 " GROUP BY partition",
                 (source,),
             ).fetchall()
 
-        names = {Place.PARKED: "waiting", Place.DONE: "done", Place.DEAD: "dead"}
+        names = {LedgerPlace.PARKED: "waiting", LedgerPlace.DONE: "done", LedgerPlace.DEAD: "dead"}
         found: dict[str, Delayed] = {}
         for partition, place, items in await self._file.read(count):
-            known, name = found.get(partition, Delayed()), names[Place(place)]
+            known, name = found.get(partition, Delayed()), names[LedgerPlace(place)]
             found[partition] = known._replace(**{name: getattr(known, name) + items})
         return found
 
@@ -200,7 +200,7 @@ class SqliteLedger:
 
         found: dict[str, dict[str, int]] = {}
         for source, place, count in await self._file.read(load):
-            found.setdefault(source, {})[Place(place).label] = count
+            found.setdefault(source, {})[LedgerPlace(place).label] = count
         return found
 
 
@@ -208,9 +208,9 @@ class _Move(NamedTuple):
     """A change by its number in the batch, with the text of the row as it was read."""
 
     number: int
-    before: Entry | None
+    before: LedgerEntry | None
     text: str | None
-    after: Entry
+    after: LedgerEntry
 
 
 def _compare_and_set(
@@ -229,7 +229,7 @@ def _compare_and_set(
         done.rows[number] = stands
         done.noted.append((position, None))
     kept: builtins.list[tuple[str, str, int, int, str]] = []
-    ends = Counter[Place]()
+    ends = Counter[LedgerPlace]()
     for number, before, _, after in moves:
         position, place = after.position, after.place
         is_over = place in TERMINAL
@@ -257,7 +257,7 @@ def _compare_and_set(
 
 def _as_read(
     connection: sqlite3.Connection, where: tuple[str, str], moves: Sequence[_Move], passed: int
-) -> tuple[Sequence[_Move], builtins.list[tuple[int, int, Entry | None]]]:
+) -> tuple[Sequence[_Move], builtins.list[tuple[int, int, LedgerEntry | None]]]:
     """The moves whose row stands as it was read; of the others their number, position and row."""
     read = [(move.after.position, move.text) for move in moves]
     stand_so = sum(
@@ -267,7 +267,7 @@ def _as_read(
         return moves, []
     stand = _rows(connection, where, [move.after.position for move in moves])
     same: builtins.list[_Move] = []
-    others: builtins.list[tuple[int, int, Entry | None]] = []
+    others: builtins.list[tuple[int, int, LedgerEntry | None]] = []
     for move in moves:
         position = move.after.position
         row = stand.get(position)
@@ -278,11 +278,11 @@ def _as_read(
     return same, others
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: LedgerEntry) -> str:
     return _encode(entry).decode()
 
 
-def _rows(connection: sqlite3.Connection, where: tuple[str, str], positions: Sequence[int]) -> dict[int, Entry]:
+def _rows(connection: sqlite3.Connection, where: tuple[str, str], positions: Sequence[int]) -> dict[int, LedgerEntry]:
     (text,) = connection.execute(
         f"SELECT {_ARRAY.format('l.entry')} FROM json_each(?3) AS j"
         " CROSS JOIN ledger AS l ON l.source = ?1 AND l.partition = ?2 AND l.position = j.value",

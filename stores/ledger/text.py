@@ -10,16 +10,16 @@ from functools import lru_cache
 from typing import Any
 
 from ...sdk.model.tries import Try
-from .ledger import Change, Entry, Place
+from .ledger import Change, LedgerEntry, LedgerPlace
 
 #: Rows whose text is remembered: one that was written is what the next write of it compares with.
 REMEMBERED = 2048
-_PLACES = {int(place): place for place in Place}
+_PLACES = {int(place): place for place in LedgerPlace}
 _quoted = json.encoder.encode_basestring_ascii
 
 
 @lru_cache(REMEMBERED)
-def entry_text(entry: Entry) -> str:
+def entry_text(entry: LedgerEntry) -> str:
     """The one form of a row: its fields as `json.dumps` writes them, made by hand in half its time. Without tries there
     is no word of them: so it was before they were kept."""
     position, place, n, due, attempts, crashes, throttles, fence, epoch, first_seen, tries = entry
@@ -41,11 +41,11 @@ def _tries_text(tries: tuple[Try, ...]) -> str:
     return f"{_tries_text(tuple(former))}, {last}" if former else last
 
 
-def entry_of(fields: Sequence[Any]) -> Entry:
+def entry_of(fields: Sequence[Any]) -> LedgerEntry:
     """The row of such a text, read as JSON."""
     position, place, n, due, attempts, crashes, throttles, fence, epoch, first_seen, *rest = fields
     tries = tuple([Try(*each) for each in rest[0]]) if rest else ()
-    return Entry(position, _PLACES[place], n, due, attempts, crashes, throttles, fence, epoch, first_seen, tries)
+    return LedgerEntry(position, _PLACES[place], n, due, attempts, crashes, throttles, fence, epoch, first_seen, tries)
 
 
 def rounds(changes: Sequence[Change]) -> list[list[int]]:

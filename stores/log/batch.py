@@ -43,7 +43,7 @@ class Batch(NamedTuple):
         return self.first + len(self.columns.payloads)
 
 
-class Row(NamedTuple):
+class BatchRow(NamedTuple):
     """A batch on its way into the log: how many records, its size in bytes, its columns as they are stored and as they
     are."""
 
@@ -57,7 +57,7 @@ _encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(Columns).decode
 
 
-def rows(stream: str, records: Sequence[Record]) -> list[Row]:
+def rows(stream: str, records: Sequence[Record]) -> list[BatchRow]:
     """An append as rows of bounded size. Raises InvalidPayload for a record that is too large."""
     if len(records) == 1:  # as most have that go into many streams at once
         (only,) = records
@@ -94,7 +94,7 @@ def _cuts(sizes: list[int]) -> list[tuple[int, int]]:
     return [*cuts, (begin, len(sizes))]
 
 
-def _pack(payloads: list[bytes], keys: list[str], headers: list[Headers]) -> Row:
+def _pack(payloads: list[bytes], keys: list[str], headers: list[Headers]) -> BatchRow:
     if len(headers) == 1:
         columns = Columns(payloads, keys if keys[0] else None, headers, None)
     else:
@@ -102,7 +102,7 @@ def _pack(payloads: list[bytes], keys: list[str], headers: list[Headers]) -> Row
         header_of = [sets[each] for each in headers] if len(sets) > 1 else None
         columns = Columns(payloads, keys if any(keys) else None, list(sets), header_of)
     blob = _encode(columns)
-    return Row(len(payloads), len(blob), blob, columns)
+    return BatchRow(len(payloads), len(blob), blob, columns)
 
 
 def take(found: Records, batch: Batch, position: int, limit: int, max_bytes: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from ...sdk.model.errors import InvalidRequest
 from ..sqlite import SqliteFile
 from ..sqlite_identity import SCHEMA as IDENTITY
 from ..sqlite_insert import CHUNKS, chunks, insert, places
-from .batch import Batch, Row, decode, rows, take
+from .batch import Batch, BatchRow, decode, rows, take
 from .log import Bounds, Record, Records
 from .recent import Recent
 
@@ -80,7 +80,7 @@ class _Append(NamedTuple):
     number: int
     partition: int
     state: _Partition
-    batches: list[Row]
+    batches: list[BatchRow]
     time: float
 
     def rows(self, first: int) -> list[tuple[int, int, int, int, float, int, bytes]]:

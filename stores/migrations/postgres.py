@@ -16,7 +16,7 @@ from ...sdk.model.errors import ConfigError
 from ..postgres import PostgresOptions, explained
 
 
-class Step(NamedTuple):
+class MigrationStep(NamedTuple):
     """One numbered file."""
 
     number: int
@@ -24,13 +24,13 @@ class Step(NamedTuple):
     text: str
 
 
-def steps() -> list[Step]:
+def steps() -> list[MigrationStep]:
     """All of them, in order."""
     found = []
     for each in files(__package__ or "").iterdir():
         if each.name.endswith(".sql"):
             number, _, name = each.name.removesuffix(".sql").partition("_")
-            found.append(Step(int(number), name, each.read_text(encoding="utf-8")))
+            found.append(MigrationStep(int(number), name, each.read_text(encoding="utf-8")))
     return sorted(found)
 
 
@@ -54,7 +54,7 @@ def refuse_newer(schema: str, number: int, known: int) -> None:
         )
 
 
-async def pending(connection: AsyncConnection[tuple[object, ...]], schema: str) -> list[Step]:
+async def pending(connection: AsyncConnection[tuple[object, ...]], schema: str) -> list[MigrationStep]:
     """The steps that `migrate` would take. Raises ConfigError for a newer schema."""
     known = steps()
     number = await taken(connection, schema) or 0
@@ -62,10 +62,10 @@ async def pending(connection: AsyncConnection[tuple[object, ...]], schema: str) 
     return [step for step in known if step.number > number]
 
 
-async def migrate(connection: AsyncConnection[tuple[object, ...]], schema: str) -> list[Step]:
+async def migrate(connection: AsyncConnection[tuple[object, ...]], schema: str) -> list[MigrationStep]:
     """Takes the pending steps and returns them. Several callers wait for each other. A step that fails leaves nothing
     of itself."""
-    done: list[Step] = []
+    done: list[MigrationStep] = []
     while True:
         async with connection.transaction():
             await connection.execute(
@@ -86,7 +86,7 @@ async def migrate(connection: AsyncConnection[tuple[object, ...]], schema: str) 
             done.append(step)
 
 
-async def bring_up(options: PostgresOptions, *, plan: bool) -> list[Step]:
+async def bring_up(options: PostgresOptions, *, plan: bool) -> list[MigrationStep]:
     """The steps that the schema of a server lacks, taken unless it is only a `plan`."""
     connection = await options.connect()
     try:

@@ -32,7 +32,7 @@ class Unread(NamedTuple):
     why: str
 
 
-class Row(NamedTuple):
+class OutboxRow(NamedTuple):
     """A row as it rests in an outbox. `due_in` and `expires_in` are seconds from when it was read, by the database's
     clock: so a host whose clock is wrong starts nothing early. `due_in` below zero: at once; `expires_in` None:
     never. Written by hand it may have anything but its place of any type: `item_of` looks. A text that is not UTF-8 has
@@ -52,13 +52,13 @@ class Row(NamedTuple):
     expires_in: float | None
 
 
-def unread(place: int, why: str) -> Row:
+def unread(place: int, why: str) -> OutboxRow:
     """A row of which only the place is known: `item_of` refuses it with the reason."""
     token: Any = Unread(why)
-    return Row(place, token, "", b"", 0, "", "", "", "", "", 0.0, None)
+    return OutboxRow(place, token, "", b"", 0, "", "", "", "", "", 0.0, None)
 
 
-def item_of(row: Row, now: float, *, token: bool = True) -> NewItem:
+def item_of(row: OutboxRow, now: float, *, token: bool = True) -> NewItem:
     """The item of a row read at `now` (wall clock seconds). With `token` it is submitted under the row's own token, so
     that a row that is submitted twice is one workload. Raises InvalidRequest saying what is wrong with the row."""
     _refuse_types(row)
@@ -92,7 +92,7 @@ def said(reason: object) -> str:
     return shown(str(reason)[:REASON]) or "refused"
 
 
-def _refuse_types(row: Row) -> None:
+def _refuse_types(row: OutboxRow) -> None:
     """Raises InvalidRequest for a value that is not of its column's type, for a text that is none, and for a moment
     that is none."""
     if isinstance(row.token, Unread):

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ...sdk.model.errors import NotConnected
-from .item import Row
+from .item import OutboxRow
 
 
-class Waiting(NamedTuple):
+class OutboxCounts(NamedTuple):
     """How many rows wait, and how many were set aside."""
 
     going: int
@@ -33,7 +33,7 @@ class Outbox(Protocol):
     async def close(self) -> None:
         """Disconnects. Harmless when closed."""
 
-    async def take(self, most: int, most_bytes: int, waiting: Sequence[str]) -> list[Row]:
+    async def take(self, most: int, most_bytes: int, waiting: Sequence[str]) -> list[OutboxRow]:
         """The oldest rows, at most so many and about so many bytes (at least one). Without those of the `waiting`
         functions, and without rows of a key that has an older one of those. Changes nothing."""
 
@@ -50,7 +50,7 @@ class Outbox(Protocol):
     async def aside(self, most: int) -> list[tuple[int, str, str]]:
         """The oldest rows that were set aside: place, function, reason."""
 
-    async def count(self) -> Waiting:
+    async def count(self) -> OutboxCounts:
         """How many there are."""
 
 
@@ -60,4 +60,4 @@ def not_set_aside(name: str, refused: Mapping[int, str]) -> NotConnected:
     return NotConnected(f"{name}: row {place} is no workload and cannot be set aside ({said}): mend or delete it")
 
 
-__all__ = ["Outbox", "Row", "Waiting", "not_set_aside"]
+__all__ = ["Outbox", "OutboxCounts", "OutboxRow", "not_set_aside"]

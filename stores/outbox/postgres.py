@@ -10,8 +10,8 @@ from psycopg import AsyncConnection, IntegrityError
 
 from ...sdk.model.errors import NotConnected
 from ..postgres import NoTables, PostgresOptions, PostgresServer, UnsaidValue
-from .item import TEXTS, Row, said, unread
-from .outbox import Waiting, not_set_aside
+from .item import TEXTS, OutboxRow, said, unread
+from .outbox import OutboxCounts, not_set_aside
 from .postgres_table import create
 from .table import TABLE, quoted
 
@@ -43,16 +43,16 @@ class PostgresOutbox:
     async def close(self) -> None:
         await self._server.close()
 
-    async def take(self, most: int, most_bytes: int, waiting: Sequence[str]) -> list[Row]:
+    async def take(self, most: int, most_bytes: int, waiting: Sequence[str]) -> list[OutboxRow]:
         values = {"waiting": list(waiting), "most": most, "bytes": most_bytes}
         try:
             return [_row(row) for row in await self._rows(self._taking(_COLUMNS), values, "its rows")]
         except UnsaidValue:
             return await self._take_each(values)
 
-    async def _take_each(self, values: Mapping[str, Any]) -> list[Row]:
+    async def _take_each(self, values: Mapping[str, Any]) -> list[OutboxRow]:
         """The same rows, one by one, also those that the database cannot tell us."""
-        rows: list[Row] = []
+        rows: list[OutboxRow] = []
         one = f"SELECT {_COLUMNS} FROM {self._table} WHERE place = %s"
         for (place,) in await self._rows(self._taking("place"), values, "its rows"):
             try:
@@ -112,11 +112,11 @@ class PostgresOutbox:
             rows = await self._rows(statement.format(shown), (most,))
         return [(place, _text(function), _text(reason)) for place, function, reason in rows]
 
-    async def count(self) -> Waiting:
+    async def count(self) -> OutboxCounts:
         [row] = await self._rows(
             f"SELECT count(*) FILTER (WHERE reason = ''), count(*) FILTER (WHERE reason <> '') FROM {self._table}"
         )
-        return Waiting(*row)
+        return OutboxCounts(*row)
 
     async def _rows(self, statement: str, values: Any = (), about: str = "") -> list[tuple[Any, ...]]:
         try:
@@ -127,9 +127,9 @@ class PostgresOutbox:
             raise UnsaidValue(f"{self.name}, {about}: {error}") from None
 
 
-def _row(row: tuple[Any, ...]) -> Row:
+def _row(row: tuple[Any, ...]) -> OutboxRow:
     """A database of the encoding SQL_ASCII gives each text as bytes, of whatever encoding whoever wrote it used."""
-    found = Row(*row)
+    found = OutboxRow(*row)
     token: Any = found.token
     if isinstance(token, bytes):
         texts = {name: getattr(found, name).decode(errors="surrogateescape") for name in TEXTS}

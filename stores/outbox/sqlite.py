@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from ...sdk.model.errors import NotConnected
 from ..sqlite_errors import is_of_a_row
-from .item import Row, said
-from .outbox import Waiting, not_set_aside
+from .item import OutboxRow, said
+from .outbox import OutboxCounts, not_set_aside
 from .sqlite_table import NOW, any_text, create
 from .table import TABLE, quoted
 
@@ -48,7 +48,7 @@ class SqliteOutbox:
             if connection is not None:
                 await asyncio.to_thread(connection.close)
 
-    async def take(self, most: int, most_bytes: int, waiting: Sequence[str]) -> list[Row]:
+    async def take(self, most: int, most_bytes: int, waiting: Sequence[str]) -> list[OutboxRow]:
         table, names = self._table, json.dumps(list(waiting))
         behind = (
             f" AND (key = '' OR NOT EXISTS (SELECT 1 FROM {table} AS w WHERE w.key = o.key AND w.place < o.place"
@@ -64,7 +64,7 @@ class SqliteOutbox:
         )
         values = (*[names] * (2 if waiting else 1), most, most_bytes)
         rows = await self._call(lambda connection: _rows(connection, statement, values))
-        return [Row(*row) for row in rows]
+        return [OutboxRow(*row) for row in rows]
 
     async def remove(self, places: Sequence[int]) -> None:
         text = json.dumps(list(places))
@@ -101,9 +101,9 @@ class SqliteOutbox:
         found = await self._call(lambda connection: _rows(connection, statement, (most,)))
         return [(place, said(function), said(reason)) for place, function, reason in found]
 
-    async def count(self) -> Waiting:
+    async def count(self) -> OutboxCounts:
         statement = f"SELECT coalesce(sum(reason = ''), 0), coalesce(sum(reason <> ''), 0) FROM {self._table}"
-        return Waiting(*await self._call(lambda connection: connection.execute(statement).fetchone()))
+        return OutboxCounts(*await self._call(lambda connection: connection.execute(statement).fetchone()))
 
     async def _call(self, fn: Callable[[sqlite3.Connection], T], *, make: bool = False) -> T:
         """A thread cannot be cancelled: the next call waits for it, whoever gave up on this one."""

@@ -30,7 +30,7 @@ QUICK, ITEMS = 0.005, 50
 FALLS, RISES = 0.5, 1.02
 
 
-class Pace:
+class PollPace:
     """`interval` seconds between looks of all pollers together; `pollers`, this one among them, is for whoever counts
     them to set; `random` gives numbers from 0 to 1."""
 

@@ -18,7 +18,7 @@ from ...sdk.lifecycle import cancel
 from ...sdk.model.claim import Leased
 from ...sdk.model.demand import Demand
 from ...sdk.model.errors import TailraceError
-from .pace import Looks, Pace
+from .pace import Looks, PollPace
 
 #: Seconds between looks of all pollers together, unless configured: half of it is the usual wait without a hint.
 INTERVAL = 1.0
@@ -64,7 +64,7 @@ class Poller:
     """
 
     def __init__(self, interval: float, roll: Roll | None, *, randomly: Callable[[], float] = random.random) -> None:
-        self._pace = Pace(interval, randomly)
+        self._pace = PollPace(interval, randomly)
         self._looks = Looks()
         self._roll = roll
         self._random = randomly

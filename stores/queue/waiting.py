@@ -21,7 +21,7 @@ Ends = Callable[[int, Sequence[str], Sequence[Settle]], Awaitable[list[str]]]
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class Waiting:
+class WaitingClaims:
     """`settle` gives back what was claimed for nobody."""
 
     def __init__(self, settle: Ends, poller: Poller) -> None:

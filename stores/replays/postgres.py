@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 
 from ...sdk.model.errors import InvalidRequest, NotConnected
-from ...sdk.model.replay import OVER, Replay, State, may_move
+from ...sdk.model.replay import OVER, Replay, ReplayState, may_move
 from ..postgres_arrays import shown
 from ..postgres_schema import PostgresSchema
 from .replays import KEPT
@@ -57,13 +57,13 @@ class PostgresReplays:
             if found is None:
                 raise _unknown(answer.number)
             text, before = found
-            if before.state is not State.ASKED:
+            if before.state is not ReplayState.ASKED:
                 return before
             if await self._put(text, answer):
                 return answer
         raise _busy(answer.number)
 
-    async def move(self, number: int, state: State, at: float, counts: Mapping[str, int]) -> Replay:
+    async def move(self, number: int, state: ReplayState, at: float, counts: Mapping[str, int]) -> Replay:
         for _ in range(TRIES):
             found = await self._read(number)
             if found is None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 
 from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.replay import OVER, Replay, State, may_move
+from ...sdk.model.replay import OVER, Replay, ReplayState, may_move
 from ..redis_full import grows, reads, settles
 from ..state.redis_server import StateServer
 from .replays import KEPT
@@ -78,12 +78,12 @@ class RedisReplays:
     async def answer(self, answer: Replay) -> Replay:
         while True:
             before = await self._known(answer.number)
-            if before.state is not State.ASKED:
+            if before.state is not ReplayState.ASKED:
                 return before
             if await self._put(before, answer):
                 return answer
 
-    async def move(self, number: int, state: State, at: float, counts: Mapping[str, int]) -> Replay:
+    async def move(self, number: int, state: ReplayState, at: float, counts: Mapping[str, int]) -> Replay:
         while True:
             before = await self._known(number)
             if not may_move(before.state, state):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from ...sdk.model.replay import Replay, State
+from ...sdk.model.replay import Replay, ReplayState
 
 #: Replays that are over and still told of; older ones are forgotten.
 KEPT = 200
@@ -28,10 +28,10 @@ class Replays(Protocol):
         something else, and nothing was changed, when it was answered or cancelled before. Raises InvalidRequest for an
         unknown one."""
 
-    async def move(self, number: int, state: State, at: float, counts: Mapping[str, int]) -> Replay:
+    async def move(self, number: int, state: ReplayState, at: float, counts: Mapping[str, int]) -> Replay:
         """Puts it into another state (see `may_move`), and returns it as it is then; harmless when it is there. One
         that is over keeps `at` and `counts`, and its spans go. Raises InvalidRequest for an unknown one and for a move
         that there is not; then nothing was changed."""
 
 
-__all__ = ["KEPT", "Replay", "Replays", "State"]
+__all__ = ["KEPT", "Replay", "ReplayState", "Replays"]

@@ -10,7 +10,7 @@ from dataclasses import replace
 import msgspec
 
 from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.replay import OVER, Replay, State, may_move
+from ...sdk.model.replay import OVER, Replay, ReplayState, may_move
 from ..sqlite import SqliteFile
 from .replays import KEPT
 
@@ -63,14 +63,14 @@ class SqliteReplays:
     async def answer(self, answer: Replay) -> Replay:
         def put(connection: sqlite3.Connection) -> Replay:
             before = _known(connection, answer.number)
-            if before.state is not State.ASKED:
+            if before.state is not ReplayState.ASKED:
                 return before
             _write(connection, answer)
             return answer
 
         return await self._file.write(put)
 
-    async def move(self, number: int, state: State, at: float, counts: Mapping[str, int]) -> Replay:
+    async def move(self, number: int, state: ReplayState, at: float, counts: Mapping[str, int]) -> Replay:
         def put(connection: sqlite3.Connection) -> Replay:
             before = _known(connection, number)
             if not may_move(before.state, state):

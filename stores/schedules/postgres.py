@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.schedule import Firing, Run, Schedule, ScheduleRow
+from ...sdk.model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
 from ..postgres_arrays import floats
 from ..postgres_schema import PostgresSchema
 from ..postgres_watch import Watch
@@ -99,19 +99,19 @@ class PostgresSchedules:
             self._fired()
         return bool(fired)
 
-    async def run(self, name: str, instant: float, at: float) -> Run | None:
+    async def run(self, name: str, instant: float, at: float) -> ScheduledRun | None:
         rows = await self._schema.write(_RUN_BY_HAND, (name, instant, at), "a run of a schedule")
         if not rows:
             return None
         self._fired()
         [(position, version)] = rows
-        return Run(position, name, version, instant, at, True)
+        return ScheduledRun(position, name, version, instant, at, True)
 
     async def read(self, position: int, limit: int, max_bytes: int) -> Runs:
         found = Runs([], {})
         size = 0
         for *row, definition in await self._schema.read(_READ, (position, limit, max_bytes), "runs of schedules"):
-            run = Run(*row)
+            run = ScheduledRun(*row)
             schedule = _decode(definition) if definition is not None else found.schedules[run.version]
             size += len(schedule.payload)
             if found.runs and size > max_bytes:
@@ -120,13 +120,13 @@ class PostgresSchedules:
             found.runs.append(run)
         return found
 
-    async def last(self, name: str, limit: int) -> builtins.list[Run]:
+    async def last(self, name: str, limit: int) -> builtins.list[ScheduledRun]:
         rows = await self._schema.read(
             f"SELECT {_RUN} FROM S.schedule_runs WHERE schedule = %s ORDER BY instant DESC LIMIT %s",
             (name, limit),
             "runs of schedules",
         )
-        return [Run(*row) for row in rows]
+        return [ScheduledRun(*row) for row in rows]
 
     async def bounds(self) -> RunBounds:
         [(start, end)] = await self._schema.read(

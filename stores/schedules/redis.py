@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.schedule import Firing, Run, Schedule, ScheduleRow
+from ...sdk.model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
 from ..redis_order import digits, packed
 from ..state.redis_server import HELD, StateServer
 from .redis_scripts import BOUNDS, FIND, FIRE, FORGET, KEYS, LAST, PUT, READ, REMOVE, RUN, TRIM, TRIMMABLE
@@ -68,9 +68,9 @@ class RedisSchedules:
         moved = (_text(decided), _text(firing.decided), firing.passed_over, _text(firing.next_at), _text(at))
         return bool(await self._run(FIRE, name, version, *moved, *runs))
 
-    async def run(self, name: str, instant: float, at: float) -> Run | None:
+    async def run(self, name: str, instant: float, at: float) -> ScheduledRun | None:
         answer = await self._run(RUN, name, _member(name, instant), _text(instant), _text(at))
-        return Run(int(answer[0]), name, int(answer[1]), instant, at, True) if answer else None
+        return ScheduledRun(int(answer[0]), name, int(answer[1]), instant, at, True) if answer else None
 
     async def read(self, position: int, limit: int, max_bytes: int) -> Runs:
         if limit < 1:
@@ -79,7 +79,7 @@ class RedisSchedules:
         schedules = {int(version): _decode(said) for version, said in zip(told[::2], told[1::2], strict=True)}
         return Runs([_run(text) for text in texts], schedules)
 
-    async def last(self, name: str, limit: int) -> builtins.list[Run]:
+    async def last(self, name: str, limit: int) -> builtins.list[ScheduledRun]:
         return [_run(text) for text in await self._run(LAST, packed(name), limit)]
 
     async def bounds(self) -> RunBounds:
@@ -111,7 +111,7 @@ class RedisSchedules:
                 return went
 
 
-def _is_old(run: Run, position: int, before: float) -> bool:
+def _is_old(run: ScheduledRun, position: int, before: float) -> bool:
     return run.fired_at < before or run.position < position - KEPT_RUNS
 
 
@@ -126,9 +126,9 @@ def _row(text: bytes, said: bytes) -> ScheduleRow:
     return ScheduleRow(_decode(said), *numbers)
 
 
-def _run(text: bytes) -> Run:
+def _run(text: bytes) -> ScheduledRun:
     position, schedule, version, instant, fired_at, by_hand = json.loads(text)
-    return Run(int(position), schedule, int(version), float(instant), float(fired_at), by_hand == "1")
+    return ScheduledRun(int(position), schedule, int(version), float(instant), float(fired_at), by_hand == "1")
 
 
 def _text(number: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import NamedTuple, Protocol
 
-from ...sdk.model.schedule import KEEP, MOST_SCHEDULES, Firing, Run, Schedule, ScheduleRow
+from ...sdk.model.schedule import KEEP, MOST_SCHEDULES, Firing, Schedule, ScheduledRun, ScheduleRow
 
 #: Runs kept behind the checkpoint at most; older ones go first.
 KEPT_RUNS = 1_000_000
@@ -21,7 +21,7 @@ class Due(NamedTuple):
 class Runs(NamedTuple):
     """Runs of rising positions, with the schedule of each version as it was when it fired."""
 
-    runs: list[Run]
+    runs: list[ScheduledRun]
     schedules: dict[int, Schedule]
 
 
@@ -56,13 +56,13 @@ class Schedules(Protocol):
         """Does what `firing` says, in one step, when the schedule is still of this version and decided up to there.
         False: somebody else was first, and nothing was changed."""
 
-    async def run(self, name: str, instant: float, at: float) -> Run | None:
+    async def run(self, name: str, instant: float, at: float) -> ScheduledRun | None:
         """One run by hand, beside what the schedule says. None: there is no such schedule, or a run of this instant."""
 
     async def read(self, position: int, limit: int, max_bytes: int) -> Runs:
         """From a position on, at most so many and about so many bytes of payload (at least one)."""
 
-    async def last(self, name: str, limit: int) -> builtins.list[Run]:
+    async def last(self, name: str, limit: int) -> builtins.list[ScheduledRun]:
         """The newest runs of one schedule first."""
 
     async def bounds(self) -> RunBounds:
@@ -82,7 +82,7 @@ __all__ = [
     "MOST_SCHEDULES",
     "Due",
     "Firing",
-    "Run",
+    "ScheduledRun",
     "RunBounds",
     "Runs",
     "ScheduleRow",

@@ -9,7 +9,7 @@ import sqlite3
 import msgspec
 
 from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.schedule import Firing, Run, Schedule, ScheduleRow
+from ...sdk.model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
 from ..sqlite import SqliteFile
 from .schedules import KEPT_RUNS, MOST_SCHEDULES, Due, RunBounds, Runs
 
@@ -131,13 +131,13 @@ class SqliteSchedules:
 
         return await self._file.write(write, self._wake)
 
-    async def run(self, name: str, instant: float, at: float) -> Run | None:
-        def write(connection: sqlite3.Connection) -> Run | None:
+    async def run(self, name: str, instant: float, at: float) -> ScheduledRun | None:
+        def write(connection: sqlite3.Connection) -> ScheduledRun | None:
             found = connection.execute("SELECT version FROM schedules WHERE name = ?", (name,)).fetchone()
             if found is None:
                 return None
             position = _add(connection, name, found[0], instant, at, by_hand=True)
-            return None if position is None else Run(position, name, found[0], instant, at, True)
+            return None if position is None else ScheduledRun(position, name, found[0], instant, at, True)
 
         return await self._file.write(write, self._wake)
 
@@ -158,8 +158,8 @@ class SqliteSchedules:
 
         return await self._file.read(load)
 
-    async def last(self, name: str, limit: int) -> builtins.list[Run]:
-        def load(connection: sqlite3.Connection) -> builtins.list[Run]:
+    async def last(self, name: str, limit: int) -> builtins.list[ScheduledRun]:
+        def load(connection: sqlite3.Connection) -> builtins.list[ScheduledRun]:
             rows = connection.execute(
                 f"SELECT {_RUN} FROM schedule_runs WHERE schedule = ? ORDER BY instant DESC LIMIT ?", (name, limit)
             )
@@ -246,6 +246,6 @@ def _row(row: sqlite3.Row) -> ScheduleRow:
     return ScheduleRow(_decode(text), version, bool(paused), *rest)
 
 
-def _run(row: sqlite3.Row) -> Run:
+def _run(row: sqlite3.Row) -> ScheduledRun:
     position, schedule, version, instant, fired_at, by_hand = row
-    return Run(position, schedule, version, instant, fired_at, bool(by_hand))
+    return ScheduledRun(position, schedule, version, instant, fired_at, bool(by_hand))

@@ -18,14 +18,14 @@ from ..queue.queue import NewItem, Submitted
 PREFIX = "spool-"
 
 
-class Waiting(NamedTuple):
+class SpooledItem(NamedTuple):
     """A spooled workload whose turn it is. Its item has a dedupe key, by which the queue knows it again."""
 
     id: str
     item: NewItem
 
 
-class Held(NamedTuple):
+class SpooledTotals(NamedTuple):
     """How much is spooled, not counting what was refused: workloads, and payload bytes."""
 
     items: int
@@ -56,7 +56,7 @@ class Spool(Protocol):
         """Stores all items or none; each has a dedupe key. One whose ⟨function, dedupe key⟩ is spooled already is a
         duplicate of that. Raises Overloaded beyond the spool's bounds, StoreFull."""
 
-    async def next(self, items: int, size: int) -> list[Waiting]:
+    async def next(self, items: int, size: int) -> list[SpooledItem]:
         """The first ones, at most so many and (beside the first) so many payload bytes."""
 
     async def became(self, ids: Sequence[str], queue_ids: Sequence[str]) -> None:
@@ -71,7 +71,7 @@ class Spool(Protocol):
     async def find(self, ids: Sequence[str]) -> list[Spooled | None]:
         """What is known of each id; None for unknown and forgotten ones."""
 
-    async def held(self) -> Held:
+    async def held(self) -> SpooledTotals:
         """How much is spooled now."""
 
     async def refused(self) -> int:

@@ -14,7 +14,7 @@ from ..queue.ids import Ids, created_at, id_number, id_text
 from ..queue.queue import NewItem, Submitted
 from ..sqlite import SqliteFile
 from ..sqlite_insert import insert
-from .spool import PREFIX, Held, Spooled, Waiting
+from .spool import PREFIX, Spooled, SpooledItem, SpooledTotals
 
 #: Rows that one write may sweep away: a bound on how long it holds the writer.
 SWEEP = 2000
@@ -79,7 +79,7 @@ class SqliteSpool:
         self._retention = retention
         self._most_kept = most_kept
         self._ids = Ids(0)
-        self._held = Held(0, 0)
+        self._held = SpooledTotals(0, 0)
         self._kept = 0
         file.on_rollback(self._reload)
 
@@ -88,7 +88,7 @@ class SqliteSpool:
         await self._file.write(self._reload)
 
     def _reload(self, connection: sqlite3.Connection) -> None:
-        self._held = Held(
+        self._held = SpooledTotals(
             *connection.execute("SELECT count(*), coalesce(sum(length(payload)), 0) FROM spooled").fetchone()
         )
         last = connection.execute(
@@ -128,10 +128,10 @@ class SqliteSpool:
         if rows:
             self._room(*self._held, len(rows), size)
             insert(connection, f"spooled ({_COLUMNS})", rows)
-            self._held = Held(self._held.items + len(rows), self._held.size + size)
+            self._held = SpooledTotals(self._held.items + len(rows), self._held.size + size)
         return answers
 
-    async def next(self, items: int, size: int) -> list[Waiting]:
+    async def next(self, items: int, size: int) -> list[SpooledItem]:
         def load(connection: sqlite3.Connection) -> list[Any]:
             last, left = 0, size
             sizes = connection.execute("SELECT id, length(payload) FROM spooled ORDER BY id LIMIT ?", (items,))
@@ -189,7 +189,7 @@ class SqliteSpool:
             (reason, int(cancelled), self._clock.wall(), text),
         )
         connection.execute("DELETE FROM spooled WHERE id IN (SELECT value ->> 0 FROM json_each(?))", (text,))
-        self._held = Held(self._held.items - count, self._held.size - size)
+        self._held = SpooledTotals(self._held.items - count, self._held.size - size)
         self._kept += count
         self._forget(connection)
 
@@ -223,7 +223,7 @@ class SqliteSpool:
         found = await self._file.read(load)
         return [_spooled(id, found.get(number)) for id, number in zip(ids, numbers, strict=True)]
 
-    async def held(self) -> Held:
+    async def held(self) -> SpooledTotals:
         return self._held
 
     async def refused(self) -> int:
@@ -263,11 +263,11 @@ def _number(id: str) -> int:
     return id_number(id.removeprefix(PREFIX)) if id.startswith(PREFIX) else -1
 
 
-def _waiting(row: Any) -> Waiting:
+def _waiting(row: Any) -> SpooledItem:
     number, function, priority, collection, tenant, payload, due, key, headers, dedupe_key, expires_at = row
     kind = Kind(function, priority, collection, tenant)
     pairs = tuple((name, value) for name, value in json.loads(headers)) if headers else ()
-    return Waiting(PREFIX + id_text(number), NewItem(kind, bytes(payload), due, key, pairs, dedupe_key, expires_at))
+    return SpooledItem(PREFIX + id_text(number), NewItem(kind, bytes(payload), due, key, pairs, dedupe_key, expires_at))
 
 
 def _spooled(id: str, row: Any) -> Spooled | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..engines import Engine, Engines
-from .state import State
+from .state import StateStores
 
 #: Made of its options, StoresConfig, a Clock, and `wait`: the lease of a source, seconds, for which no stream is taken
 #: on a server that was promoted or put back from a copy.
-StateEngine = Engine[State]
+StateEngine = Engine[StateStores]
 
-ENGINES = Engines[State](
+ENGINES = Engines[StateStores](
     {
         "postgres": "tailrace.stores.state.postgres:ENGINE",
         "redis": "tailrace.stores.state.redis:ENGINE",

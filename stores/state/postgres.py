@@ -33,7 +33,7 @@ from ..results.postgres import PostgresResults
 from ..schedules.postgres import PostgresSchedules
 from ..segments.postgres import PostgresSegments
 from .engines import StateEngine
-from .state import State
+from .state import StateStores
 
 _LOG = logging.getLogger("tailrace.stores")
 
@@ -115,7 +115,7 @@ def postgres_state(
     *,
     wait: float = 40.0,
     store_time: Callable[[], int | None] = lambda: None,
-) -> State:
+) -> StateStores:
     """The state in a schema. `store_time` is for tests: µs instead of the server's clock, for the age of results."""
     config = config or StoresConfig()
     return stores_on(PostgresGround(options, config, clock, wait), config, clock, store_time)
@@ -123,14 +123,14 @@ def postgres_state(
 
 def stores_on(
     ground: PostgresGround, config: StoresConfig, clock: Clock, store_time: Callable[[], int | None] = lambda: None
-) -> State:
+) -> StateStores:
     """A store of each kind; whatever they remember of the schema is theirs, not the ground's."""
     schema = ground.schema
     results = PostgresResults(
         schema, retention=config.result_retention, max_bytes=config.result_bytes, store_time=store_time
     )
     ground.sweepers = [results]
-    return State(
+    return StateStores(
         ground=ground,
         checkpoints=PostgresCheckpoints(schema),
         control=PostgresControl(schema, ground.watch, ground.changed, clock),

@@ -21,7 +21,7 @@ from ..schedules.redis import RedisSchedules
 from ..segments.redis import RedisSegments
 from .engines import StateEngine
 from .redis_server import RedisStateOptions, StateServer
-from .state import State
+from .state import StateStores
 
 #: KEYS: what is bound. ARGV: what, to whom. Answers to whom it is.
 _BIND = settles("redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) return redis.call('HGET', KEYS[1], ARGV[1])")
@@ -54,10 +54,10 @@ class RedisGround:
         await self.server.close()
 
 
-def state_on(server: StateServer, config: StoresConfig, clock: Clock) -> State:
+def state_on(server: StateServer, config: StoresConfig, clock: Clock) -> StateStores:
     """The state over a server's keys."""
     results = RedisResults(server, clock, retention=config.result_retention, max_bytes=config.result_bytes)
-    return State(
+    return StateStores(
         ground=RedisGround(server, results),
         checkpoints=RedisCheckpoints(server),
         control=RedisControl(server, clock),
@@ -73,7 +73,7 @@ def state_on(server: StateServer, config: StoresConfig, clock: Clock) -> State:
     )
 
 
-def _build(options: RedisStateOptions, config: StoresConfig, clock: Clock, *, wait: float) -> State:
+def _build(options: RedisStateOptions, config: StoresConfig, clock: Clock, *, wait: float) -> StateStores:
     return state_on(StateServer(options, durability=config.durability, wait=wait, clock=clock), config, clock)
 
 

@@ -18,7 +18,7 @@ from ..results import sqlite as results
 from ..schedules import sqlite as schedules
 from ..segments import sqlite as segments
 from ..sqlite import SqliteFile
-from .state import State
+from .state import StateStores
 
 SCHEMA = (
     checkpoints.SCHEMA
@@ -73,10 +73,10 @@ class SqliteGround:
         await self._file.close()
 
 
-def state_in(file: SqliteFile, config: StoresConfig, clock: Clock) -> State:
+def state_in(file: SqliteFile, config: StoresConfig, clock: Clock) -> StateStores:
     """The state in a file with SCHEMA, which the state opens and closes."""
     owners = ownership.SqliteOwnership(file, clock)
-    return State(
+    return StateStores(
         ground=SqliteGround(file, owners),
         checkpoints=checkpoints.SqliteCheckpoints(file),
         control=control.SqliteControl(file, clock),

@@ -23,7 +23,7 @@ from ..schedules.schedules import Schedules
 from ..segments.segments import Segments
 
 
-class Ground(Protocol):
+class StateGround(Protocol):
     """What a state rests on: one file, or one server."""
 
     async def open(self) -> None:
@@ -45,10 +45,10 @@ class Ground(Protocol):
 
 
 @dataclass(frozen=True)
-class State:
+class StateStores:
     """One store of each kind, and what they rest on together."""
 
-    ground: Ground
+    ground: StateGround
     checkpoints: Checkpoints
     control: Control
     dead_letters: DeadLetters
@@ -66,4 +66,4 @@ class State:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "ground"}
 
 
-__all__ = ["Ground", "State"]
+__all__ = ["StateGround", "StateStores"]

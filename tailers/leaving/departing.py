@@ -8,13 +8,13 @@ from collections.abc import Iterable
 import msgspec
 
 from ...sdk.model.audit import Fate
-from ...sdk.model.ledger import Entry
+from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.parked import Parked
 from ...sdk.model.tries import Try, added
 from ...sdk.model.workload import Ended
 from ...sdk.source import StreamBatch
-from ..ledger.rows import Home
+from ..ledger.rows import RowHome
 from ..mapping.mapping import Mapped
 from ..partition import Partition
 from ..rules import ledger
@@ -41,7 +41,7 @@ class Departing(msgspec.Struct, frozen=True):
     ended: Ended
     position: int
     former: Parked | None
-    row: Entry | None
+    row: LedgerEntry | None
 
     def tag(self, fate: Fate) -> Tag:
         """What is settled when it is in its store. Of what was detached the ledger knows how it ended."""
@@ -93,9 +93,9 @@ class Leaving(msgspec.Struct, frozen=True):
     parked by an older version). `written`: the row says so already."""
 
     parked: Parked
-    home: Home | None
-    before: Entry | None
-    wanted: Entry | None
+    home: RowHome | None
+    before: LedgerEntry | None
+    wanted: LedgerEntry | None
     written: bool = False
 
 

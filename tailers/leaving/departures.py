@@ -18,13 +18,13 @@ from ...sdk.model.audit import Fate
 from ...sdk.model.dead_letter import DeadLetter
 from ...sdk.model.drop import Cause, Drop
 from ...sdk.model.errors import UserError
-from ...sdk.model.ledger import Entry, Place
+from ...sdk.model.ledger import LedgerEntry, LedgerPlace
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.parked import Parked
 from ...sdk.model.workload import DroppedBy, Ended, Extra
 from ...sdk.source import StreamBatch
 from ..counts import Counts
-from ..ledger.rows import Home, RowChange, Rows, home_of
+from ..ledger.rows import RowChange, RowHome, Rows, home_of
 from ..mapping.mapping import Mapped
 from ..means import Setup
 from ..partition import Partition, chosen
@@ -41,12 +41,12 @@ _NOTHING = Extra()
 #: How an item ended that was not run.
 _NOT_RUN = Ended(Outcome.HELD)
 #: What became of an item whose row says that it is over.
-_FATES = {Place.DONE: Fate.SUCCEEDED, Place.DEAD: Fate.DEAD}
+_FATES = {LedgerPlace.DONE: Fate.SUCCEEDED, LedgerPlace.DEAD: Fate.DEAD}
 #: What is noted of a drop by a gate that its scheduler does not describe.
 UNKNOWN = DroppedBy(0, "", "the scheduler named no gate")
 
 
-def fate_of(row: Entry | None) -> Fate:
+def fate_of(row: LedgerEntry | None) -> Fate:
     """Of what was ever parked the ledger says what became of it."""
     return Fate.DELAYED if row is None or row.n else _FATES.get(row.place, Fate.DELAYED)
 
@@ -111,7 +111,7 @@ class Departures:
         former, before = item.former, item.row
         home = self._home(item, former)
         first_seen, due = item.pushed_at if former is None else former.first_seen, now + settlement.delay
-        wanted: Entry | None = None
+        wanted: LedgerEntry | None = None
         if home is not None:
             tries = item.tries(settlement.reason, now)
             wanted = parking(before, home.position, settlement, due, item.fence, first_seen, tries)
@@ -119,7 +119,7 @@ class Departures:
         leaving = Leaving(parked, home, before, wanted)
         self._parks.add(leaving, len(parked.payload), item.tag(Fate.DELAYED), settlement.delay)
 
-    def append_again(self, item: Departing, row: Entry) -> None:
+    def append_again(self, item: Departing, row: LedgerEntry) -> None:
         """To the delay service, as its row says, which somebody wrote who may have died before that (L15, L18)."""
         settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
         home = self._home(item, item.former)
@@ -127,18 +127,18 @@ class Departures:
         leaving = Leaving(parked, home, None, row, written=True)
         self._parks.add(leaving, len(parked.payload), item.tag(Fate.DELAYED), row.due - self._clock.wall())
 
-    def guard(self, item: Departing, row: Entry) -> Parked:
+    def guard(self, item: Departing, row: LedgerEntry) -> Parked:
         """What keeps a detached item, as its row says, until it is looked at again."""
         settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
         due = guard_due(self._clock.wall(), row.first_seen)
         return self._to_park(item, self._home(item, item.former), settlement, due, row.first_seen, row)
 
-    def guard_again(self, item: Departing, row: Entry) -> None:
+    def guard_again(self, item: Departing, row: LedgerEntry) -> None:
         """A guard was looked at while its item runs: it goes back into the delay service, then its copy is over."""
         parked = self.guard(item, row)
         self._guards.add(parked, len(parked.payload), item.tag(Fate.DELAYED))
 
-    def release(self, item: Departing, row: Entry) -> None:
+    def release(self, item: Departing, row: LedgerEntry) -> None:
         """A detached item whose payload is not here any more does not run: from now on its row says when its guard
         may start it."""
         home, before = self._home(item, item.former), item.row
@@ -148,11 +148,11 @@ class Departures:
     def _to_park(
         self,
         item: Departing,
-        home: Home | None,
+        home: RowHome | None,
         settlement: Settlement,
         due: float,
         first_seen: float,
-        row: Entry | None,
+        row: LedgerEntry | None,
     ) -> Parked:
         batch, mapped, index, former = item.batch, item.mapped, item.place, item.former
         extra = mapped.extras.get(index, _NOTHING)
@@ -201,18 +201,18 @@ class Departures:
             position=-1 if home is None else home.position,
             tries=item.tries(settlement.reason, now),
         )
-        self._dead.add((letter, self._ending(item, Place.DEAD)), len(letter.payload), item.tag(fate))
+        self._dead.add((letter, self._ending(item, LedgerPlace.DEAD)), len(letter.payload), item.tag(fate))
 
     def store(self, item: Departing, result: bytes) -> None:
         """A success whose return value is kept."""
-        stored = (item.mapped.ids[item.place], result, self._ending(item, Place.DONE))
+        stored = (item.mapped.ids[item.place], result, self._ending(item, LedgerPlace.DONE))
         self._results.add(stored, len(result), item.tag(Fate.SUCCEEDED))
 
     def drop(self, item: Departing) -> None:
         """A note of what an operator's gate dropped: by which version, who and why."""
         gate, position = item.ended.dropped_by or UNKNOWN, item.batch.positions[item.place]
         drop = Drop(position, position, 1, Cause.GATE, *gate, self._clock.wall())
-        change = self._ending(item, Place.DONE)
+        change = self._ending(item, LedgerPlace.DONE)
         self._drops.add((item.partition, drop, change), len(item.batch.payloads[item.place]), item.tag(Fate.DROPPED))
 
     def bury_refused(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> StreamBatch:
@@ -261,7 +261,7 @@ class Departures:
 
     def end(self, item: Departing, fate: Fate) -> None:
         """It is over. Of a copy first its row says so, then it is settled."""
-        change = self._ending(item, Place.DONE)
+        change = self._ending(item, LedgerPlace.DONE)
         if change is None:
             self._stored([item.tag(fate)])
         else:
@@ -291,10 +291,10 @@ class Departures:
         for tag in tags:
             self._tell_counted(*self._counting.pop((tag.partition.name, tag.position)))
 
-    def _home(self, item: Departing, former: Parked | None) -> Home | None:
-        return Home(self._tailer, item.partition.name, item.position) if former is None else home_of(former)
+    def _home(self, item: Departing, former: Parked | None) -> RowHome | None:
+        return RowHome(self._tailer, item.partition.name, item.position) if former is None else home_of(former)
 
-    def _ending(self, item: Departing, place: Place) -> RowChange | None:
+    def _ending(self, item: Departing, place: LedgerPlace) -> RowChange | None:
         """The last write of the row of a copy, or of what was detached; None for any other item of the source itself,
         whose row goes with the checkpoint."""
         former, row = item.former, item.row
@@ -324,18 +324,18 @@ class Departures:
             ]
             await self._environment.dead_letters.add(letters)
         now = self._clock.wall()
-        soon: list[tuple[Home, Entry]] = []
+        soon: list[tuple[RowHome, LedgerEntry]] = []
         changes: list[RowChange] = []
         for index, leaving in enumerate(going):
             home, row = leaving.home, leaving.wanted
             if home is None or row is None:
                 continue
             if index in refused:
-                changes.append(RowChange(home, row, row._replace(place=Place.DEAD)))
+                changes.append(RowChange(home, row, row._replace(place=LedgerPlace.DEAD)))
             elif is_soon(row, now):
                 soon.append((home, row))
             else:
-                changes.append(RowChange(home, row, row._replace(place=Place.PARKED)))
+                changes.append(RowChange(home, row, row._replace(place=LedgerPlace.PARKED)))
         await self._rows.write(changes)
         self._remembered.keep(soon)
 

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple, Protocol
 from ...sdk.clock import Clock
 from ...sdk.model.audit import Fate
 from ...sdk.model.errors import UserError
-from ...sdk.model.ledger import Entry
+from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended
-from ..ledger.rows import Home, RowChange, Rows
+from ..ledger.rows import RowChange, RowHome, Rows
 from ..means import Setup
 from ..out import Out
-from ..partition import Partition, Place
+from ..partition import FlightOrigin, Partition
 from ..rules.detached import Ages, holding_up, look_every
 from ..rules.ledger import detached, released
 from ..rules.settlement import Settlement
@@ -49,7 +49,7 @@ Spot = tuple[Partition, int]
 End = tuple[Out, int, Ended]
 
 
-class Owner(Protocol):
+class DetachingPump(Protocol):
     """The pump. `flights` are out, by rising number; `over` is told of an outcome as if it had come just now; `out_of`
     makes a hand-out of what was adopted."""
 
@@ -67,8 +67,8 @@ class Going(NamedTuple):
     else where nobody hears of it, and only its guard is wanted."""
 
     item: Departing
-    before: Entry | None
-    row: Entry
+    before: LedgerEntry | None
+    row: LedgerEntry
     written: bool = False
     runs: bool = True
 
@@ -95,7 +95,7 @@ class Detaching:
 
     def __init__(
         self,
-        owner: Owner,
+        owner: DetachingPump,
         after: float,
         name: str,
         rows: Rows,
@@ -153,7 +153,7 @@ class Detaching:
         for number, out in self._owner.flights.items():
             if number > upto:
                 break
-            place: Place = out.place
+            place: FlightOrigin = out.place
             for index in out.still_open():
                 old[place.part(index)][place.batch.positions[index]] = out, index
         known, self._adopted_since = self._adopted_since, {}
@@ -169,7 +169,7 @@ class Detaching:
                     self._begin(*items[position])
 
     def _begin(self, out: Out, index: int) -> None:
-        place: Place = out.place
+        place: FlightOrigin = out.place
         item = departing(place.part(index), place.batch, place.mapped, index, out.pushed_at, out.flight.fence, _OUT)
         before, history = item.row, item.history(self._clock.wall())
         tries = () if before is None else before.tries
@@ -225,8 +225,8 @@ class Detaching:
             self._owner.over(end)
         self._owner.wake()
 
-    def _home(self, item: Departing) -> Home:
-        return Home(self._name, item.partition.name, item.position)
+    def _home(self, item: Departing) -> RowHome:
+        return RowHome(self._name, item.partition.name, item.position)
 
     # How they end.
 
@@ -239,7 +239,7 @@ class Detaching:
 
     def succeeded(self, out: Out, indexes: list[int]) -> list[int]:
         """Takes those of the items that are detached, and returns the others. Quick where nothing is."""
-        place: Place = out.place
+        place: FlightOrigin = out.place
         part, positions = place.partition, place.batch.positions
         if not (part.detached or self._going or self._refused):
             return indexes
@@ -259,7 +259,7 @@ class Detaching:
 
     def waits(self, out: Out, index: int, ended: Ended) -> bool:
         """Whether an outcome waits until its item's row and guard are durable; then the owner is told of it again."""
-        place: Place = out.place
+        place: FlightOrigin = out.place
         key = (place.part(index).name, place.batch.positions[index])
         if key in self._going:
             self._ends[key] = out, index, ended
@@ -287,7 +287,7 @@ class Detaching:
     def lost(self, out: Out, index: int, not_before: float) -> None:
         """A detached item was lost with its session. It may run until that time (monotonic), and no copy of it starts
         before: what a row says is by the wall clock, which may jump."""
-        place: Place = out.place
+        place: FlightOrigin = out.place
         spot = (place.part(index), place.batch.positions[index])
         self.at(not_before, lambda: self._owner.over((out, index, _LOST)), spot)
 

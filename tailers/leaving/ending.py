@@ -12,7 +12,7 @@ from ..accounts import FATES
 from ..holding import Holding
 from ..ordering import Ordering
 from ..out import Out
-from ..partition import Place
+from ..partition import FlightOrigin
 from ..rules.hand_back import spaced
 from ..rules.settlement import Action, Family, History, Settlement
 from ..session import SchedulerSession
@@ -25,7 +25,7 @@ from .expiring import Expiring
 _STAYS = frozenset((Action.AGAIN, Action.HOLD, Action.RETURN))
 
 
-class Owner(Protocol):
+class EndingPump(Protocol):
     """The pump: `settlement` is what becomes of an item, see Pump.settlement."""
 
     clock: Clock
@@ -41,7 +41,7 @@ class Ending:
 
     def __init__(
         self,
-        owner: Owner,
+        owner: EndingPump,
         ordering: Ordering,
         departures: Departures,
         holding: Holding,
@@ -64,7 +64,7 @@ class Ending:
                 self._ended(out, index, ended, now)
 
     def _ended(self, out: Out, index: int, ended: Ended, now: float) -> None:
-        place: Place = out.place
+        place: FlightOrigin = out.place
         part = place.partition if place.parts is None else place.parts[index]
         batch, mapped = place.batch, place.mapped
         if ended.outcome == Outcome.SUCCESS and ended.result is not None:
@@ -88,7 +88,9 @@ class Ending:
             self._leave(item, settlement, history, place, now)
         out.flight.payloads[index] = b""
 
-    def _detached(self, item: Departing, settlement: Settlement, history: History, place: Place, now: float) -> None:
+    def _detached(
+        self, item: Departing, settlement: Settlement, history: History, place: FlightOrigin, now: float
+    ) -> None:
         stays = settlement.action in _STAYS
         if stays or (settlement.action is not Action.DONE and self._detaching.is_bare(item)):
             self._detaching.again(item, settlement)
@@ -96,7 +98,9 @@ class Ending:
             self._leave(item, settlement, history, place, now)
         self._detaching.over(item.partition, item.position)
 
-    def _leave(self, item: Departing, settlement: Settlement, history: History, place: Place, now: float) -> None:
+    def _leave(
+        self, item: Departing, settlement: Settlement, history: History, place: FlightOrigin, now: float
+    ) -> None:
         part, ended, index = item.partition, item.ended, item.place
         match settlement.action:
             case Action.PARK:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ...sdk.model.dead_letter import DeadLetter
-from ...sdk.model.ledger import Entry
+from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.parked import Parked
-from ..ledger.rows import Home
+from ..ledger.rows import RowHome
 
 
-def unparkable(item: Parked, home: Home | None, why: str, now: float, row: Entry | None) -> DeadLetter:
+def unparkable(item: Parked, home: RowHome | None, why: str, now: float, row: LedgerEntry | None) -> DeadLetter:
     """For an item that the delay service refuses for good. `home` names its `row` in the ledger; `now`: wall clock."""
     return DeadLetter(
         id=item.id,

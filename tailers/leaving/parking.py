@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from ...sdk.model.ledger import Entry
+from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.parked import Parked
 
 
@@ -18,7 +18,7 @@ class Parking(Protocol):
         """Durable when it returns; safe to repeat. Raises Unavailable."""
 
 
-def as_row_says(parked: Parked, row: Entry | None) -> Parked:
+def as_row_says(parked: Parked, row: LedgerEntry | None) -> Parked:
     """What is appended to the delay service for a row of the ledger; None: it has none."""
     if row is None:
         return parked

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from ...sdk.model.ledger import Entry
-from .rows import Home
+from ...sdk.model.ledger import LedgerEntry
+from .rows import RowHome
 
 #: Rows that are remembered; the oldest go first.
 MOST = 16_384
@@ -21,18 +21,18 @@ class Remembered:
     """Rows of all tailers of a process. Bounded: MOST of them."""
 
     def __init__(self) -> None:
-        self._rows: dict[Home, Entry] = {}
+        self._rows: dict[RowHome, LedgerEntry] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def keep(self, rows: Iterable[tuple[Home, Entry]]) -> None:
+    def keep(self, rows: Iterable[tuple[RowHome, LedgerEntry]]) -> None:
         """Rows as they were written just now."""
         known = self._rows
         known.update(rows)
         for home in [*islice(known, max(0, len(known) - MOST))]:
             del known[home]
 
-    def take(self, home: Home) -> Entry | None:
+    def take(self, home: RowHome) -> LedgerEntry | None:
         """The row, if it is known; it is forgotten, since whoever asks is about to write it."""
         return self._rows.pop(home, None)

@@ -13,7 +13,7 @@ from functools import partial
 
 import msgspec
 
-from ...sdk.model.ledger import Entry
+from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.parked import Parked
 from ...stores.ledger.ledger import Change, Ledger
 from ..partition import Partition
@@ -25,7 +25,7 @@ SWEEP_EVERY = 0.25
 PAGE = 1000
 
 
-class Home(msgspec.Struct, frozen=True):
+class RowHome(msgspec.Struct, frozen=True):
     """Where an item's row is."""
 
     source: str
@@ -36,17 +36,17 @@ class Home(msgspec.Struct, frozen=True):
 class RowChange(msgspec.Struct, frozen=True):
     """A row as it was read (None: there was none) and as it shall be."""
 
-    home: Home
-    before: Entry | None
-    after: Entry
+    home: RowHome
+    before: LedgerEntry | None
+    after: LedgerEntry
 
 
-def home_of(parked: Parked) -> Home | None:
+def home_of(parked: Parked) -> RowHome | None:
     """Where the row of a copy is; None when it has none."""
-    return Home(parked.tailer, parked.partition, parked.position) if parked.n else None
+    return RowHome(parked.tailer, parked.partition, parked.position) if parked.n else None
 
 
-def by_place(homes: Sequence[Home]) -> dict[tuple[str, str], list[int]]:
+def by_place(homes: Sequence[RowHome]) -> dict[tuple[str, str], list[int]]:
     """The indexes of rows by the source and partition that they are of: mostly all are of one."""
     places = [(home.source, home.partition) for home in homes]
     if places and places.count(places[0]) == len(places):
@@ -76,17 +76,17 @@ class Rows:
         if part.checkpoint:
             await self._passed(part.name, part.checkpoint)
 
-    async def read(self, homes: Iterable[Home]) -> dict[Home, Entry]:
+    async def read(self, homes: Iterable[RowHome]) -> dict[RowHome, LedgerEntry]:
         """The rows that there are."""
         homes = list(homes)
-        found: dict[Home, Entry] = {}
+        found: dict[RowHome, LedgerEntry] = {}
         for (source, partition), indexes in by_place(homes).items():
             positions = [homes[index].position for index in indexes]
             rows = await self._epoch.guarded(partial(self._ledger.get, source, partition, positions))
-            found.update({Home(source, partition, position): row for position, row in rows.items()})
+            found.update({RowHome(source, partition, position): row for position, row in rows.items()})
         return found
 
-    async def below(self, partition: str, end: int) -> AsyncIterator[list[Entry]]:
+    async def below(self, partition: str, end: int) -> AsyncIterator[list[LedgerEntry]]:
         """The rows of a partition of this tailer's own below a position, some at a time. There may be many: of
         everything that is parked."""
         after = (partition, -1)
@@ -98,18 +98,18 @@ class Rows:
             yield own
             after = (partition, own[-1].position)
 
-    async def write(self, changes: Sequence[RowChange]) -> list[Entry | None]:
+    async def write(self, changes: Sequence[RowChange]) -> list[LedgerEntry | None]:
         """The rows as they stand after it, see `Ledger.write`. Rows of other tailers are written as a copy's. Raises
         StaleFence when another owner took the source."""
         pairs: list[Change] = [(change.before, change.after) for change in changes]
-        found: list[Entry | None] = [None] * len(changes)
+        found: list[LedgerEntry | None] = [None] * len(changes)
         for place, indexes in by_place([change.home for change in changes]).items():
             rows = await self._write(*place, [pairs[index] for index in indexes])
             for index, row in zip(indexes, rows, strict=True):
                 found[index] = row
         return found
 
-    async def _write(self, source: str, partition: str, batch: list[Change]) -> list[Entry | None]:
+    async def _write(self, source: str, partition: str, batch: list[Change]) -> list[LedgerEntry | None]:
         own = source == self._source
         epoch = self._epoch.number if own else None
         rows = await self._epoch.guarded(lambda: self._ledger.write(source, partition, batch, epoch))

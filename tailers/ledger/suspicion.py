@@ -7,14 +7,14 @@ from the source, stand in the same rows, so that they outlive the tailer.
 
 from __future__ import annotations
 
-from ...sdk.model.ledger import Place
+from ...sdk.model.ledger import LedgerPlace
 from ...sdk.model.workload import Extra
 from ...sdk.source import StreamBatch
 from ..mapping.mapping import Mapped
 from ..partition import Partition
 from ..rules.ledger import Find, found, history, is_marked, suspect
 from ..rules.settlement import History
-from .rows import Home, RowChange, Rows
+from .rows import RowChange, RowHome, Rows
 
 #: At most so many items of a partition are marked, the oldest: no more can have been out, the others were held.
 MOST = 4096
@@ -28,7 +28,7 @@ async def mark_suspects(rows: Rows, source: str, part: Partition, epoch: int) ->
     suspects = [position for position in unsettled if found(part.rows.get(position)) in (Find.RUN, Find.ALONE)]
     for begin in range(0, len(suspects), AT_ONCE):
         changes = [
-            RowChange(Home(source, part.name, position), row, suspect(row, position, History(), epoch))
+            RowChange(RowHome(source, part.name, position), row, suspect(row, position, History(), epoch))
             for position in suspects[begin : begin + AT_ONCE]
             for row in (part.rows.get(position),)
         ]
@@ -42,7 +42,7 @@ def wait_out(part: Partition, batch: StreamBatch, mapped: Mapped) -> None:
         return
     for index, position in enumerate(batch.positions):
         row = part.rows.get(position)
-        if row is not None and row.due and row.place is Place.SUSPECT:
+        if row is not None and row.due and row.place is LedgerPlace.SUSPECT:
             mapped.due[index] = row.due
 
 

@@ -29,7 +29,7 @@ _REMEMBERED = 65_536
 FIELDS_WITHIN = 256 << 10
 
 
-class Entry(NamedTuple):
+class MappedHeaders(NamedTuple):
     """What one set of headers means. `headers` are those that the mapping did not use; they travel with the item."""
 
     kind: Kind
@@ -104,7 +104,7 @@ class FieldMapping:
     def __init__(self, config: TailerConfig, priority_of: Callable[[str], int | None]) -> None:
         self._config = config
         self._priority_of = priority_of
-        self._entries: dict[Headers, Entry] = {}
+        self._entries: dict[Headers, MappedHeaders] = {}
         self._key = config.key
         self._expires = config.expires
         self._after = Expiry(0.0, config.expires) if isinstance(config.expires, float | int) else None
@@ -214,7 +214,7 @@ class FieldMapping:
             if key or headers
         }
 
-    def _entry(self, headers: Headers) -> Entry:
+    def _entry(self, headers: Headers) -> MappedHeaders:
         entry = self._entries.get(headers)
         if entry is None:
             entry = self._make(headers)
@@ -226,7 +226,7 @@ class FieldMapping:
                 self._strange.add(headers)
         return entry
 
-    def _make(self, headers: Headers) -> Entry:
+    def _make(self, headers: Headers) -> MappedHeaders:
         values = dict(headers)
         config = self._config
         function = _value(config.function, values)
@@ -234,7 +234,7 @@ class FieldMapping:
             function, self._rank(function, values), _value(config.collection, values), _value(config.tenant, values)
         )
         rest = tuple(pair for pair in headers if pair[0] not in self._used)
-        return Entry(kind, Cell(kind.function, kind.priority), rest)
+        return MappedHeaders(kind, Cell(kind.function, kind.priority), rest)
 
     def _rank(self, function: str, values: dict[str, str], fields: Any = None) -> int:
         """The priority of a record with these headers and, as far as anybody looked, these fields."""

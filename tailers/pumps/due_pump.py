@@ -16,7 +16,7 @@ from typing import Any
 from ...sdk.model.audit import Fate
 from ...sdk.model.demand import Cell, Closed
 from ...sdk.model.errors import StaleFence
-from ...sdk.model.ledger import Place as Where
+from ...sdk.model.ledger import LedgerPlace as Where
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended
 from ...sdk.source import StreamBatch
@@ -28,10 +28,10 @@ from ..ledger.rows import home_of
 from ..mapping.mapping import Mapped
 from ..means import Setup
 from ..out import Out
-from ..partition import Partition, Place, chosen, joined
+from ..partition import FlightOrigin, Partition, chosen, joined
 from ..sources.due import DueSource
 from ..takeover.inherited import Record
-from .starting import Starter, Starting, Step, not_run
+from .starting import Starter, Starting, StartStep, not_run
 from .stream_pump import StreamPump
 
 #: Batches of copies that start together.
@@ -184,7 +184,7 @@ class DuePump(StreamPump):
                     self._apply(starting, step)
                 self.wake()
 
-    def _apply(self, starting: Starting, step: Step) -> None:
+    def _apply(self, starting: Starting, step: StartStep) -> None:
         if step.over or step.append or step.guard:
             items = starting.items(self.clock.wall())
             self._departures.skip([items[index] for index in step.over], Fate.FILTERED)
@@ -214,10 +214,10 @@ class DuePump(StreamPump):
             those = counts if place.mapped is mapped else Counter(place.mapped.cells)
             self._hand_out(place, those, step.fence, taken=True)
 
-    def _flights(self, parts: Sequence[Partition], batch: StreamBatch, mapped: Mapped) -> Iterator[Place]:
+    def _flights(self, parts: Sequence[Partition], batch: StreamBatch, mapped: Mapped) -> Iterator[FlightOrigin]:
         """As few as may be: one, but for a scheduler that knows only flights of one partition."""
         if self.session.reads_parts and any(part is not parts[0] for part in parts):
-            yield Place(parts[0], batch, mapped, parts)
+            yield FlightOrigin(parts[0], batch, mapped, parts)
             return
         places: dict[Partition, list[int]] = {}
         for index, part in enumerate(parts):
@@ -225,7 +225,7 @@ class DuePump(StreamPump):
         for part, mine in places.items():
             theirs = (batch, mapped) if len(places) == 1 else (chosen(batch, mine), mapped.chosen(mine))
             theirs[0].partition = part.name
-            yield Place(part, *theirs)
+            yield FlightOrigin(part, *theirs)
 
     def _hold(self, starting: Starting, indexes: Iterable[int], not_before: float = 0.0) -> None:
         parts, batch, mapped, *_ = starting
@@ -262,7 +262,7 @@ class DuePump(StreamPump):
 
     def succeeded(self, out: Out, indexes: list[int]) -> None:
         """Each row says so before its copy is settled."""
-        place: Place = out.place
+        place: FlightOrigin = out.place
         ended = Ended(Outcome.SUCCESS)
         for index in indexes:
             where = (place.part(index), place.batch, place.mapped, index)

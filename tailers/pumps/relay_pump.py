@@ -17,14 +17,14 @@ from ...sdk.model.backoff import Backoff
 from ...sdk.model.demand import Closed
 from ...sdk.model.errors import InvalidRequest, Unavailable, UserError
 from ...sdk.model.function_spec import FunctionSpec
-from ...stores.outbox.item import Row, item_of
+from ...stores.outbox.item import OutboxRow, item_of
 from ...stores.outbox.outbox import Outbox
 from ...stores.queue.queue import NewItem
 from ..counts import Counts
 from ..means import Setup
 from ..rules.reconnect import FIRST_PAUSE
 from ..rules.relay import step, still_waiting
-from ..rules.watchdog import Facts
+from ..rules.watchdog import WatchdogFacts
 
 #: Functions whose rows wait until somebody registers them, and are not looked at before; rows of any further one are
 #: set aside.
@@ -139,7 +139,7 @@ class RelayPump:
         # Where all were repetitions another relay is at work: then this one keeps to its pace.
         return bool(fresh or refused or plan.unknown)
 
-    def _items(self, rows: Sequence[Row]) -> tuple[dict[int, NewItem], dict[int, str]]:
+    def _items(self, rows: Sequence[OutboxRow]) -> tuple[dict[int, NewItem], dict[int, str]]:
         """By place: what the rows become, and why others are no workloads."""
         now = self.setup.clock.wall()
         items: dict[int, NewItem] = {}
@@ -227,10 +227,10 @@ class RelayPump:
         name, why = next(((name, why) for name, why in states if why), ("running", waits))
         return name, why if isinstance(why, str) else ""
 
-    def facts(self, failed: str) -> Facts:
+    def facts(self, failed: str) -> WatchdogFacts:
         """How it is now. `failed`: why its tailer ended for good, empty while it runs."""
         waits = sorted(self._waiting)
-        return Facts(
+        return WatchdogFacts(
             completions=self.counts.completed,
             lag=self.lag,
             in_flight=self.in_flight,

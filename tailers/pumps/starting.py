@@ -16,13 +16,13 @@ import msgspec
 from ...sdk.clock import Clock
 from ...sdk.model.demand import Cell
 from ...sdk.model.errors import StaleFence
-from ...sdk.model.ledger import Entry
+from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended, Extra
 from ...sdk.source import StreamBatch
 from ..leaving.departing import Departing, departing
 from ..ledger.remembered import Remembered
-from ..ledger.rows import Home, RowChange, Rows, by_place, home_of
+from ..ledger.rows import RowChange, RowHome, Rows, by_place, home_of
 from ..mapping.mapping import Mapped
 from ..partition import Partition
 from ..rules.credit import Credit
@@ -59,12 +59,12 @@ class Copy(msgspec.Struct, frozen=True):
 
     batch: int
     place: int
-    home: Home
+    home: RowHome
     due: Due
 
 
 @dataclass(slots=True)
-class Step:
+class StartStep:
     """What becomes of the copies of a batch, by index: `start` are the rows to write, of which those in `going` were
     won (beside copies without a row) and for those in `again` another write came between; `later` may be adopted, and
     `wait` are to wait until a time, wall clock."""
@@ -72,8 +72,8 @@ class Step:
     fence: int
     going: list[int] = field(default_factory=list)
     start: dict[int, RowChange] = field(default_factory=dict)
-    append: dict[int, Entry] = field(default_factory=dict)
-    guard: dict[int, Entry] = field(default_factory=dict)
+    append: dict[int, LedgerEntry] = field(default_factory=dict)
+    guard: dict[int, LedgerEntry] = field(default_factory=dict)
     over: list[int] = field(default_factory=list)
     later: list[int] = field(default_factory=list)
     wait: dict[int, float] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Starter:
         self._remembered = remembered
         self._clock = clock
 
-    async def ask(self, together: Sequence[Starting], *, may_be_adopted: bool) -> list[Step]:
+    async def ask(self, together: Sequence[Starting], *, may_be_adopted: bool) -> list[StartStep]:
         """Writes the rows of those that may run under a new fence: one read and one write for each source that they
         came from, however many functions they are of. `may_be_adopted`: what a former owner left running may still
         run. Raises StaleFence when a newer owner runs some of them."""
@@ -99,8 +99,8 @@ class Starter:
         rows = await self._known(copies, homes)
         fences = [item.fence for each in together for item in each.mapped.parked.values()]
         fence = self._epoch.next_fence(max([*fences, *[row.fence for row in rows.values()]], default=0))
-        steps = [Step(fence, going) for going in without]
-        writing: list[tuple[Step, int, RowChange]] = []
+        steps = [StartStep(fence, going) for going in without]
+        writing: list[tuple[StartStep, int, RowChange]] = []
         for (source, partition), indexes in by_place(homes).items():
             group = [copies[index] for index in indexes]
             known = {home.position: rows[home] for copy in group if (home := copy.home) in rows}
@@ -130,11 +130,11 @@ class Starter:
             step.going.sort()
         return steps
 
-    async def _known(self, copies: Sequence[Copy], homes: Sequence[Home]) -> dict[Home, Entry]:
+    async def _known(self, copies: Sequence[Copy], homes: Sequence[RowHome]) -> dict[RowHome, LedgerEntry]:
         """The rows that there are: remembered ones only for copies that start from them, and nothing of an item of
         which there are two copies, since the second one's end would rest on the first one's row."""
         epoch, now = self._epoch.number, self._clock.wall()
-        known: dict[Home, Entry] = {}
+        known: dict[RowHome, LedgerEntry] = {}
         for copy in copies:
             row = self._remembered.take(copy.home)
             if row is not None and may_start_unread(row, copy.due.n, epoch, now):

@@ -38,7 +38,7 @@ from ..mapping.mapping import Mapped
 from ..means import Setup
 from ..ordering import Ordering
 from ..out import Out
-from ..partition import Partition, Place, chosen
+from ..partition import FlightOrigin, Partition, chosen
 from ..reading import Reading
 from ..rules.window import FULL, Room
 from ..session import Renewal
@@ -213,9 +213,9 @@ class StreamPump(Pump):
         """One hand-out under a new fence."""
         if part.is_troubled(batch.positions):
             remember(part, batch, mapped)
-        self._hand_out(Place(part, batch, mapped), counts, self._epoch.next_fence())
+        self._hand_out(FlightOrigin(part, batch, mapped), counts, self._epoch.next_fence())
 
-    def _hand_out(self, place: Place, counts: Counter[Cell], fence: int, *, taken: bool = False) -> None:
+    def _hand_out(self, place: FlightOrigin, counts: Counter[Cell], fence: int, *, taken: bool = False) -> None:
         part, batch, mapped, parts = place
         flight = Flight(
             number=self.next_flight(),
@@ -293,7 +293,7 @@ class StreamPump(Pump):
 
     def _lost(self, out: Out, index: int, not_before: float, *, lost: bool = False) -> None:
         """An item comes back whose session is gone; it may run until that time."""
-        place: Place = out.place
+        place: FlightOrigin = out.place
         if self._detaching.knows(place.part(index), place.batch.positions[index]):
             self._detaching.lost(out, index, not_before)
         else:
@@ -305,7 +305,7 @@ class StreamPump(Pump):
 
     def _counted(self, item: Departing, not_before: float) -> None:
         """What an item has behind it is durable: it may run again."""
-        self._holding.back(Place(item.partition, item.batch, item.mapped), item.place, not_before)
+        self._holding.back(FlightOrigin(item.partition, item.batch, item.mapped), item.place, not_before)
         self.wake()
 
     def leaving(self) -> Iterator[Tag]:

@@ -6,11 +6,11 @@ import contextlib
 
 from ...sdk.clock import Clock
 from ...sdk.model.errors import StaleFence
-from ...sdk.model.ledger import Entry, Place
+from ...sdk.model.ledger import LedgerEntry, LedgerPlace
 from ...sdk.model.replay import Replay
 from ...stores.ledger.ledger import Change, Ledger
 from ...stores.ownership.ownership import Ownership
-from ..rules.takeover import Seen, free_at, observe
+from ..rules.takeover import SeenRow, free_at, observe
 from ..takeover.epoch import WHOLE
 from .plan import ROWS
 
@@ -23,7 +23,7 @@ class Cancelling:
         self._ledger = ledger
         self._clock = clock
         self._drift = drift
-        self._seen: dict[int, Seen] = {}
+        self._seen: dict[int, SeenRow] = {}
 
     async def done(self, replay: Replay) -> bool:
         """Does the next step of it; whether it was the last one."""
@@ -53,9 +53,9 @@ class Cancelling:
             after = (rows[-1].partition, rows[-1].entry.position)
             changes: dict[str, list[Change]] = {}
             for partition, entry in rows:
-                if entry.place in (Place.PARKING, Place.PARKED):
-                    changes.setdefault(partition, []).append((entry, entry._replace(place=Place.DONE)))
-                left += entry.place is Place.RUNNING
+                if entry.place in (LedgerPlace.PARKING, LedgerPlace.PARKED):
+                    changes.setdefault(partition, []).append((entry, entry._replace(place=LedgerPlace.DONE)))
+                left += entry.place is LedgerPlace.RUNNING
             for partition, wanted in changes.items():
                 answers = await ledger.write(replay.name, partition, wanted, None)
                 left += sum(_is_waiting(answer) for answer in answers)
@@ -71,5 +71,5 @@ class Cancelling:
                 await self._ledger.passed(replay.name, stretch.partition, owner.epoch, stretch.end)
 
 
-def _is_waiting(row: Entry | None) -> bool:
-    return row is not None and row.place in (Place.PARKING, Place.PARKED, Place.RUNNING)
+def _is_waiting(row: LedgerEntry | None) -> bool:
+    return row is not None and row.place in (LedgerPlace.PARKING, LedgerPlace.PARKED, LedgerPlace.RUNNING)

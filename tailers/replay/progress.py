@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from ...sdk.model.audit import Fate
-from ...sdk.model.replay import OVER, READING, Progress, Replay, State, counted
+from ...sdk.model.replay import OVER, READING, Progress, Replay, ReplayState, counted
 from ...stores.checkpoints.checkpoints import Checkpoints
 from ...stores.ledger.ledger import Ledger
 from ...stores.ownership.ownership import Ownership
@@ -34,7 +34,7 @@ class ReplayProgress:
         """Of one, in whatever state it is."""
         if replay.state in OVER:
             return Progress(replay, replay.counts, replay.detail)
-        if replay.state is State.ASKED:
+        if replay.state is ReplayState.ASKED:
             return Progress(replay, {}, f"no process that runs the tailer {replay.tailer!r} has taken it up yet")
         counts = await _counted(replay, self._checkpoints, self._ledger)
         return Progress(replay, counts, self._here(replay) or await self._read_by(replay))

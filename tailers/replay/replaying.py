@@ -21,7 +21,7 @@ from ...sdk.lifecycle import cancel
 from ...sdk.logger import Logger
 from ...sdk.model.errors import InvalidRequest, TailraceError, Unavailable
 from ...sdk.model.overview import TailerOverview
-from ...sdk.model.replay import OVER, READING, Replay, State, tailer_of
+from ...sdk.model.replay import OVER, READING, Replay, ReplayState, tailer_of
 from ...sdk.model.spread import spread
 from ...stores.replays.replays import KEPT, Replays
 from ..config import TailerConfig
@@ -48,7 +48,7 @@ log = Logger("tailrace.replays")
 
 
 @dataclass(slots=True)
-class Run:
+class RunningReplay:
     """A replay that is not over, and its tailer here while it reads. `problem`: why it cannot."""
 
     replay: Replay
@@ -65,7 +65,7 @@ class Replaying:
         self._means = means
         self._environment = environment = means.environment
         self._cancelling = Cancelling(environment.ownership, environment.ledger, means.clock, means.sizes.drift)
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, RunningReplay] = {}
         self._rows_at = 0.0  # when the rows are looked at next, by the monotonic clock
         self._wake = asyncio.Event()
         self._tidied = False
@@ -156,18 +156,18 @@ class Replaying:
             await self._tidy()
         going = {each.number: each for each in await self._store.list(1 << 20, going=True)}
         for number, replay in going.items():
-            if replay.state is not State.ASKED:
-                run = self._runs.setdefault(number, Run(replay))
+            if replay.state is not ReplayState.ASKED:
+                run = self._runs.setdefault(number, RunningReplay(replay))
                 run.replay = replay
         for number in self._runs.keys() - going.keys():
             await self._over(self._runs[number])
-        asked = sorted(number for number, replay in going.items() if replay.state is State.ASKED)
+        asked = sorted(number for number, replay in going.items() if replay.state is ReplayState.ASKED)
         first: set[str] = set()  # of each tailer the oldest: the next one is planned by whoever sees that one's answer
         for number in asked:
             replay = going[number]
             if replay.tailer in self._configs and replay.tailer not in first:
                 first.add(replay.tailer)
-                await self._answer(replay, [each for each in going.values() if each.state is not State.ASKED])
+                await self._answer(replay, [each for each in going.values() if each.state is not ReplayState.ASKED])
 
     async def _tidy(self) -> None:
         """Of one whose process died as it ended, the checkpoint is still there."""
@@ -187,11 +187,11 @@ class Replaying:
                 )
             answer = await self._planned(asked, going)
         except TailraceError as error:
-            answer = replace(asked, state=State.REFUSED, detail=str(error), ended_at=wall)
+            answer = replace(asked, state=ReplayState.REFUSED, detail=str(error), ended_at=wall)
         there = await self._store.answer(answer)
         self.wake()  # the next one may be planned now
-        if there == answer and answer.state is State.RUNNING:
-            self._runs[answer.number] = Run(answer)
+        if there == answer and answer.state is ReplayState.RUNNING:
+            self._runs[answer.number] = RunningReplay(answer)
             log.warning("replay begun", replay=answer.name, who=answer.who, why=answer.why, items=answer.items)
 
     async def _planned(self, asked: Replay, going: list[Replay]) -> Replay:
@@ -206,61 +206,61 @@ class Replaying:
             sparse = reader.capabilities.sparse
         finally:
             await reader.close()
-        replay = replace(asked, stretches=stretches, sparse=sparse, state=State.RUNNING)
+        replay = replace(asked, stretches=stretches, sparse=sparse, state=ReplayState.RUNNING)
         if order.dry_run:
-            return replace(replay, state=State.LOOKED, ended_at=self._environment.clock.wall())
+            return replace(replay, state=ReplayState.LOOKED, ended_at=self._environment.clock.wall())
         if not replay.items:
             raise InvalidRequest("there is nothing to run in this range; --dry-run shows what it comes to")
         return replay
 
-    async def _look(self, run: Run) -> None:
+    async def _look(self, run: RunningReplay) -> None:
         state, tailer = run.replay.state, run.tailer
         if tailer is not None:
             tailer.look()
         if state in READING and tailer is None:
             await self._begin(run)
         elif state in READING and tailer is not None:
-            tailer.hold(state is State.PAUSED)
+            tailer.hold(state is ReplayState.PAUSED)
             tailer.try_again(AGAIN_AFTER)
-            if state is State.RUNNING and tailer.settled:
+            if state is ReplayState.RUNNING and tailer.settled:
                 await self._end_tailer(run)
-                await self._move(run, State.RETRYING)
-        elif state is State.CANCELLING:
+                await self._move(run, ReplayState.RETRYING)
+        elif state is ReplayState.CANCELLING:
             if tailer is not None and tailer.owns:
                 tailer.hold(True)
                 if tailer.busy:
                     return
             await self._end_tailer(run)
             if await self._cancelling.done(run.replay):
-                await self._move(run, State.CANCELLED)
-        elif state is State.RETRYING:
+                await self._move(run, ReplayState.CANCELLED)
+        elif state is ReplayState.RETRYING:
             await self._end_tailer(run)  # it stood by while another one read
             delayed = await self._environment.ledger.delayed(run.replay.name)
             if not any(one.waiting for one in delayed.values()):
-                await self._move(run, State.DONE)
+                await self._move(run, ReplayState.DONE)
 
-    async def _begin(self, run: Run) -> None:
+    async def _begin(self, run: RunningReplay) -> None:
         """Starts its tailer, unless that cannot be: then `problem` says why, and it is tried again."""
         config = self._configs.get(run.replay.tailer)
         if config is None:
             return
         try:
             tailer = ReplayTailer(run.replay, config, self._means)
-            tailer.hold(run.replay.state is State.PAUSED)
+            tailer.hold(run.replay.state is ReplayState.PAUSED)
             await tailer.start()
         except TailraceError as error:
             run.problem = str(error)
             return
         run.tailer, run.problem = tailer, ""
 
-    async def _end_tailer(self, run: Run) -> None:
+    async def _end_tailer(self, run: RunningReplay) -> None:
         tailer, run.tailer = run.tailer, None
         if tailer is not None:
             if tailer.owns:
                 await tailer.drain(DRAIN)
             await tailer.stop()
 
-    async def _move(self, run: Run, state: State) -> None:
+    async def _move(self, run: RunningReplay, state: ReplayState) -> None:
         """Into the next state. An operator's word, or another process, may have been faster: then nothing is done."""
         counts = await counts_of(run.replay, self._environment) if state in OVER else {}
         try:
@@ -272,7 +272,7 @@ class Replaying:
             await self._over(run)
             log.info("replay over", replay=run.replay.name, state=state.value, **counts)
 
-    async def _over(self, run: Run) -> None:
+    async def _over(self, run: RunningReplay) -> None:
         """It is over, here or elsewhere: its counts are kept with it, and its checkpoint is of no use any more."""
         await self._end_tailer(run)
         await self._environment.checkpoints.forget(run.replay.name)

@@ -18,7 +18,7 @@ from ...sdk.model.workload import Kind
 _TIDY_FROM = 64
 
 
-class Held:
+class HeldPositions:
     """One partition's held positions.
 
     Invariants: a position is in exactly one of `_ready` (by cell, then kind) and `_later` (by not-before time, with its

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from ...sdk.model.ledger import NOT_YET, TERMINAL, Entry, Place
+from ...sdk.model.ledger import NOT_YET, TERMINAL, LedgerEntry, LedgerPlace
 from ...sdk.model.tries import Try
 from .settlement import History, Settlement
 
@@ -43,21 +43,21 @@ class Find(Enum):
     SKIP = "skip"  # it is elsewhere: settled
 
 
-def found(row: Entry | None) -> Find:
+def found(row: LedgerEntry | None) -> Find:
     """What an owner does with an item of its source."""
     if row is None:
         return Find.RUN
-    if row.place is Place.SUSPECT:
+    if row.place is LedgerPlace.SUSPECT:
         return Find.ALONE
     if row.is_detached:
         return Find.OUT
-    return Find.APPEND if row.place is Place.PARKING else Find.SKIP
+    return Find.APPEND if row.place is LedgerPlace.PARKING else Find.SKIP
 
 
-_OF_COPIES = frozenset((Place.PARKING, Place.PARKED, Place.RUNNING))
+_OF_COPIES = frozenset((LedgerPlace.PARKING, LedgerPlace.PARKED, LedgerPlace.RUNNING))
 
 
-class Verdict(Enum):
+class CopyVerdict(Enum):
     """What a copy that came due does. STALE: a newer owner of the due stream runs it, so this one is over."""
 
     START = "start"
@@ -67,36 +67,36 @@ class Verdict(Enum):
     STALE = "stale"
 
 
-def copy_finds(row: Entry | None, n: int, epoch: int, known: Entry | None = None) -> Verdict:
+def copy_finds(row: LedgerEntry | None, n: int, epoch: int, known: LedgerEntry | None = None) -> CopyVerdict:
     """What the n-th copy does, read by the owner of its due stream in `epoch`, with the row as it stands; `known` is
     the row that this owner wrote itself when it started this very copy before.
 
     A copy whose n is above the row's can only be met when the ledger was restored from a backup; it starts, since the
     copy that the row speaks of may be gone.
     """
-    if row is None or row.place in TERMINAL or row.place is Place.SUSPECT:
-        return Verdict.OVER  # gone, or the item runs from its source (a restored ledger)
+    if row is None or row.place in TERMINAL or row.place is LedgerPlace.SUSPECT:
+        return CopyVerdict.OVER  # gone, or the item runs from its source (a restored ledger)
     if is_newer(row, epoch):
-        return Verdict.STALE
+        return CopyVerdict.STALE
     if row.is_detached:
-        return Verdict.GUARD
+        return CopyVerdict.GUARD
     if n < row.n:
-        return Verdict.APPEND if row.place is Place.PARKING else Verdict.OVER  # L18
-    if row.place is Place.RUNNING and row.epoch == epoch and row != known:
-        return Verdict.OVER  # another copy of the same, started here, and not yet over (L17)
-    return Verdict.START
+        return CopyVerdict.APPEND if row.place is LedgerPlace.PARKING else CopyVerdict.OVER  # L18
+    if row.place is LedgerPlace.RUNNING and row.epoch == epoch and row != known:
+        return CopyVerdict.OVER  # another copy of the same, started here, and not yet over (L17)
+    return CopyVerdict.START
 
 
-def is_newer(row: Entry, epoch: int) -> bool:
+def is_newer(row: LedgerEntry, epoch: int) -> bool:
     """Whether a copy's row is of an owner of the due stream after the one in `epoch`: it runs the copy, or is yet to
     come, since the ledger was put back from a backup (`stores/sqlite_restored.py`)."""
     return row.place in _OF_COPIES and row.epoch > epoch
 
 
-def may_start_unread(row: Entry, n: int, epoch: int, now: float) -> bool:
+def may_start_unread(row: LedgerEntry, n: int, epoch: int, now: float) -> bool:
     """Whether the n-th copy may try to start from a row as this process wrote it last, without reading it: where
     another write came between, the one that would start it is refused, since it compares the row, whole (L16)."""
-    waits = row.place is Place.PARKING or row.place is Place.PARKED
+    waits = row.place is LedgerPlace.PARKING or row.place is LedgerPlace.PARKED
     return waits and row.n == n and row.epoch <= epoch and row.due <= now
 
 
@@ -106,7 +106,7 @@ class Due(NamedTuple):
 
     position: int
     n: int
-    known: Entry | None = None
+    known: LedgerEntry | None = None
     history: History | None = None
 
 
@@ -115,15 +115,15 @@ class Starts(NamedTuple):
     the row to append again; `guard` likewise, of what is detached; `wait` with the time (wall clock) before which they
     may not start; `over` are settled; `stale` says that this owner is over."""
 
-    start: dict[int, tuple[Entry, Entry]]
-    append: dict[int, Entry]
-    guard: dict[int, Entry]
+    start: dict[int, tuple[LedgerEntry, LedgerEntry]]
+    append: dict[int, LedgerEntry]
+    guard: dict[int, LedgerEntry]
     wait: dict[int, float]
     over: list[int]
     stale: bool
 
 
-def starts(rows: Mapping[int, Entry], copies: Sequence[Due], epoch: int, fence: int, now: float) -> Starts:
+def starts(rows: Mapping[int, LedgerEntry], copies: Sequence[Due], epoch: int, fence: int, now: float) -> Starts:
     """Decides a batch of copies of one ⟨source, partition⟩ at `now`, wall clock. `fence` is above those of all rows
     (L19). The second copy of an item in one batch is over, as one that came later would be."""
     newest = max([row.epoch for row in rows.values()], default=0)
@@ -133,22 +133,22 @@ def starts(rows: Mapping[int, Entry], copies: Sequence[Due], epoch: int, fence: 
     for index, copy in enumerate(copies):
         row = rows.get(copy.position)
         verdict = copy_finds(row, copy.n, epoch, copy.known)
-        if row is not None and verdict is Verdict.START and copy.position not in taken:
+        if row is not None and verdict is CopyVerdict.START and copy.position not in taken:
             taken.add(copy.position)
             if row.due > now:
                 plan.wait[index] = row.due
                 continue
             plan.start[index] = row, running(row, copy, epoch, fence)
-        elif row is not None and verdict is Verdict.APPEND:
+        elif row is not None and verdict is CopyVerdict.APPEND:
             plan.append[index] = row
-        elif row is not None and verdict is Verdict.GUARD:
+        elif row is not None and verdict is CopyVerdict.GUARD:
             plan.guard[index] = row
-        elif verdict is not Verdict.STALE:
+        elif verdict is not CopyVerdict.STALE:
             plan.over.append(index)
     return plan
 
 
-def running(row: Entry, copy: Due, epoch: int, fence: int) -> Entry:
+def running(row: LedgerEntry, copy: Due, epoch: int, fence: int) -> LedgerEntry:
     """The row of a copy that starts."""
     if fence <= row.fence:
         raise ValueError(f"a copy's fence must rise: {fence} after {row.fence}")
@@ -156,28 +156,30 @@ def running(row: Entry, copy: Due, epoch: int, fence: int) -> Entry:
     if copy.history is not None:
         crashes, throttles = copy.history.crashes, copy.history.throttles
     n = n if n > copy.n else copy.n
-    return Entry(row.position, Place.RUNNING, n, due, attempts, crashes, throttles, fence, epoch, first_seen, tries)
+    return LedgerEntry(
+        row.position, LedgerPlace.RUNNING, n, due, attempts, crashes, throttles, fence, epoch, first_seen, tries
+    )
 
 
-def is_suspect(row: Entry, epoch: int) -> bool:
+def is_suspect(row: LedgerEntry, epoch: int) -> bool:
     """Whether a copy that starts from this row ran when a former owner of its due stream died."""
-    return row.place is Place.RUNNING and row.epoch < epoch
+    return row.place is LedgerPlace.RUNNING and row.epoch < epoch
 
 
 def parking(
-    before: Entry | None,
+    before: LedgerEntry | None,
     position: int,
     settlement: Settlement,
     due: float,
     fence: int,
     first_seen: float,
     tries: tuple[Try, ...] = (),
-) -> Entry:
+) -> LedgerEntry:
     """The row of an item that failed and is about to be parked until `due`, whether it ran from its source or as a
     copy."""
-    return Entry(
+    return LedgerEntry(
         position,
-        Place.PARKING,
+        LedgerPlace.PARKING,
         n=1 if before is None else before.n + 1,
         due=due,
         attempts=settlement.failed,
@@ -190,13 +192,18 @@ def parking(
 
 
 def detached(
-    before: Entry | None, position: int, history: History, fence: int, first_seen: float, tries: tuple[Try, ...] = ()
-) -> Entry:
+    before: LedgerEntry | None,
+    position: int,
+    history: History,
+    fence: int,
+    first_seen: float,
+    tries: tuple[Try, ...] = (),
+) -> LedgerEntry:
     """The row of an item that has been out for long under `fence`, and that the frontier is about to pass while it
     runs. `history` is what happened to it before that."""
-    return Entry(
+    return LedgerEntry(
         position,
-        Place.PARKING,
+        LedgerPlace.PARKING,
         n=1 if before is None else before.n + 1,
         due=NOT_YET,
         attempts=history.attempt - 1,
@@ -208,24 +215,24 @@ def detached(
     )
 
 
-def released(row: Entry, due: float, attempts: int = 0, crashes: int = 0) -> Entry:
+def released(row: LedgerEntry, due: float, attempts: int = 0, crashes: int = 0) -> LedgerEntry:
     """The row of a detached item that does not run any more: its guard starts it, not before `due`. `attempts` and
     `crashes` are the counts now, where they are more."""
     return row._replace(due=due, attempts=max(row.attempts, attempts), crashes=max(row.crashes, crashes))
 
 
 def suspect(
-    before: Entry | None,
+    before: LedgerEntry | None,
     position: int,
     history: History,
     epoch: int = 0,
     due: float | None = None,
     tries: tuple[Try, ...] = (),
-) -> Entry:
+) -> LedgerEntry:
     """The mark of an item that ran when something died: its tailer (`epoch` is that of the owner who marks it), or its
     process, or that failed or was throttled and is tried again from its source (0), not before `due` (None: as it was).
     What a former mark counted stays."""
-    row = before if before is not None else Entry(position, Place.SUSPECT)
+    row = before if before is not None else LedgerEntry(position, LedgerPlace.SUSPECT)
     return row._replace(
         crashes=max(row.crashes, history.crashes),
         throttles=max(row.throttles, history.throttles),
@@ -236,10 +243,10 @@ def suspect(
     )
 
 
-def throttled(row: Entry, history: History, due: float) -> Entry:
+def throttled(row: LedgerEntry, history: History, due: float) -> LedgerEntry:
     """The row of a copy that ran and was throttled: it has not left the due stream, so it is parked there, with its own
     n as before, until `due`."""
-    return row._replace(place=Place.PARKED, due=due, crashes=history.crashes, throttles=history.throttles)
+    return row._replace(place=LedgerPlace.PARKED, due=due, crashes=history.crashes, throttles=history.throttles)
 
 
 class Next(Enum):
@@ -250,26 +257,26 @@ class Next(Enum):
     AGAIN = "again"  # not this row yet: write again, from the row as it stands
 
 
-def after_parking(wanted: Entry, row: Entry | None) -> Next:
+def after_parking(wanted: LedgerEntry, row: LedgerEntry | None) -> Next:
     """What follows a compare-and-set to `wanted` after which the row is `row`. A repeated write finds its own row, or
     one further on."""
     if row is None:
         return Next.OVER  # L13: below the checkpoint no row is created
-    if row.place is Place.SUSPECT:
+    if row.place is LedgerPlace.SUSPECT:
         return Next.AGAIN  # the mark was not known
-    return Next.APPEND if row.place is Place.PARKING else Next.OVER
+    return Next.APPEND if row.place is LedgerPlace.PARKING else Next.OVER
 
 
-def is_soon(row: Entry, now: float) -> bool:
+def is_soon(row: LedgerEntry, now: float) -> bool:
     """Whether a row that was appended stays as it is, PARKING, at `now`, wall clock."""
     return row.due - now <= SOON
 
 
-def is_marked(row: Entry) -> bool:
+def is_marked(row: LedgerEntry) -> bool:
     """Whether an item is suspected of a tailer's death; a crash that it is suspected of is counted instead."""
-    return row.place is Place.SUSPECT and row.epoch > 0
+    return row.place is LedgerPlace.SUSPECT and row.epoch > 0
 
 
-def history(row: Entry, late: float = 0.0) -> History:
+def history(row: LedgerEntry, late: float = 0.0) -> History:
     """What happened to the item before its next hand-out."""
     return History(row.attempts + 1, row.crashes, row.throttles, late)

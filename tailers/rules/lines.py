@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Run(NamedTuple):
+class LineSpan(NamedTuple):
     """Lines that follow each other in content: `length` bytes from `offset` on, newlines and empty lines included.
 
     too_long  the length of the one line in it that is longer than allowed; 0: `lines` are here
@@ -31,9 +31,9 @@ class Lines:
         self._size = 0  # of the rest, or of the line that is passed
         self._passing = False
 
-    def feed(self, piece: bytes) -> list[Run]:
+    def feed(self, piece: bytes) -> list[LineSpan]:
         """What the next piece completes."""
-        runs: list[Run] = []
+        runs: list[LineSpan] = []
         if self._passing:
             end = piece.find(b"\n")
             if end < 0:
@@ -52,33 +52,33 @@ class Lines:
                 self._rest, self._passing = [], True
         return runs
 
-    def finish(self) -> list[Run]:
+    def finish(self) -> list[LineSpan]:
         """What is left when nothing comes any more: a last line without a newline."""
         if self._passing:
             return [self._passed(0, 0)]
         rest, self._rest, self._size = b"".join(self._rest), [], 0
         return list(self._cut(rest)) if rest else []
 
-    def _passed(self, more: int, newline: int) -> Run:
+    def _passed(self, more: int, newline: int) -> LineSpan:
         size = self._size + more
-        run = Run(self.offset, size + newline, [], size)
+        run = LineSpan(self.offset, size + newline, [], size)
         self.offset += run.length
         self._rest, self._size, self._passing = [], 0, False
         return run
 
-    def _cut(self, block: bytes) -> list[Run]:
+    def _cut(self, block: bytes) -> list[LineSpan]:
         lines = block.split(b"\n")
         whole = not lines[-1]
         if whole:
             lines.pop()
         if max(map(len, lines), default=0) <= self._longest:
-            run = Run(self.offset, len(block), items(lines))
+            run = LineSpan(self.offset, len(block), items(lines))
             self.offset += len(block)
             return [run] if run.lines else []
         return self._with_long_ones(lines, whole)
 
-    def _with_long_ones(self, lines: list[bytes], whole: bool) -> list[Run]:
-        runs: list[Run] = []
+    def _with_long_ones(self, lines: list[bytes], whole: bool) -> list[LineSpan]:
+        runs: list[LineSpan] = []
         begun = self.offset
         kept: list[bytes] = []
         last = len(lines) - 1
@@ -86,14 +86,14 @@ class Lines:
             size = len(line) + (whole or index < last)
             if len(line) > self._longest:
                 if found := items(kept):
-                    runs.append(Run(begun, self.offset - begun, found))
-                runs.append(Run(self.offset, size, [], len(line)))
+                    runs.append(LineSpan(begun, self.offset - begun, found))
+                runs.append(LineSpan(self.offset, size, [], len(line)))
                 begun, kept = self.offset + size, []
             else:
                 kept.append(line)
             self.offset += size
         if found := items(kept):
-            runs.append(Run(begun, self.offset - begun, found))
+            runs.append(LineSpan(begun, self.offset - begun, found))
         return runs
 
 

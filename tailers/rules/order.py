@@ -24,7 +24,7 @@ from .ranks import Ranks
 PATIENCE = 1.0
 
 
-class Waiting(NamedTuple):
+class WaitingForKey(NamedTuple):
     """An item that waits for the items of its key before it."""
 
     position: int
@@ -63,11 +63,11 @@ class Order:
         self.shut = False
         self.ranks = Ranks() if ranked else None
         self.waiting = 0
-        self._barred: dict[str, Waiting] = {}  # heads, by key
+        self._barred: dict[str, WaitingForKey] = {}  # heads, by key
         self._strays: dict[str, set[int]] = {}
         self._stray_keys: dict[int, str] = {}
         self._heads: dict[int, str] = {}
-        self._lines: dict[str, deque[Waiting] | None] = {}  # None: nobody waits, which is the rule
+        self._lines: dict[str, deque[WaitingForKey] | None] = {}  # None: nobody waits, which is the rule
         self._stuck: set[str] = set()
         self._stuck_waiting = 0
         self._out: deque[tuple[float, list[int]]] = deque()
@@ -84,7 +84,7 @@ class Order:
             return False
         if not self.shut and key not in self._strays:
             return True
-        self._barred[key] = Waiting(position, kind, expires_at)
+        self._barred[key] = WaitingForKey(position, kind, expires_at)
         self.waiting += 1
         if key in self._strays:
             self._stick(key)
@@ -98,7 +98,7 @@ class Order:
         self._stray_keys[position] = key
         return False
 
-    def stopped(self, position: int) -> Waiting | None:
+    def stopped(self, position: int) -> WaitingForKey | None:
         """A stray does not run any more: returns the head that waited for the last one of its key."""
         key = self._stray_keys.pop(position)
         strays = self._strays[key]
@@ -108,13 +108,13 @@ class Order:
         del self._strays[key]
         return self._release(key)
 
-    def open(self) -> list[Waiting]:
+    def open(self) -> list[WaitingForKey]:
         """The lines are not shut any more: returns the heads that may be handed out now."""
         self.shut = False
         free = [self._release(key) for key in list(self._barred) if key not in self._strays]
         return [head for head in free if head is not None]
 
-    def _release(self, key: str) -> Waiting | None:
+    def _release(self, key: str) -> WaitingForKey | None:
         head = self._barred.pop(key, None)
         self.waiting -= head is not None
         return head
@@ -133,7 +133,7 @@ class Order:
         if line is None:
             line = self._lines[key] = deque()
         assert not line or line[-1].position < position, "items of a key come in the order of the source"
-        line.append(Waiting(position, kind, expires_at))
+        line.append(WaitingForKey(position, kind, expires_at))
         if self.ranks is not None:
             self.ranks.follows(key, kind)
         self.waiting += 1
@@ -148,7 +148,7 @@ class Order:
         """Whether it is a key's head: an item whose order counts."""
         return position in self._heads
 
-    def over(self, positions: Iterable[int]) -> list[Waiting]:
+    def over(self, positions: Iterable[int]) -> list[WaitingForKey]:
         """Items are settled: those that follow them in their lines are the new heads, and may be handed out."""
         free = []
         for position in positions:

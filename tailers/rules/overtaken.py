@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Facts(NamedTuple):
+class StreamFacts(NamedTuple):
     """A stream as it is now. `first` and `last` are positions: of the first entry that is there (None: none is), and of
     the last one that was ever added (-1: none was). `added`: how many ever were (-1: it does not say)."""
 
@@ -44,7 +44,7 @@ class Taken(NamedTuple):
     items: int = 0
 
 
-def overtaken(had: Had, facts: Facts) -> Taken | None:
+def overtaken(had: Had, facts: StreamFacts) -> Taken | None:
     """What retention took before the reader had it; None: nothing."""
     stop = facts.last + 1 if facts.first is None else facts.first
     if stop <= had.next or not facts.removed:
@@ -57,24 +57,24 @@ def overtaken(had: Had, facts: Facts) -> Taken | None:
     return Taken(had.next, stop - 1, items if sure else 0)
 
 
-def opened(next_position: int, noted: Had | None, facts: Facts) -> Had:
+def opened(next_position: int, noted: Had | None, facts: StreamFacts) -> Had:
     """What a reader that goes on at a position has had; `noted` is what was noted of it last, at or before there."""
     if noted is None or noted.next > next_position:
         return Had(next_position, -1, False)
     return still(Had(next_position, noted.entries, noted.next == next_position), facts)
 
 
-def still(had: Had, facts: Facts) -> Had:
+def still(had: Had, facts: StreamFacts) -> Had:
     """The same, of a stream that may have been deleted and made again: then all that is gone of it was not ours."""
     return had._replace(entries=facts.removed, exact=True) if 0 <= facts.added < had.entries else had
 
 
-def at_end(had: Had, facts: Facts) -> Had:
+def at_end(had: Had, facts: StreamFacts) -> Had:
     """The same, where the reader has had everything: then it has had as many as were ever added."""
     return had._replace(entries=facts.added, exact=True) if facts.last < had.next and facts.added >= 0 else had
 
 
-def made_anew(had: Had, facts: Facts) -> bool:
+def made_anew(had: Had, facts: StreamFacts) -> bool:
     """Whether the stream was deleted and made again with positions that the reader has passed already, which it would
     never read."""
     return 0 <= facts.last < had.next - 1

@@ -8,18 +8,18 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 
-class Step(NamedTuple):
+class RelayStep(NamedTuple):
     """Indexes of the rows that go, in order; the functions that rows wait for."""
 
     go: list[int]
     unknown: set[str]
 
 
-def step(functions: Sequence[str], keys: Sequence[str], registered: Collection[str] | None) -> Step:
+def step(functions: Sequence[str], keys: Sequence[str], registered: Collection[str] | None) -> RelayStep:
     """Of rows in their order, with each one's function and key (empty: none). `registered` None: nobody can say, and
     all go."""
     if registered is None:
-        return Step(list(range(len(functions))), set())
+        return RelayStep(list(range(len(functions))), set())
     go: list[int] = []
     unknown: set[str] = set()
     shut: set[str] = set()
@@ -30,7 +30,7 @@ def step(functions: Sequence[str], keys: Sequence[str], registered: Collection[s
                 shut.add(key)
         elif key not in shut:
             go.append(index)
-    return Step(go, unknown)
+    return RelayStep(go, unknown)
 
 
 def still_waiting(waiting: Collection[str], registered: Collection[str] | None) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...sdk.model.errors import InvalidRequest
-from ...sdk.model.ledger import Entry, Place
+from ...sdk.model.ledger import LedgerEntry, LedgerPlace
 from .frontier import Frontier
 
 
@@ -14,7 +14,7 @@ class Passing(NamedTuple):
     """`dropped`: ranges that nobody has run, both ends included, rising; `away`: rows of items that are elsewhere."""
 
     dropped: list[tuple[int, int]]
-    away: list[Entry]
+    away: list[LedgerEntry]
 
     @property
     def items(self) -> int:
@@ -22,7 +22,7 @@ class Passing(NamedTuple):
         return sum(last - first + 1 for first, last in self.dropped)
 
 
-def passing(frontier: Frontier, rows: Mapping[int, Entry], to: int, where: str) -> Passing:
+def passing(frontier: Frontier, rows: Mapping[int, LedgerEntry], to: int, where: str) -> Passing:
     """What a move of this frontier, of which nothing was read yet, passes. Raises InvalidRequest for one that goes back
     (L13), and past an item of which nobody knows whether it is in the delay service (L15)."""
     if to < frontier.position:
@@ -32,14 +32,14 @@ def passing(frontier: Frontier, rows: Mapping[int, Entry], to: int, where: str) 
             "Nothing was changed"
         )
     dropped: list[tuple[int, int]] = []
-    away: list[Entry] = []
+    away: list[LedgerEntry] = []
     for first, last in frontier.unread(frontier.position, to - 1):
         start = first
         for position in sorted(each for each in rows if first <= each <= last):
             row = rows[position]
-            if row.place is Place.SUSPECT:
+            if row.place is LedgerPlace.SUSPECT:
                 continue
-            if row.place is Place.PARKING:
+            if row.place is LedgerPlace.PARKING:
                 raise InvalidRequest(
                     f"{where}: the item at {position} was on its way into the delay service when its tailer ended. Let "
                     "the tailer run past it, then seek again. Nothing was changed"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 ASKED = 8
 
 
-class Seen(NamedTuple):
+class SeenRow(NamedTuple):
     """What was last read of a row. `since`: when this version was first read; 0 is the version of no row."""
 
     version: int
@@ -25,14 +25,14 @@ class Seen(NamedTuple):
     since: float
 
 
-def observe(former: Seen | None, version: int, holder: str, lease: float, now: float) -> Seen:
+def observe(former: SeenRow | None, version: int, holder: str, lease: float, now: float) -> SeenRow:
     """Takes note of a read whose answer came at `now`. An unchanged version keeps the time of its first read."""
     if former is not None and former.version == version:
         return former
-    return Seen(version, holder, lease, now)
+    return SeenRow(version, holder, lease, now)
 
 
-def free_at(seen: Seen, drift: float, *, adopted: bool = False) -> float:
+def free_at(seen: SeenRow, drift: float, *, adopted: bool = False) -> float:
     """From when the row may be taken: at once when there is none, when it was released empty, or when every scheduler
     it lists confirmed that it adopted what runs (`adopted`); else after its lease, stretched by `drift` (D of L1)."""
     if not seen.version or not seen.holder or adopted:

@@ -16,7 +16,7 @@ LASTS = 300.0
 MOST = 1000
 
 
-class Verdict(enum.Enum):
+class ReadVerdict(enum.Enum):
     """UNKNOWN: nothing was read since; LATER: it is to be tried again; UNREADABLE: it is given up."""
 
     UNKNOWN = 0
@@ -44,14 +44,14 @@ class Unreadable:
         self._answered, self.read_last = self._turn, key
         self._failing.pop(key, None)
 
-    def failed(self, key: str, refused: bool, now: float) -> Verdict:
+    def failed(self, key: str, refused: bool, now: float) -> ReadVerdict:
         """It could not be read at `now`, in monotonic seconds."""
         self._turn += 1
         before = self._failing.pop(key, None) or _Failing(now, self._turn)
         proven = before.first < self._answered
         if proven and (refused or now - before.since >= LASTS):
-            return Verdict.UNREADABLE
+            return ReadVerdict.UNREADABLE
         if len(self._failing) >= MOST:
             del self._failing[next(iter(self._failing))]
         self._failing[key] = before
-        return Verdict.LATER if proven else Verdict.UNKNOWN
+        return ReadVerdict.LATER if proven else ReadVerdict.UNKNOWN

@@ -30,7 +30,7 @@ class Cause(StrEnum):
     NO_CREDIT = "no_credit"  # the scheduler wants nothing
 
 
-class Facts(NamedTuple):
+class WatchdogFacts(NamedTuple):
     """What there is to see. Texts say why, empty: it is not so; `lag` -1: unknown; `oldest`: seconds that the oldest
     item is out."""
 
@@ -52,7 +52,7 @@ class Facts(NamedTuple):
     held_because: str = ""
 
 
-class Verdict(NamedTuple):
+class WatchdogVerdict(NamedTuple):
     """`idle`: seconds without a completion although there was work."""
 
     healthy: bool = True
@@ -70,13 +70,13 @@ class Watchdog:
         self._completions = -1
         self._since = 0.0
 
-    def look(self, facts: Facts, now: float) -> Verdict:
+    def look(self, facts: WatchdogFacts, now: float) -> WatchdogVerdict:
         """How it is at `now` (monotonic seconds). A tailer that failed for good, or waits for somebody's hand, is
         unhealthy at once."""
         if facts.failed:
-            return Verdict(False, 0.0, Cause.FAILED, facts.failed)
+            return WatchdogVerdict(False, 0.0, Cause.FAILED, facts.failed)
         if facts.by_hand:
-            return Verdict(False, 0.0, Cause.BY_HAND, facts.by_hand)
+            return WatchdogVerdict(False, 0.0, Cause.BY_HAND, facts.by_hand)
         busy = facts.lag > 0 or facts.in_flight > 0 or facts.held > 0
         if facts.completions != self._completions or not busy:
             # A source that cannot be reached may have work: nobody knows.
@@ -85,11 +85,11 @@ class Watchdog:
             self._completions = facts.completions
         idle = now - self._since
         if idle < self._bound:
-            return Verdict(True, idle)
-        return Verdict(False, idle, *likely(facts))
+            return WatchdogVerdict(True, idle)
+        return WatchdogVerdict(False, idle, *likely(facts))
 
 
-def likely(facts: Facts) -> tuple[Cause, str]:
+def likely(facts: WatchdogFacts) -> tuple[Cause, str]:
     """The likely cause, with a sentence for people."""
     found = [
         (Cause.SOURCE, facts.source),
@@ -107,7 +107,7 @@ def likely(facts: Facts) -> tuple[Cause, str]:
     return next(((cause, why) for cause, why in found if why), nothing)
 
 
-def _slow(facts: Facts) -> str:
+def _slow(facts: WatchdogFacts) -> str:
     if not facts.in_flight:
         return ""
     return (

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...sdk.model.audit import AFTER_DELAY, HELD, IN_FLIGHT, SETTLED, Audit, Fate
 
 
-class Facts(NamedTuple):
+class PartitionFacts(NamedTuple):
     """Of one partition. Of the items that were ever parked `waiting` are not over, `done` and `buried` ended so;
     `letters` is how many positions ever had a dead letter; `dropped` and `forgotten`, by a gate and by retention, how
     many were noted as drops."""
@@ -45,7 +45,7 @@ def after_delay(audit: Audit, waiting: int, letters: int | None) -> None:
     audit.counts = {label: count for label, count in {**counts, **told}.items() if count}
 
 
-def confront(audit: Audit, before: Facts, after: Facts) -> None:
+def confront(audit: Audit, before: PartitionFacts, after: PartitionFacts) -> None:
     """Adds to the audit of a whole partition what its witnesses say otherwise, and what became of what was delayed.
 
     A position whose record was forgotten by its source while it was parked counts as lost to retention, and one that

@@ -13,7 +13,7 @@ from functools import partial
 from ...sdk.model.audit import Fate
 from ...sdk.model.drop import Cause, Drop
 from ...sdk.model.errors import InvalidRequest, TailraceError
-from ...sdk.model.ledger import Entry
+from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.seek import END, START, Move, Seek
 from ...sdk.source import Capabilities, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
@@ -101,8 +101,8 @@ class Seeking:
         ends = await self._source.ends()
         return {name: Partition(name, marks.get(name, Mark(0))) for name in sorted({*marks, *ends})}, ends
 
-    async def _rows_of(self, part: Partition) -> list[Entry]:
-        found: list[Entry] = []
+    async def _rows_of(self, part: Partition) -> list[LedgerEntry]:
+        found: list[LedgerEntry] = []
         last = part.checkpoint - 1
         while True:
             rows = await self._setup.environment.ledger.list(self._name, ROWS, (part.name, last))

@@ -22,7 +22,7 @@ from ...sdk.lifecycle import cancel
 from ...sdk.logger import Logger
 from ...sdk.model.errors import NotConnected, Unavailable
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
-from ...stores.inventory.inventory import Entries, Entry, Inventory
+from ...stores.inventory.inventory import Entries, Inventory, InventoryEntry
 from ..registry import Environment
 from .folder import Folder, NoFile
 from .listing import Listing, Patterns, list_folder
@@ -189,7 +189,7 @@ class DirectorySource:
     async def _offer(self, listing: Listing) -> None:
         """Tells the inventory what is new or changed since the last listing."""
         seen, self._seen = self._seen, dict(listing.entries)
-        changed: list[Entry] = [entry for entry in listing.entries if seen.get(entry.name) != entry.version]
+        changed: list[InventoryEntry] = [entry for entry in listing.entries if seen.get(entry.name) != entry.version]
         for start in range(0, len(changed), OFFER):
             try:
                 await self._inventory.offer(self._name, changed[start : start + OFFER])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 from pathlib import Path
 
-from ...stores.inventory.inventory import Entry
+from ...stores.inventory.inventory import InventoryEntry
 from .folder import kind_of, open_folder
 
 #: Folders in each other that are listed: each is open meanwhile.
@@ -23,7 +23,7 @@ MOST_SKIPPED = 1000
 class Listing:
     """`skipped` says what was not entered or could not be read, and why."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[InventoryEntry] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
 
     def skip(self, name: str, why: str) -> None:
@@ -112,7 +112,7 @@ def _list(folder: int, prefix: str, parents: tuple[tuple[int, int], ...], rules:
             elif rules.patterns.wanted(name):
                 found = entry.stat(follow_symlinks=rules.follow)
                 if stat.S_ISREG(found.st_mode):
-                    listing.entries.append(Entry(name, version_of(found.st_size, found.st_mtime_ns)))
+                    listing.entries.append(InventoryEntry(name, version_of(found.st_size, found.st_mtime_ns)))
                 else:
                     listing.skip(name, kind_of(found.st_mode))
         except UnicodeEncodeError:

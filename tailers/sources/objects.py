@@ -31,7 +31,7 @@ from ..registry import Environment
 from ..rules.segments import within
 from ..rules.unreadable import Unreadable
 from .listing import Patterns
-from .objects_cutting import Cutter, Part, Shape
+from .objects_cutting import CutItems, Cutter, Shape
 from .objects_feeding import Feeder, Loaded, weight
 from .objects_listing import Lister, Progress
 
@@ -129,7 +129,7 @@ class ObjectsSource:
         self._lister: Lister | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._again = self._new_feeder()  # reads again what is asked for by position
-        self._loaded: tuple[Segment | None, Part | None] = (None, None)  # the segment that was read again last
+        self._loaded: tuple[Segment | None, CutItems | None] = (None, None)  # the segment that was read again last
         if options.mode == "lexicographic":
             self.capabilities = replace(self.capabilities, replays=False)  # it forgets where settled lines were
 
@@ -188,7 +188,7 @@ class ObjectsSource:
         batch.absent = sorted(set(positions).difference(batch.positions))
         return batch
 
-    async def _part(self, segment: Segment) -> Part | None:
+    async def _part(self, segment: Segment) -> CutItems | None:
         """A segment's items; who reads on by position asks for the same one many times."""
         if self._loaded[0] != segment:
             self._loaded = (segment, await self._stored(self._again.load(segment)))
@@ -278,7 +278,7 @@ def _fitting(payloads: list[bytes], start: int, limit: int, max_bytes: int) -> i
     return start + max(1, sum(size <= max_bytes for size in sizes))
 
 
-def _add(batch: StreamBatch, first: int, part: Part, chosen: Sequence[int]) -> None:
+def _add(batch: StreamBatch, first: int, part: CutItems, chosen: Sequence[int]) -> None:
     count = len(chosen)
     if part.cut.refused:  # several, where an object that was cut before cannot be read any more
         batch.refused.update(dict.fromkeys(range(len(batch.positions), len(batch.positions) + count), part.cut.refused))

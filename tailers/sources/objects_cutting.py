@@ -14,8 +14,8 @@ from ...sdk.gunzip import Undecodable
 from ...sdk.model.reference import REFERENCE, Reference
 from ...sdk.model.segment import Segment
 from ...sdk.model.workload import Headers
-from ...sdk.objects import Facts, Gone, ObjectStore, Replaced, Unread
-from ..rules.lines import Lines, Run, lines_of
+from ...sdk.objects import Gone, ObjectFacts, ObjectStore, Replaced, Unread
+from ..rules.lines import Lines, LineSpan, lines_of
 from ..rules.segments import Cut, Next
 
 #: Objects up to this size are read as soon as they are looked at.
@@ -35,7 +35,7 @@ class Shape(NamedTuple):
     headers: bool
 
 
-class Part(NamedTuple):
+class CutItems(NamedTuple):
     """A cut with its items: as many payloads as positions, none when its position is absent."""
 
     cut: Cut
@@ -49,7 +49,7 @@ class Opened(NamedTuple):
     """An object that was looked at, with its bytes when they are few; None: it is not there, or not the version that
     was listed."""
 
-    facts: Facts | None
+    facts: ObjectFacts | None
     body: bytes | None = None
 
 
@@ -72,7 +72,7 @@ class Cutter:
             return Opened(None)
         return Opened(None) if _other(facts, etag) else Opened(facts, body)
 
-    async def cut(self, ordinal: int, key: str, etag: str, opened: Opened, at: Next) -> AsyncIterator[list[Part]]:
+    async def cut(self, ordinal: int, key: str, etag: str, opened: Opened, at: Next) -> AsyncIterator[list[CutItems]]:
         """The parts of one object from `at` on, in order."""
         begun = at.ordinal == ordinal and bool(at.version)
         if begun:
@@ -90,11 +90,11 @@ class Cutter:
         else:
             yield [await self._whole(ordinal, facts, opened.body)]
 
-    async def again(self, segment: Segment, key: str) -> Part:
+    async def again(self, segment: Segment, key: str) -> CutItems:
         """The items of a segment, read again. Raises Gone, Replaced and Undecodable when that is not possible."""
         cut = Cut(*segment[1:])
         if cut.absent:
-            return Part(cut, key, 0.0, [])
+            return CutItems(cut, key, 0.0, [])
         try:
             facts = await self._store.facts(key, cut.version)
         except (Gone, Replaced):
@@ -114,25 +114,25 @@ class Cutter:
         self._last = content
         if len(lines) != cut.items:
             raise Undecodable(f"{key} has other lines than when it was cut: was its max_line, or its gzip, changed?")
-        return Part(cut, key, facts.modified, lines, self._headers(facts))
+        return CutItems(cut, key, facts.modified, lines, self._headers(facts))
 
     async def touch(self, key: str) -> None:
         """Asks for an object's content, without reading it. Raises what that raises."""
         await self._store.whole(key, -1)
 
-    def unreadable(self, cut: Cut, key: str, why: str) -> Part:
+    def unreadable(self, cut: Cut, key: str, why: str) -> CutItems:
         """The items of a cut, or all that is left of an object, that the store will not let us read."""
         part = self._refused(cut._replace(refused=f"it cannot be read, though others can: {why}"), key, None)
         return part._replace(payloads=part.payloads * cut.items)
 
-    async def _facts(self, key: str, etag: str) -> Facts | None:
+    async def _facts(self, key: str, etag: str) -> ObjectFacts | None:
         try:
             facts = await self._store.facts(key)
         except Gone:
             return None
         return None if _other(facts, etag) else facts
 
-    async def _go_on(self, ordinal: int, key: str, at: Next) -> AsyncIterator[list[Part]]:
+    async def _go_on(self, ordinal: int, key: str, at: Next) -> AsyncIterator[list[CutItems]]:
         try:
             facts = await self._store.facts(key, at.version)
         except (Gone, Replaced) as error:
@@ -141,7 +141,9 @@ class Cutter:
         async for parts in self._lines(ordinal, facts, None, at.offset):
             yield parts
 
-    async def _lines(self, ordinal: int, facts: Facts, body: bytes | None, offset: int) -> AsyncIterator[list[Part]]:
+    async def _lines(
+        self, ordinal: int, facts: ObjectFacts, body: bytes | None, offset: int
+    ) -> AsyncIterator[list[CutItems]]:
         content = self._content(facts, body)
         lines = Lines(self._shape.max_line, offset)
         some = offset > 0
@@ -165,17 +167,17 @@ class Cutter:
         elif not some:
             yield [_absent(ordinal, facts.key)]
 
-    def _run(self, ordinal: int, facts: Facts, run: Run, headers: Headers) -> Part:
+    def _run(self, ordinal: int, facts: ObjectFacts, run: LineSpan, headers: Headers) -> CutItems:
         if not run.too_long:
             cut = Cut(len(run.lines), ordinal, facts.version, run.offset, run.length)
-            return Part(cut, facts.key, facts.modified, run.lines, headers)
+            return CutItems(cut, facts.key, facts.modified, run.lines, headers)
         why = (
             f"the line at {run.offset} of {facts.key} has {run.too_long} bytes, more than the {self._shape.max_line} "
             "of max_line"
         )
         return self._refused(Cut(1, ordinal, facts.version, run.offset, run.length, why), facts.key, facts)
 
-    async def _whole(self, ordinal: int, facts: Facts, body: bytes | None) -> Part:
+    async def _whole(self, ordinal: int, facts: ObjectFacts, body: bytes | None) -> CutItems:
         shape, gzip = self._shape, self._gzip(facts)
         cut = Cut(1, ordinal, facts.version, 0, facts.size, end=True)
         if shape.max_value and (facts.size <= shape.max_value or gzip):
@@ -186,31 +188,31 @@ class Cutter:
             except (Gone, Replaced):
                 return _absent(ordinal, facts.key)
             if len(payload) <= shape.max_value:
-                return Part(cut, facts.key, facts.modified, [payload], self._headers(facts))
+                return CutItems(cut, facts.key, facts.modified, [payload], self._headers(facts))
         if not shape.referable:
             why = f"{facts.key} has more than the {shape.max_value} bytes of max_value, and memory has no reference"
             return self._refused(cut._replace(refused=why), facts.key, facts)
         reference = Reference(
             self._store.place.url, facts.key, facts.size, facts.modified, facts.version, gzip
         ).encode()
-        return Part(cut, facts.key, facts.modified, [reference], (REFERENCE, *self._headers(facts)))
+        return CutItems(cut, facts.key, facts.modified, [reference], (REFERENCE, *self._headers(facts)))
 
-    def _rest(self, ordinal: int, key: str, version: str, offset: int, facts: Facts | None, why: str) -> Part:
+    def _rest(self, ordinal: int, key: str, version: str, offset: int, facts: ObjectFacts | None, why: str) -> CutItems:
         """All that lies behind `offset`, as one item."""
         said = f"from byte {offset} of its content on, {key} cannot be read: {why}"
         return self._refused(Cut(1, ordinal, version, offset, 0, said, end=True), key, facts)
 
-    def _refused(self, cut: Cut, key: str, facts: Facts | None) -> Part:
+    def _refused(self, cut: Cut, key: str, facts: ObjectFacts | None) -> CutItems:
         size, modified, gzip = (0, 0.0, False) if facts is None else (facts.size, facts.modified, self._gzip(facts))
         length = -1 if cut.end else cut.length
         reference = Reference(self._store.place.url, key, size, modified, cut.version, gzip, cut.offset, length)
-        return Part(cut, key, modified, [reference.encode()], (REFERENCE,))
+        return CutItems(cut, key, modified, [reference.encode()], (REFERENCE,))
 
-    def _gzip(self, facts: Facts) -> bool:
+    def _gzip(self, facts: ObjectFacts) -> bool:
         told = self._shape.gzip
         return told == "always" or (told == "auto" and (facts.gzip or facts.key.endswith((".gz", ".gzip"))))
 
-    def _content(self, facts: Facts, body: bytes | None) -> Content:
+    def _content(self, facts: ObjectFacts, body: bytes | None) -> Content:
         return Content(
             self._store,
             facts.key,
@@ -222,7 +224,7 @@ class Cutter:
             body=body,
         )
 
-    def _headers(self, facts: Facts) -> Headers:
+    def _headers(self, facts: ObjectFacts) -> Headers:
         if not self._shape.headers:
             return ()
         return (("object-key", facts.key), ("object-version", facts.version))
@@ -238,10 +240,10 @@ async def _read(content: Content, offset: int = 0) -> tuple[bytes, Exception | N
         return b"", error
 
 
-def _other(facts: Facts, etag: str) -> bool:
+def _other(facts: ObjectFacts, etag: str) -> bool:
     """Whether it is not the version that was listed."""
     return bool(etag and facts.etag and facts.etag != etag)
 
 
-def _absent(ordinal: int, key: str) -> Part:
-    return Part(Cut(1, ordinal, "", 0, 0, absent=True, end=True), key, 0.0, [])
+def _absent(ordinal: int, key: str) -> CutItems:
+    return CutItems(Cut(1, ordinal, "", 0, 0, absent=True, end=True), key, 0.0, [])

@@ -21,8 +21,8 @@ from ...sdk.objects import Gone, Replaced, Unread
 from ...stores.inventory.inventory import Inventory
 from ...stores.segments.segments import Segments
 from ..rules.segments import Cut, Next, following, placed
-from ..rules.unreadable import Unreadable, Verdict
-from .objects_cutting import Cutter, Opened, Part
+from ..rules.unreadable import ReadVerdict, Unreadable
+from .objects_cutting import CutItems, Cutter, Opened
 from .objects_listing import Progress
 
 #: Objects looked at side by side.
@@ -36,7 +36,7 @@ class Loaded:
     """A segment with its items. `done` of them were read."""
 
     segment: Segment
-    part: Part
+    part: CutItems
     done: int = 0
 
 
@@ -68,7 +68,7 @@ class Feeder:
         self._bytes = 0
         self._taken = asyncio.Event()
         self._found = asyncio.Event()
-        self._cut: list[Part] = []
+        self._cut: list[CutItems] = []
         self._cut_bytes = 0
         self._names: dict[int, tuple[str, str]] = {}  # of the objects at hand
 
@@ -104,7 +104,7 @@ class Feeder:
         except Unavailable as error:
             raise NotConnected(f"the notes of {self._name}: {error}") from error
 
-    async def load(self, segment: Segment) -> Part | None:
+    async def load(self, segment: Segment) -> CutItems | None:
         """The items of a segment; None: they are not there any more."""
         key, _ = await self._name_of(segment.ordinal)
         while True:
@@ -124,7 +124,7 @@ class Feeder:
         while position < self.end:
             for segment in await self._segments.read(self._name, position, BATCH):
                 part = await self.load(segment)
-                gone = Part(Cut(*segment[1:]), "", 0.0, [])
+                gone = CutItems(Cut(*segment[1:]), "", 0.0, [])
                 await self._put(Loaded(segment, part or gone, max(0, position - segment.first)))
                 position = segment.after
 
@@ -171,9 +171,9 @@ class Feeder:
         """Whether an object is not tried any more; False: it is to be tried again at once. Raises the error while
         nobody knows whether any other can be read, or as long as this one may get well."""
         verdict = self._unreadable.failed(key, error.refused, time.monotonic())
-        if verdict is Verdict.UNREADABLE:
+        if verdict is ReadVerdict.UNREADABLE:
             return True
-        if verdict is Verdict.UNKNOWN and await self._other_is_read(ordinal, key) and error.refused:
+        if verdict is ReadVerdict.UNKNOWN and await self._other_is_read(ordinal, key) and error.refused:
             return False
         await self._write()
         raise error
@@ -223,7 +223,7 @@ class Feeder:
         return self._names.get(ordinal, ("", ""))
 
 
-def weight(part: Part) -> int:
+def weight(part: CutItems) -> int:
     """About how much memory it takes."""
     return sum(map(len, part.payloads)) + 64 * len(part.payloads) + 256
 

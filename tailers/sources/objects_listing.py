@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ...sdk.model.errors import NotConnected, Unavailable
 from ...sdk.objects import SORTED, Listed, ObjectStore
-from ...stores.inventory.inventory import Entry, Inventory
+from ...stores.inventory.inventory import Inventory, InventoryEntry
 from .listing import Patterns
 
 #: Keys of one page.
@@ -90,8 +90,8 @@ class Lister:
         if self._overlap is not None and self._store.place.scheme not in SORTED:
             await self._inventory.raise_floor(self._name, self._overlap, self._progress.settled)
 
-    def _entry(self, listed: Listed) -> Entry:
-        return Entry(listed.key, listed.etag if self._versions else "")
+    def _entry(self, listed: Listed) -> InventoryEntry:
+        return InventoryEntry(listed.key, listed.etag if self._versions else "")
 
     async def _keep_up(self) -> None:
         """In the order of keys what was listed is never listed again but for the overlap."""

@@ -16,7 +16,7 @@ from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.workload import Headers
 from ...sdk.source import StreamBatch
 from ...stores.redis import RedisOptions
-from ..rules.overtaken import Facts
+from ..rules.overtaken import StreamFacts
 
 SEQUENCE_BITS = 20
 _SEQUENCES = 1 << SEQUENCE_BITS
@@ -75,13 +75,13 @@ def id_of(position: int) -> str:
     return f"{position >> SEQUENCE_BITS}-{position & (_SEQUENCES - 1)}"
 
 
-def facts_of(answer: list[Any] | None, stream: str) -> Facts:
+def facts_of(answer: list[Any] | None, stream: str) -> StreamFacts:
     """What XINFO STREAM says; None: there is no such key."""
     if answer is None:
-        return Facts(0, None, -1)
+        return StreamFacts(0, None, -1)
     said = dict(zip(answer[::2], answer[1::2], strict=True))
     first, last, deleted = said[b"first-entry"], said[b"last-generated-id"], said.get(b"max-deleted-entry-id", _NOTHING)
-    return Facts(
+    return StreamFacts(
         said[b"length"],
         None if first is None else position_of(first[0], stream),
         -1 if last == _NOTHING else position_of(last, stream),

@@ -19,7 +19,7 @@ from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.redis import RedisServer
 from ..registry import Environment
-from ..rules.overtaken import Facts, Had, at_end, made_anew, opened, overtaken, still
+from ..rules.overtaken import Had, StreamFacts, at_end, made_anew, opened, overtaken, still
 from .redis_entries import SEQUENCE_BITS, Entries, RedisStreamOptions, facts_of, id_of, position_of
 
 #: Seconds that the server holds one wait, so that a dead connection is seen.
@@ -114,7 +114,7 @@ class RedisStreamSource:
         self._streams = streams
         self._closed.clear()
 
-    async def _facts(self, key: str) -> Facts:
+    async def _facts(self, key: str) -> StreamFacts:
         command = ("XINFO", "STREAM", key)
         return facts_of(await self._server.call(*command, about=f"stream {key!r}", none_if="no such key"), key)
 

@@ -18,7 +18,7 @@ from ...sdk.clock import Clock
 from ...sdk.duties import Duties
 from ...sdk.logger import Logger
 from ...sdk.model.errors import ConfigError, NotConnected, TailraceError
-from ...sdk.model.schedule import KEEP, Overlap, Run, Schedule, ScheduleRow
+from ...sdk.model.schedule import KEEP, Overlap, Schedule, ScheduledRun, ScheduleRow
 from ...sdk.model.workload import Headers
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.schedules.firing import firing
@@ -189,13 +189,13 @@ class ScheduleSource:
         return not self._closed.is_set()
 
 
-def _batch(found: Runs, runs: Sequence[Run]) -> StreamBatch:
+def _batch(found: Runs, runs: Sequence[ScheduledRun]) -> StreamBatch:
     batch = StreamBatch(ONLY, [], [], [], [], [])
     _append(batch, found, runs)
     return batch
 
 
-def _append(batch: StreamBatch, found: Runs, runs: Sequence[Run]) -> None:
+def _append(batch: StreamBatch, found: Runs, runs: Sequence[ScheduledRun]) -> None:
     for run in runs:
         schedule = found.schedules[run.version]
         batch.positions.append(run.position)
@@ -205,7 +205,7 @@ def _append(batch: StreamBatch, found: Runs, runs: Sequence[Run]) -> None:
         batch.payloads.append(schedule.payload)
 
 
-def _headers(schedule: Schedule, run: Run) -> Headers:
+def _headers(schedule: Schedule, run: ScheduledRun) -> Headers:
     instant = datetime.fromtimestamp(run.instant, UTC).isoformat().replace("+00:00", "Z")
     said = {
         "function": schedule.function,

@@ -23,7 +23,7 @@ from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.ownership.ownership import Owner, Ownership
 from ..leaving.durable import T, until_available
 from ..rules.sides import OWN
-from ..rules.takeover import Seen, free_at, lapsed, observe
+from ..rules.takeover import SeenRow, free_at, lapsed, observe
 
 FENCE_BITS = 32
 #: Looks at a row that somebody else has, in each heartbeat.
@@ -83,7 +83,7 @@ class Epoch:
     async def take(self, adopt: Callable[[Owner], Awaitable[bool]] | None = None) -> dict[str, Mark]:
         """Takes the source under a new epoch: after its owner's lease, when it is free, or when `adopt` says that all
         that runs under the row as it was read is adopted. Returns the marks."""
-        seen: Seen | None = None
+        seen: SeenRow | None = None
         asked = 0.0
         while True:
             row = await until_available(lambda: self._ownership.read(self._source, self.row), self._fails)

@@ -21,7 +21,7 @@ from ...sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes, ref
 from ...sdk.source import StreamBatch
 from ..mapping.mapping import Mapped
 from ..out import Out
-from ..partition import Partition, Place, chosen
+from ..partition import FlightOrigin, Partition, chosen
 from ..rules.sides import OWN, Spot, side_of
 from ..session import Inheritance
 
@@ -38,7 +38,7 @@ def out_of(record: Record, mapped: Mapped, now: float) -> Out:
     """A record as a hand-out of this epoch, but for its fence; `now`: wall clock."""
     part, batch, fence = record
     flight = Flight(0, fence, mapped.kinds, mapped.ids, batch.payloads, mapped.attempts)
-    return Out(flight, mapped.cells, Counter(), now, Place(part, batch, mapped))
+    return Out(flight, mapped.cells, Counter(), now, FlightOrigin(part, batch, mapped))
 
 
 class Turns(Protocol):

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ...sdk.clock import Clock
-from ...sdk.model.ledger import Entry
+from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended
 from ...sdk.source import StreamBatch, StreamSource
@@ -21,7 +21,7 @@ from ..leaving.departing import departing
 from ..leaving.departures import Departures
 from ..leaving.detaching import Detaching, Going, Spot
 from ..leaving.durable import DurableWriter
-from ..ledger.rows import Home, RowChange, Rows
+from ..ledger.rows import RowChange, RowHome, Rows
 from ..mapping.mapping import Mapped
 from ..partition import Partition, chosen
 from ..rules.ledger import released
@@ -32,7 +32,7 @@ AT_ONCE = 1024
 _NOT_RUN = Ended(Outcome.HELD)
 
 
-class Owner(Protocol):
+class AdoptingPump(Protocol):
     """The pump."""
 
     source: StreamSource
@@ -55,7 +55,7 @@ class LeftRunning:
 
     def __init__(
         self,
-        owner: Owner,
+        owner: AdoptingPump,
         name: str,
         rows: Rows,
         departures: Departures,
@@ -70,20 +70,20 @@ class LeftRunning:
         self._inherited = inherited
         self._detaching = detaching
         self._clock = clock
-        self._adopted: dict[Partition, dict[int, Entry]] = {}
+        self._adopted: dict[Partition, dict[int, LedgerEntry]] = {}
         self._below: list[Below] = []
-        self._again: dict[Partition, list[Entry]] = {}
+        self._again: dict[Partition, list[LedgerEntry]] = {}
         self._writer: DurableWriter[RowChange, Spot] = DurableWriter(rows.write, self._were_released)
 
     async def found(self, part: Partition) -> None:
         """A partition was taken, and nothing of it was read: what is known of its rows, and of what was adopted."""
         rows = {position: row for position, row in part.rows.items() if row.is_detached}
         spots = self._inherited.positions_of(part.name)
-        others = [Home(self._name, part.name, position) for position in spots if position not in part.rows]
+        others = [RowHome(self._name, part.name, position) for position in spots if position not in part.rows]
         rows |= {home.position: row for home, row in (await self._rows.read(others)).items() if row.is_detached}
         if part.frontier.position:
             self._below.append(Below(part, part.frontier.position, frozenset(rows)))
-        over: list[Entry] = []
+        over: list[LedgerEntry] = []
         again: set[int] = set()
         for position, row in sorted(rows.items()):
             settled = not part.frontier.unread(position, position)
@@ -143,9 +143,9 @@ class LeftRunning:
         """The loops that run beside the others; the first one ends."""
         return [self.run(), self._writer.run()]
 
-    def _over(self, part: Partition, row: Entry) -> None:
+    def _over(self, part: Partition, row: LedgerEntry) -> None:
         """Nothing of it runs any more: its guard may start."""
-        change = RowChange(Home(self._name, part.name, row.position), row, released(row, self._clock.wall()))
+        change = RowChange(RowHome(self._name, part.name, row.position), row, released(row, self._clock.wall()))
         self._writer.add(change, 0, (part, row.position))
 
     def _were_released(self, spots: list[Spot]) -> None:
@@ -153,13 +153,13 @@ class LeftRunning:
             if position < part.frontier.end and not self._detaching.knows(part, position):
                 part.rows.pop(position, None)  # it is settled
 
-    async def _release(self, part: Partition, rows: Sequence[Entry]) -> list[Entry]:
+    async def _release(self, part: Partition, rows: Sequence[LedgerEntry]) -> list[LedgerEntry]:
         """Rows of what does not run; those that could be released, as they are now."""
-        standing: list[Entry] = []
+        standing: list[LedgerEntry] = []
         for begin in range(0, len(rows), AT_ONCE):
             now = self._clock.wall()
             changes = [
-                RowChange(Home(self._name, part.name, row.position), row, released(row, now))
+                RowChange(RowHome(self._name, part.name, row.position), row, released(row, now))
                 for row in rows[begin : begin + AT_ONCE]
             ]
             answers = await self._rows.write(changes)
@@ -173,7 +173,7 @@ class LeftRunning:
         batch = await self._owner.reread(part, positions)
         return chosen(batch, [index for index in range(len(batch.positions)) if index not in batch.refused])
 
-    async def _append(self, part: Partition, rows: Iterable[Entry]) -> None:
+    async def _append(self, part: Partition, rows: Iterable[LedgerEntry]) -> None:
         """What the source still has of them runs at once."""
         by_position = {row.position: row for row in rows}
         positions = sorted(by_position)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..pumps.pump import Pump
-from ..rules.watchdog import Facts
+from ..rules.watchdog import WatchdogFacts
 
 
 def state_of(pump: Pump) -> tuple[str, str]:
@@ -24,7 +24,7 @@ def state_of(pump: Pump) -> tuple[str, str]:
     return name, why if isinstance(why, str) else ""
 
 
-def facts_of(pump: Pump, failed: str) -> Facts:
+def facts_of(pump: Pump, failed: str) -> WatchdogFacts:
     """How a pump is now. `failed`: why its tailer ended for good, empty while it runs."""
     session, credit = pump.session, pump.session.credit
     names = pump.functions or set(session.functions)
@@ -34,7 +34,7 @@ def facts_of(pump: Pump, failed: str) -> Facts:
         no_worker = f"no worker runs {', '.join(unserved[:3])}" if unserved else "no worker runs any function"
     gates = sorted({closed.reason for closed in credit.closed if closed.function in names})
     pushed = min((out.pushed_at for out in pump.flights.values()), default=None)
-    return Facts(
+    return WatchdogFacts(
         completions=pump.counts.completed,
         lag=pump.backlog,
         in_flight=pump.in_flight,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..pumps.shared_pump import SharedPump
-from ..rules.watchdog import Facts
+from ..rules.watchdog import WatchdogFacts
 from .pump import facts_of, state_of
 
 #: States from the one that says most to the one that says least.
@@ -25,14 +25,14 @@ def shared_state(pump: SharedPump) -> tuple[str, str]:
     return state, f"partition {name}: {why}"
 
 
-def shared_facts(pump: SharedPump, failed: str) -> Facts:
+def shared_facts(pump: SharedPump, failed: str) -> WatchdogFacts:
     """How it is now. `failed`: why its tailer ended for good, empty while it runs."""
     found = [facts_of(each, "") for _, each in sorted(pump.pumps.items())]
 
     def first(field: str) -> str:
         return next((text for facts in found if (text := getattr(facts, field))), "")
 
-    return Facts(
+    return WatchdogFacts(
         completions=pump.counts.completed,
         lag=pump.lag if found else -1,
         in_flight=pump.in_flight,

@@ -7,10 +7,10 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ...stores.inventory.inventory import Entry, Inventory
+from ...stores.inventory.inventory import Inventory, InventoryEntry
 from .bench import MODEL, StoreBench, StoreLaws
 
-entries = st.lists(st.builds(Entry, st.sampled_from("abcdé"), st.sampled_from(["1", "2", "é 3"])), max_size=10)
+entries = st.lists(st.builds(InventoryEntry, st.sampled_from("abcdé"), st.sampled_from(["1", "2", "é 3"])), max_size=10)
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("offer"), entries),
@@ -22,45 +22,56 @@ steps = st.lists(
 )
 
 
-async def everything(store: StoreBench[Inventory], source: str = "s") -> list[Entry]:
+async def everything(store: StoreBench[Inventory], source: str = "s") -> list[InventoryEntry]:
     """All entries of a source, whose positions must be dense from 0 on."""
     found = await store.engine.read(source, 0, 1 << 30)
     assert found.positions == list(range(len(found.names)))
-    return [Entry(*each) for each in zip(found.names, found.versions, strict=True)]
+    return [InventoryEntry(*each) for each in zip(found.names, found.versions, strict=True)]
 
 
 class InventoryLaws(StoreLaws[Inventory]):
     """Each name and version once, in the order of discovery, at dense positions."""
 
     async def test_new_entries_get_the_next_positions_in_the_order_offered(self, store: StoreBench[Inventory]) -> None:
-        assert await store.engine.offer("s", [Entry("b", "1"), Entry("a", "1")]) == 2
-        assert await store.engine.offer("s", [Entry("c", "1")]) == 1
+        assert await store.engine.offer("s", [InventoryEntry("b", "1"), InventoryEntry("a", "1")]) == 2
+        assert await store.engine.offer("s", [InventoryEntry("c", "1")]) == 1
         for _ in range(2):
-            assert await everything(store) == [Entry("b", "1"), Entry("a", "1"), Entry("c", "1")]
+            assert await everything(store) == [
+                InventoryEntry("b", "1"),
+                InventoryEntry("a", "1"),
+                InventoryEntry("c", "1"),
+            ]
             assert await store.engine.end("s") == 3
             await store.reopen()
 
     async def test_an_entry_seen_before_is_not_new(self, store: StoreBench[Inventory]) -> None:
-        await store.engine.offer("s", [Entry("a", "1"), Entry("b", "1")])
-        assert await store.engine.offer("s", [Entry("b", "1"), Entry("c", "1"), Entry("a", "1")]) == 1
-        assert await everything(store) == [Entry("a", "1"), Entry("b", "1"), Entry("c", "1")]
+        await store.engine.offer("s", [InventoryEntry("a", "1"), InventoryEntry("b", "1")])
+        assert (
+            await store.engine.offer(
+                "s", [InventoryEntry("b", "1"), InventoryEntry("c", "1"), InventoryEntry("a", "1")]
+            )
+            == 1
+        )
+        assert await everything(store) == [InventoryEntry("a", "1"), InventoryEntry("b", "1"), InventoryEntry("c", "1")]
 
     async def test_another_version_is_another_entry(self, store: StoreBench[Inventory]) -> None:
-        assert await store.engine.offer("s", [Entry("a", "1")]) == 1
-        assert await store.engine.offer("s", [Entry("a", "2")]) == 1
-        assert await everything(store) == [Entry("a", "1"), Entry("a", "2")]
+        assert await store.engine.offer("s", [InventoryEntry("a", "1")]) == 1
+        assert await store.engine.offer("s", [InventoryEntry("a", "2")]) == 1
+        assert await everything(store) == [InventoryEntry("a", "1"), InventoryEntry("a", "2")]
 
     async def test_an_entry_offered_twice_at_once_is_taken_once(self, store: StoreBench[Inventory]) -> None:
-        assert await store.engine.offer("s", [Entry("a", "1"), Entry("a", "1")]) == 1
-        assert await everything(store) == [Entry("a", "1")]
+        assert await store.engine.offer("s", [InventoryEntry("a", "1"), InventoryEntry("a", "1")]) == 1
+        assert await everything(store) == [InventoryEntry("a", "1")]
 
     async def test_offers_at_the_same_time_share_the_positions_without_a_gap(
         self, store: StoreBench[Inventory]
     ) -> None:
-        offers = [[Entry(str(number), "1") for number in range(first, first + 10)] for first in range(0, 50, 5)]
+        offers = [
+            [InventoryEntry(str(number), "1") for number in range(first, first + 10)] for first in range(0, 50, 5)
+        ]
         counts = await asyncio.gather(*(store.engine.offer("s", offer) for offer in offers))
         assert sum(counts) == 55
-        assert sorted(await everything(store)) == sorted(Entry(str(number), "1") for number in range(55))
+        assert sorted(await everything(store)) == sorted(InventoryEntry(str(number), "1") for number in range(55))
 
     async def test_an_empty_offer_and_an_unknown_source_are_nothing(self, store: StoreBench[Inventory]) -> None:
         assert await store.engine.offer("s", []) == 0
@@ -68,7 +79,7 @@ class InventoryLaws(StoreLaws[Inventory]):
         assert await everything(store) == []
 
     async def test_a_read_begins_where_it_is_told_and_keeps_its_limit(self, store: StoreBench[Inventory]) -> None:
-        await store.engine.offer("s", [Entry(str(number), "1") for number in range(10)])
+        await store.engine.offer("s", [InventoryEntry(str(number), "1") for number in range(10)])
         found = await store.engine.read("s", 3, 4)
         assert found.positions == [3, 4, 5, 6]
         assert found.names == ["3", "4", "5", "6"]
@@ -76,24 +87,24 @@ class InventoryLaws(StoreLaws[Inventory]):
 
     async def test_names_are_kept_to_the_letter(self, store: StoreBench[Inventory]) -> None:
         names = ['"quoted"', "new\nline", "ü/é\u0301/😀", "123", "null", "", " ", "%_*?", "a" * 3000, "\\n"]
-        given_entries = [Entry(name, name) for name in names]
+        given_entries = [InventoryEntry(name, name) for name in names]
         await store.engine.offer("s", given_entries)
         assert await store.engine.offer("s", given_entries) == 0
         assert await everything(store) == given_entries
 
     async def test_sources_do_not_mix_and_forgetting_one_leaves_the_others(self, store: StoreBench[Inventory]) -> None:
         for source in ("s", "t"):
-            await store.engine.offer(source, [Entry("a", "1"), Entry("b", "1")])
+            await store.engine.offer(source, [InventoryEntry("a", "1"), InventoryEntry("b", "1")])
         await store.engine.forget("s")
         assert await everything(store) == []
-        assert await everything(store, "t") == [Entry("a", "1"), Entry("b", "1")]
-        assert await store.engine.offer("s", [Entry("b", "1")]) == 1
-        assert await everything(store) == [Entry("b", "1")]
+        assert await everything(store, "t") == [InventoryEntry("a", "1"), InventoryEntry("b", "1")]
+        assert await store.engine.offer("s", [InventoryEntry("b", "1")]) == 1
+        assert await everything(store) == [InventoryEntry("b", "1")]
 
     async def test_the_floor_rises_with_the_greatest_names_and_what_is_under_it_goes(
         self, store: StoreBench[Inventory]
     ) -> None:
-        await store.engine.offer("s", [Entry(name, "") for name in ("b", "a", "é", "d", "c")])
+        await store.engine.offer("s", [InventoryEntry(name, "") for name in ("b", "a", "é", "d", "c")])
         assert await store.engine.floor("s") == ""
         assert await store.engine.raise_floor("s", 9, 9) == ""
         assert await store.engine.raise_floor("s", 2, 1) == "c"
@@ -104,8 +115,8 @@ class InventoryLaws(StoreLaws[Inventory]):
             await store.reopen()
         assert await store.engine.raise_floor("s", 4, 9) == "c", "it never goes back"
         assert (await store.engine.read("s", 0, 10)).names == ["é", "d", "c"], "the last one stays, it has the number"
-        assert await store.engine.offer("s", [Entry("f", "")]) == 1 and await store.engine.end("s") == 6
-        await store.engine.offer("t", [Entry("a", "")])
+        assert await store.engine.offer("s", [InventoryEntry("f", "")]) == 1 and await store.engine.end("s") == 6
+        await store.engine.offer("t", [InventoryEntry("a", "")])
         assert await store.engine.floor("t") == ""
         await store.engine.forget("s")
         assert await store.engine.floor("s") == ""
@@ -114,7 +125,7 @@ class InventoryLaws(StoreLaws[Inventory]):
     @given(steps=steps)
     def test_any_story_is_the_story_of_a_list_without_repeats(self, steps: list[tuple[str, object]]) -> None:
         async def story(store: StoreBench[Inventory]) -> None:
-            known: list[Entry] = []
+            known: list[InventoryEntry] = []
             for what, value in steps:
                 if what == "offer":
                     assert isinstance(value, list)

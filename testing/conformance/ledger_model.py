@@ -7,25 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ...sdk.model.errors import StaleFence
-from ...sdk.model.ledger import TERMINAL, Entry, Place
+from ...sdk.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
 from ...stores.ledger.ledger import Change, Ledger
 from ...stores.ledger.lifecycle import refusal
 from .bench import MODEL, StoreBench, StoreLaws
 
 
-async def rows(store: StoreBench[Ledger], source: str = "s") -> list[Entry]:
+async def rows(store: StoreBench[Ledger], source: str = "s") -> list[LedgerEntry]:
     return [each.entry for each in await store.engine.list(source, 10_000)]
 
 
-def draw_change(data: st.DataObject, known: dict[int, Entry], owner: bool) -> Change | None:
+def draw_change(data: st.DataObject, known: dict[int, LedgerEntry], owner: bool) -> Change | None:
     """A change that its writer may ask for, of the row as it is or as it might have been read once."""
-    position, places = data.draw(st.integers(0, 4)), st.sampled_from(list(Place))
+    position, places = data.draw(st.integers(0, 4)), st.sampled_from(list(LedgerPlace))
     before = known.get(position)
     if data.draw(st.integers(0, 4)) == 0:
         small = st.integers(0, 3)
-        read = st.builds(lambda place, n, fence: Entry(position, place, n, fence=fence), places, small, small)
+        read = st.builds(lambda place, n, fence: LedgerEntry(position, place, n, fence=fence), places, small, small)
         before = data.draw(st.none() | read)
-    former = before or Entry(position, Place.SUSPECT)
+    former = before or LedgerEntry(position, LedgerPlace.SUSPECT)
     after = former._replace(
         place=data.draw(places),
         n=former.n + data.draw(st.integers(0, 1)),
@@ -45,13 +45,14 @@ class LedgerModel(StoreLaws[Ledger]):
         async def story(store: StoreBench[Ledger]) -> None:
             await store.engine.open("s", "", 1)
             epoch, passed = 1, 0
-            known: dict[int, Entry] = {}
+            known: dict[int, LedgerEntry] = {}
 
             def sweep(*, suspects: bool) -> int:
                 over = [
                     each.position
                     for each in known.values()
-                    if each.position < passed and (each.place in TERMINAL or (suspects and each.place is Place.SUSPECT))
+                    if each.position < passed
+                    and (each.place in TERMINAL or (suspects and each.place is LedgerPlace.SUSPECT))
                 ]
                 for position in over:
                     del known[position]
@@ -74,7 +75,7 @@ class LedgerModel(StoreLaws[Ledger]):
                         with pytest.raises(StaleFence):
                             await store.engine.write("s", "", changes, epoch - 1)
                         continue
-                    expected: list[Entry | None] = []
+                    expected: list[LedgerEntry | None] = []
                     for before, after in changes:
                         row = known.get(after.position)
                         if row == before and (row is not None or after.position >= passed):

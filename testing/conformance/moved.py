@@ -7,12 +7,12 @@ from typing import Protocol
 import pytest
 
 from ...sdk.model.errors import StaleFence, Unavailable
-from ...sdk.model.ledger import Entry, Place
+from ...sdk.model.ledger import LedgerEntry, LedgerPlace
 from ...sdk.model.tries import Try
 from ...stores.checkpoints.checkpoints import Mark
 from ...stores.ownership.ownership import Owner
-from ...stores.state.state import State
-from ...tailers.rules.ledger import Due, Verdict, copy_finds, running
+from ...stores.state.state import StateStores
+from ...tailers.rules.ledger import CopyVerdict, Due, copy_finds, running
 from .bench import StoreBench, StoreLaws
 
 LEASE = 36.0
@@ -20,7 +20,7 @@ LEASE = 36.0
 MANY = 1100
 
 
-class MovingBench(StoreBench[State], Protocol):
+class MovingBench(StoreBench[StateStores], Protocol):
     """`move` puts the same data elsewhere, as after a failover or a restore, and `wait_out` lets the lease of a source
     pass, for which nothing is taken then."""
 
@@ -29,7 +29,7 @@ class MovingBench(StoreBench[State], Protocol):
     async def wait_out(self) -> None: ...
 
 
-async def own(state: State, source: str = "s") -> Owner:
+async def own(state: StateStores, source: str = "s") -> Owner:
     """Takes a source as one who just read its row, with its checkpoint and its ledger."""
     row = await state.ownership.read(source, "0")
     owner = await state.ownership.take(source, "0", "me", LEASE, row.version if row else 0)
@@ -39,15 +39,15 @@ async def own(state: State, source: str = "s") -> Owner:
     return owner
 
 
-async def park(state: State, owner: Owner, source: str, parked: list[Entry]) -> list[Entry]:
+async def park(state: StateStores, owner: Owner, source: str, parked: list[LedgerEntry]) -> list[LedgerEntry]:
     """Writes rows as their owner does around an append."""
-    parking = [row._replace(place=Place.PARKING) for row in parked]
+    parking = [row._replace(place=LedgerPlace.PARKING) for row in parked]
     await state.ledger.write(source, "0", [(None, row) for row in parking], owner.epoch)
     await state.ledger.write(source, "0", list(zip(parking, parked, strict=True)), owner.epoch)
     return parked
 
 
-class MovedLaws(StoreLaws[State]):
+class MovedLaws(StoreLaws[StateStores]):
     """Nothing is taken until what may still run is over, and nobody from before goes on. Takes a MovingBench."""
 
     async def test_no_owner_from_before_goes_on_and_the_next_one_is_above_all(self, store: MovingBench) -> None:
@@ -62,7 +62,7 @@ class MovedLaws(StoreLaws[State]):
         for write in (
             state.ownership.renew("s", "0", epoch, ()),
             state.checkpoints.commit("s/0", epoch, {"0": Mark(9)}),
-            state.ledger.write("s", "0", [(None, Entry(9, Place.PARKING, 1))], epoch),
+            state.ledger.write("s", "0", [(None, LedgerEntry(9, LedgerPlace.PARKING, 1))], epoch),
         ):
             with pytest.raises(StaleFence):
                 await write
@@ -76,13 +76,13 @@ class MovedLaws(StoreLaws[State]):
     async def test_what_waits_is_started_by_no_owner_from_before(self, store: MovingBench) -> None:
         # Given items that wait in either place, others that do not, and nobody who ever owned what is due
         state, tries = store.engine, (Try(1.0, "retry", 'why, "\n'),)
-        parking = Entry(0, Place.PARKING, 1, due=1.5, fence=1, first_seen=0.5, tries=tries)
-        dead, suspect = Entry(2, Place.DEAD), Entry(3, Place.SUSPECT, epoch=7)
+        parking = LedgerEntry(0, LedgerPlace.PARKING, 1, due=1.5, fence=1, first_seen=0.5, tries=tries)
+        dead, suspect = LedgerEntry(2, LedgerPlace.DEAD), LedgerEntry(3, LedgerPlace.SUSPECT, epoch=7)
         owner = await own(state)
         await state.ledger.write("s", "0", [(None, row) for row in (parking, dead, suspect)], owner.epoch)
-        parked = await park(state, owner, "s", [Entry(1, Place.PARKED, 1, 2.5, 1, 2, 3, 4, 0, 0.25)])
+        parked = await park(state, owner, "s", [LedgerEntry(1, LedgerPlace.PARKED, 1, 2.5, 1, 2, 3, 4, 0, 0.25)])
         long = await own(state, "ü/s")
-        many = [Entry(position, Place.PARKED, 1, 2.5, fence=1) for position in range(MANY)]
+        many = [LedgerEntry(position, LedgerPlace.PARKED, 1, 2.5, fence=1) for position in range(MANY)]
         await park(state, long, "ü/s", many)
         # When the state moves
         await store.move()
@@ -93,7 +93,7 @@ class MovedLaws(StoreLaws[State]):
         found = await state.ledger.get("s", "0", range(4))
         others = await state.ledger.get("ü/s", "0", range(MANY))
         waiting = [found[0], found[1], *(others[position] for position in range(MANY))]
-        assert {copy_finds(row, row.n, free.epoch - 1) for row in waiting} == {Verdict.STALE}
+        assert {copy_finds(row, row.n, free.epoch - 1) for row in waiting} == {CopyVerdict.STALE}
         # And all else of the rows is as it was
         assert [row._replace(epoch=0) for row in waiting] == [parking, *parked, *many]
         assert [found[2], found[3]] == [dead, suspect]
@@ -102,7 +102,7 @@ class MovedLaws(StoreLaws[State]):
         heir = await state.ownership.take("due", "", "you", LEASE, free.version)
         assert heir is not None
         started = running(found[0], Due(0, 1), heir.epoch, 2)
-        assert copy_finds(found[0], 1, heir.epoch) is Verdict.START
+        assert copy_finds(found[0], 1, heir.epoch) is CopyVerdict.START
         assert await state.ledger.write("s", "0", [(found[0], started)], None) == [started]
 
     async def test_a_state_in_which_nothing_waits_has_no_owner_of_what_is_due(self, store: MovingBench) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 
 from ...sdk.model.audit import HELD, IN_FLIGHT
 from ...sdk.model.claim import State
-from ...sdk.model.ledger import Place
+from ...sdk.model.ledger import LedgerPlace
 from ...sdk.model.parked import due_function, parked_from
 from ...stores.log.batch import decode as decode_batch
 from ...tailers.rules.frontier import decode as decode_ahead
@@ -26,7 +26,7 @@ COPIES = 45
 _EVER_PARKED = "SELECT items FROM ledger_ended UNION ALL SELECT count(*) FROM ledger WHERE place IN (?, ?, ?)"
 _ROW = "SELECT entry ->> 4, entry ->> 6 FROM ledger WHERE source = ? AND position = ?"
 _TASK = "SELECT attempts, throttles FROM tasks WHERE id = ?"
-_WAITING = (int(Place.PARKING), int(Place.PARKED), int(Place.RUNNING))
+_WAITING = (int(LedgerPlace.PARKING), int(LedgerPlace.PARKED), int(LedgerPlace.RUNNING))
 
 
 class Audit:

@@ -9,7 +9,7 @@ from ...sdk.model.audit import Fate
 from ...tailers.leaving.detaching import Detaching
 from ...tailers.pumps import starting as starting_
 from ...tailers.rules import ledger as rules
-from ...tailers.rules.ledger import Verdict
+from ...tailers.rules.ledger import CopyVerdict
 from ...tailers.takeover.inherited import Inherited
 from ...tailers.takeover.left_running import LeftRunning
 from .planting import Bug, breaks, bug, instead
@@ -38,9 +38,9 @@ def _a_successor_starts_what_is_detached_and_runs() -> Bug:
 def _a_guard_starts_whatever_its_row_says() -> Bug:
     real, real_starts = rules.copy_finds, rules.starts
 
-    def finds(*args: Any) -> Verdict:
+    def finds(*args: Any) -> CopyVerdict:
         verdict = real(*args)
-        return Verdict.START if verdict is Verdict.GUARD else verdict
+        return CopyVerdict.START if verdict is CopyVerdict.GUARD else verdict
 
     def starts(rows: Any, copies: Any, epoch: int, fence: int, now: float) -> Any:
         return real_starts(rows, copies, epoch, fence, float("inf"))

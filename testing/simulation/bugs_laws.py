@@ -10,7 +10,7 @@ from typing import Any
 from ...scheduler.core import Core
 from ...scheduler.server import SchedulerServer
 from ...sdk.model import lease
-from ...sdk.model.ledger import Place
+from ...sdk.model.ledger import LedgerPlace
 from ...stores.checkpoints import sqlite as checkpoints_
 from ...stores.checkpoints.sqlite import SqliteCheckpoints
 from ...stores.ledger import sqlite as ledger_
@@ -19,7 +19,7 @@ from ...tailers.ledger import suspicion
 from ...tailers.ledger.rows import Rows
 from ...tailers.pumps import stream_pump as stream_pump_
 from ...tailers.rules import ledger as rules
-from ...tailers.rules.ledger import Verdict
+from ...tailers.rules.ledger import CopyVerdict
 from .planting import Bug, breaks, instead
 
 # ---- sizes, and breaks that heal (L2, L3)
@@ -113,7 +113,7 @@ def _a_row_is_written_whatever_it_is_by_then() -> Bug:
 def _an_owner_starts_a_copy_that_it_runs_already() -> Bug:
     real = rules.copy_finds
 
-    def finds(row: Any, n: int, epoch: int, known: Any = None) -> Verdict:
+    def finds(row: Any, n: int, epoch: int, known: Any = None) -> CopyVerdict:
         return real(row, n, epoch, row)
 
     return instead(rules, "copy_finds", finds)
@@ -134,7 +134,9 @@ def _a_row_goes_when_it_is_over() -> Bug:
 
     def write(connection: Any, where: Any, moves: Any, passed: int, done: Any, *, last: bool) -> None:
         real(connection, where, moves, passed, done, last=last)
-        done.gone.extend(move.after.position for move in moves if move.after.place in (Place.DONE, Place.DEAD))
+        done.gone.extend(
+            move.after.position for move in moves if move.after.place in (LedgerPlace.DONE, LedgerPlace.DEAD)
+        )
 
     return instead(ledger_, "_compare_and_set", write)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ...sdk.model.ledger import Place
+from ...sdk.model.ledger import LedgerPlace
 from ...tailers.leaving import departures as departures_
 from ...tailers.leaving.departures import Departures
 from ...tailers.ledger.rows import Rows
 from ...tailers.pumps import starting as starting_
 from ...tailers.rules import ledger as rules
-from ...tailers.rules.ledger import Find, Verdict
+from ...tailers.rules.ledger import CopyVerdict, Find
 from .planting import Bug, breaks, instead
 
 
@@ -22,7 +22,7 @@ def _n_of_a_copy_is_ignored() -> Bug:
     """And the time in its row, which would keep it from starting early."""
     real, real_starts = rules.copy_finds, rules.starts
 
-    def finds(row: Any, n: int, epoch: int, known: Any = None) -> Verdict:
+    def finds(row: Any, n: int, epoch: int, known: Any = None) -> CopyVerdict:
         return real(row, n if row is None else row.n, epoch, known)
 
     def starts(rows: Any, copies: Any, epoch: int, fence: int, now: float) -> Any:
@@ -36,8 +36,8 @@ def _n_of_a_copy_is_ignored() -> Bug:
 
 @breaks("L16", by="two at once")
 def _a_copy_starts_whatever_its_row_says() -> Bug:
-    def finds(row: Any, n: int, epoch: int, known: Any = None) -> Verdict:
-        return Verdict.OVER if row is None else Verdict.START
+    def finds(row: Any, n: int, epoch: int, known: Any = None) -> CopyVerdict:
+        return CopyVerdict.OVER if row is None else CopyVerdict.START
 
     return instead(rules, "copy_finds", finds)
 
@@ -46,9 +46,9 @@ def _a_copy_starts_whatever_its_row_says() -> Bug:
 def _a_copy_that_finds_running_settles() -> Bug:
     real = rules.copy_finds
 
-    def finds(row: Any, n: int, epoch: int, known: Any = None) -> Verdict:
-        if row is not None and row.place is Place.RUNNING and row != known:
-            return Verdict.OVER
+    def finds(row: Any, n: int, epoch: int, known: Any = None) -> CopyVerdict:
+        if row is not None and row.place is LedgerPlace.RUNNING and row != known:
+            return CopyVerdict.OVER
         return real(row, n, epoch, known)
 
     return instead(rules, "copy_finds", finds)
@@ -58,9 +58,9 @@ def _a_copy_that_finds_running_settles() -> Bug:
 def _a_copy_that_finds_a_later_parking_settles() -> Bug:
     real = rules.copy_finds
 
-    def finds(row: Any, n: int, epoch: int, known: Any = None) -> Verdict:
+    def finds(row: Any, n: int, epoch: int, known: Any = None) -> CopyVerdict:
         verdict = real(row, n, epoch, known)
-        return Verdict.OVER if verdict is Verdict.APPEND else verdict
+        return CopyVerdict.OVER if verdict is CopyVerdict.APPEND else verdict
 
     return instead(rules, "copy_finds", finds)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ...scheduler.credit import Credit
 from ...scheduler.outages import Outages
-from ...scheduler.rules.adoption import Row
+from ...scheduler.rules.adoption import AdoptedRow
 from ...sdk.model.audit import Fate
 from ...tailers.holding import Holding
 from ...tailers.leaving.departures import Departures
@@ -18,7 +18,7 @@ from ...tailers.pumps import pump as pump_
 from ...tailers.pumps import starting as starting_
 from ...tailers.pumps import stream_pump as stream_pump_
 from ...tailers.rules import ledger as rules
-from ...tailers.rules.held import Held
+from ...tailers.rules.held import HeldPositions
 from ...tailers.rules.order import Order
 from ...tailers.rules.settlement import Family
 from ...tailers.takeover.inherited import Inherited
@@ -57,14 +57,14 @@ def _a_line_loses_its_second_item() -> Bug:
 
 @bug
 def _an_item_that_was_lifted_stays_in_its_old_place_too() -> Bug:
-    real = Held._leave
+    real = HeldPositions._leave
 
-    def leave(self: Held, position: int) -> None:
+    def leave(self: HeldPositions, position: int) -> None:
         kind = self._where[position]
         real(self, position)
         self._waiting(kind).append(position)
 
-    return instead(Held, "_leave", leave)
+    return instead(HeldPositions, "_leave", leave)
 
 
 @bug
@@ -119,7 +119,7 @@ def _an_adopted_item_is_forgotten() -> Bug:
 
 @breaks("L12", by="two at once")
 def _adoption_without_refusing_the_old_epoch() -> Bug:
-    return instead(Row, "allows", lambda self, epoch: True)
+    return instead(AdoptedRow, "allows", lambda self, epoch: True)
 
 
 # ---- waiting

@@ -23,7 +23,7 @@ from ...tailers.pumps.queue_pump import QueuePump
 from ...tailers.pumps.stream_pump import StreamPump
 from ...tailers.rules import settlement as settlement_
 from ...tailers.rules.frontier import Frontier
-from ...tailers.rules.held import Held as HeldItems
+from ...tailers.rules.held import HeldPositions as HeldItems
 from ...tailers.takeover import epoch as epoch_
 from ...tailers.takeover.epoch import Epoch
 from .planting import Bug, breaks, bug, instead

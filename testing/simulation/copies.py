@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from ...delay_service.turn import SOURCE as MOVERS
-from ...sdk.model.ledger import TERMINAL, Entry, Place
+from ...sdk.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
 from ...sdk.model.parked import Parked, due_function, due_stream, parked_from
 from ...stores.log.batch import decode as decode_batch
 from ...tailers.rules.frontier import decode as decode_ahead
@@ -28,7 +28,7 @@ _COLUMNS = "SELECT columns FROM batches WHERE rowid = ?"
 _STARTS = "SELECT s.name, p.start FROM partitions AS p JOIN streams AS s ON s.id = p.stream WHERE p.start > 0"
 _ROW = "SELECT entry FROM ledger WHERE source = ? AND partition = ? AND position = ?"
 
-_entry = msgspec.json.Decoder(Entry).decode
+_entry = msgspec.json.Decoder(LedgerEntry).decode
 
 #: Where an item came from: the tailer, its partition, and the position there.
 Home = tuple[str, str, int]
@@ -129,8 +129,8 @@ class Copies:
         """An item of which a position was passed has ended, or something stands from which it goes on."""
         id_ = "/".join(map(str, home))
         row = self._row(home)
-        if row is None or row.place in (*TERMINAL, Place.SUSPECT):  # a suspect runs from its source (L14)
-            home_reads = row is not None and row.place is Place.SUSPECT and not self._passed_at_home(home)
+        if row is None or row.place in (*TERMINAL, LedgerPlace.SUSPECT):  # a suspect runs from its source (L14)
+            home_reads = row is not None and row.place is LedgerPlace.SUSPECT and not self._passed_at_home(home)
             if stream != home[0] and not home_reads and not self._ended(id_):
                 self._journal.wrong(f"the checkpoint of {stream} passed {id_}, which is not over and has no row")
         elif not stands(row, self._waiting.get(home, {}).values(), read=not self._passed_at_home(home)):
@@ -138,7 +138,7 @@ class Copies:
                 f"the checkpoint of {stream} passed {id_}, which is {row.place.label}({row.n}), and nothing brings it"
             )
 
-    def _row(self, home: Home) -> Entry | None:
+    def _row(self, home: Home) -> LedgerEntry | None:
         rows = self._disk.rows("state", _ROW, home)
         return _entry(rows[0][0]) if rows else None
 
@@ -154,7 +154,7 @@ class Copies:
         source, partition, position = run.id.split("/")
         home = (source, partition, int(position))
         row = self._row(home)
-        if row is None or row.place is not Place.RUNNING or row.fence != run.fence:
+        if row is None or row.place is not LedgerPlace.RUNNING or row.fence != run.fence:
             return
         if not any(due_function(stream) is not None for stream, _ in self._waiting.get(home, {})):
             self._journal.wrong(f"started: {run.id} starts in {run.where}, and no copy of it is due and not passed")
@@ -181,10 +181,10 @@ class Copies:
                 )
 
 
-def stands(row: Entry, copies: Iterable[int], *, read: bool) -> bool:
+def stands(row: LedgerEntry, copies: Iterable[int], *, read: bool) -> bool:
     """Whether an item whose row has not ended goes on. `copies` are the n of those that wait; `read`: whether its own
     source will be read again from its position."""
-    if row.place is Place.PARKING:
+    if row.place is LedgerPlace.PARKING:
         return read or any(True for _ in copies)  # whoever meets it appends it (L15, L18)
     return any(n >= row.n for n in copies)
 

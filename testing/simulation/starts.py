@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from ...sdk.model.claim import State
-from ...sdk.model.ledger import TERMINAL, Entry
+from ...sdk.model.ledger import TERMINAL, LedgerEntry
 from ...tailers.rules.frontier import decode as decode_ahead
 from ...tailers.rules.ledger import is_marked
 from ...tailers.takeover.epoch import FENCE_BITS
@@ -18,7 +18,7 @@ _TASK = "SELECT state, fence FROM tasks WHERE id = ?"
 _MARK = "SELECT position, ahead FROM checkpoint_marks WHERE source = ? AND partition = ?"
 _ROW = "SELECT entry FROM ledger WHERE source = ? AND partition = ? AND position = ?"
 
-_entry = msgspec.json.Decoder(Entry).decode
+_entry = msgspec.json.Decoder(LedgerEntry).decode
 
 
 class Starts:

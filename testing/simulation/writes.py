@@ -10,7 +10,7 @@ import msgspec
 
 from ...assembly.embedded import EmbeddedStores
 from ...delay_service.turn import SOURCE as MOVERS
-from ...sdk.model.ledger import TERMINAL, Entry, Place
+from ...sdk.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
 from ...stores.queue.ids import id_number
 from .host import Host
 from .journal import ROUNDING, Journal
@@ -24,7 +24,7 @@ _EPOCHS = {
 _HEADS = "SELECT source, partition, passed FROM ledger_heads"
 _ROWS = "SELECT source, partition, entry FROM ledger"
 
-_entry = msgspec.json.Decoder(Entry).decode
+_entry = msgspec.json.Decoder(LedgerEntry).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -40,8 +40,8 @@ class Writes:
         self._over = over
         self._claimed = claimed
         self._passed: dict[tuple[str, str], int] = {}
-        self._known: dict[tuple[str, str, int], tuple[str, Entry]] = {}
-        self._read: dict[str, Entry] = {}
+        self._known: dict[tuple[str, str, int], tuple[str, LedgerEntry]] = {}
+        self._read: dict[str, LedgerEntry] = {}
 
     # ---- as they are asked
 
@@ -143,7 +143,7 @@ class Writes:
         for key, (_, entry) in self._known.items():
             if key in rows:
                 continue
-            if entry.place not in (*TERMINAL, Place.SUSPECT) and not self._over(_id(key)):
+            if entry.place not in (*TERMINAL, LedgerPlace.SUSPECT) and not self._over(_id(key)):
                 self._wrong(key, f"is gone, which was {entry.place.label}, and its item is not over")
             elif entry.position >= passed.get(key[:2], 0):
                 self._wrong(key, f"is gone, and its checkpoint was at {passed.get(key[:2], 0)} when that was last told")
@@ -151,12 +151,16 @@ class Writes:
         self._read = dict(rows.values())
         self._passed = passed
 
-    def _moved(self, key: tuple[str, str, int], before: Entry, after: Entry) -> None:
+    def _moved(self, key: tuple[str, str, int], before: LedgerEntry, after: LedgerEntry) -> None:
         if after.fence < before.fence or after.n < before.n:
             self._wrong(key, f"went back from {before} to {after}")
         elif before.place in TERMINAL and after.place is not before.place:
             self._wrong(key, f"was {before.place.label} and is {after.place.label}")
-        elif after.place is Place.RUNNING and after.fence <= before.fence and before.place is not Place.RUNNING:
+        elif (
+            after.place is LedgerPlace.RUNNING
+            and after.fence <= before.fence
+            and before.place is not LedgerPlace.RUNNING
+        ):
             self._wrong(key, f"runs under {after.fence}, not above {before.fence}")
 
     def _wrong(self, key: tuple[str, str, int], what: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.stores.inventory.inventory import Entry, Inventory
+from tailrace.stores.inventory.inventory import Inventory, InventoryEntry
 from tailrace.stores.inventory.sqlite import SCHEMA, SqliteInventory
 from tailrace.testing.conformance.bench import StoreBench
 from tailrace.testing.conformance.embedded import SqliteBench
@@ -25,5 +25,5 @@ async def test_a_name_that_is_not_unicode_is_refused_before_anything_is_written(
     name = b"caf\xe9.json".decode("utf-8", "surrogateescape")
     async with SqliteBench(tmp_path, SCHEMA, lambda file, clock: SqliteInventory(file)) as bench:
         with pytest.raises(InvalidRequest, match="UTF-8"):
-            await bench.engine.offer("s", [Entry("a", "1"), Entry(name, "1")])
+            await bench.engine.offer("s", [InventoryEntry("a", "1"), InventoryEntry(name, "1")])
         assert await bench.engine.end("s") == 0

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from tailrace.sdk.model.ledger import Entry, Place
+from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.sdk.model.tries import Try
 from tailrace.stores.ledger.ledger import Ledger
 from tailrace.stores.ledger.sqlite import SCHEMA, SqliteLedger
@@ -24,8 +24,8 @@ class TestSqliteLedger(LedgerLaws):
 
 async def test_a_file_of_an_older_version_is_read_and_written(tmp_path: Path) -> None:
     """Its rows' texts have other blanks, and it has an index that every write paid for."""
-    parked = Entry(3, Place.PARKED, 1, 1_700_000_000.25, 1, tries=(Try(1.5, "retry", 'said "é"'),))
-    running = Entry(7, Place.RUNNING, 1, fence=9, epoch=3)
+    parked = LedgerEntry(3, LedgerPlace.PARKED, 1, 1_700_000_000.25, 1, tries=(Try(1.5, "retry", 'said "é"'),))
+    running = LedgerEntry(7, LedgerPlace.RUNNING, 1, fence=9, epoch=3)
     with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as former, former:
         former.executescript(SCHEMA)
         former.execute("CREATE INDEX ledger_places ON ledger (source, place, partition)")
@@ -37,7 +37,7 @@ async def test_a_file_of_an_older_version_is_read_and_written(tmp_path: Path) ->
     async with SqliteBench[Ledger](tmp_path, SCHEMA, lambda file, clock: SqliteLedger(file)) as store:
         found = await store.engine.get("s", "", [3, 7])
         assert found == {3: parked, 7: running}
-        run, done = parked._replace(place=Place.RUNNING, fence=1), running._replace(place=Place.DONE)
+        run, done = parked._replace(place=LedgerPlace.RUNNING, fence=1), running._replace(place=LedgerPlace.DONE)
         assert await store.engine.write("s", "", [(found[3], run), (found[7], done)], None) == [run, done]
         assert await store.engine.passed("s", "", 5, 9) == 1
         assert await store.engine.open("s", "", 6) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.sdk.model.lease import LeaseSizes, wait_for_source
-from tailrace.stores.state.state import State
+from tailrace.stores.state.state import StateStores
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.moved import MovedLaws
 
@@ -22,7 +22,7 @@ class MovingBench:
         self._folder = folder
 
     @property
-    def engine(self) -> State:
+    def engine(self) -> StateStores:
         return self._stores.state
 
     async def open(self) -> None:

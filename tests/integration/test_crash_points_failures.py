@@ -12,11 +12,11 @@ from tailrace.delay_service.config import DelayConfig
 from tailrace.delay_service.mover import Mover
 from tailrace.delay_service.service import DelayService
 from tailrace.sdk.model.dead_letter import EVERY, DeadLetter
-from tailrace.sdk.model.ledger import AWAY, TERMINAL, Entry, Place
+from tailrace.sdk.model.ledger import AWAY, TERMINAL, LedgerEntry, LedgerPlace
 from tailrace.sdk.model.parked import Parked, due_stream, parked_from
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
-from tailrace.tailers.rules.ledger import Find, Verdict, copy_finds, found
+from tailrace.tailers.rules.ledger import CopyVerdict, Find, copy_finds, found
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.crash_points import explore
 
@@ -71,7 +71,9 @@ class FailuresStory:
         mark = (await marks.open(SOURCE, epoch)).get("", Mark(0))
         rows = {row.position: row for row in await ledger.open(SOURCE, "", epoch)}
         await ledger.passed(SOURCE, "", epoch, mark.position)  # the former owner may have died before it said so
-        suspects = [Entry(each, Place.SUSPECT) for each in range(mark.position, mark.handed_out) if each not in rows]
+        suspects = [
+            LedgerEntry(each, LedgerPlace.SUSPECT) for each in range(mark.position, mark.handed_out) if each not in rows
+        ]
         await ledger.write(SOURCE, "", [(None, row) for row in suspects], epoch)
         rows |= {row.position: row for row in suspects}
         await marks.commit(SOURCE, epoch, {"": Mark(mark.position, b"", len(ENDS))})
@@ -81,10 +83,10 @@ class FailuresStory:
                 fence = self._fence(epoch, row)
                 end = self._run(position, fence, row)
                 if end == "fails":
-                    first = Entry(position, Place.PARKING, 1, self.clock.wall() + DELAY, 1, fence=fence)
+                    first = LedgerEntry(position, LedgerPlace.PARKING, 1, self.clock.wall() + DELAY, 1, fence=fence)
                     assert await ledger.write(SOURCE, "", [(row, first)], epoch) == [first]
                     row = first
-            if row is not None and row.place is Place.PARKING:
+            if row is not None and row.place is LedgerPlace.PARKING:
                 await self._park(stores, delay, row, epoch)
             await marks.commit(SOURCE, epoch, {"": Mark(position + 1)})
             await ledger.passed(SOURCE, "", epoch, position + 1)
@@ -102,40 +104,40 @@ class FailuresStory:
         ledger, position = stores.ledger, copy.position
         row = (await ledger.get(SOURCE, "", [position])).get(position)
         verdict = copy_finds(row, copy.n, epoch)
-        if row is None or verdict is Verdict.OVER:
+        if row is None or verdict is CopyVerdict.OVER:
             return
-        if verdict is Verdict.APPEND:
+        if verdict is CopyVerdict.APPEND:
             await self._park(stores, delay, row, None)
             return
         assert copy.due <= self.clock.wall(), "a copy came early"
-        run = row._replace(place=Place.RUNNING, fence=self._fence(epoch, row), epoch=epoch)
+        run = row._replace(place=LedgerPlace.RUNNING, fence=self._fence(epoch, row), epoch=epoch)
         assert await ledger.write(SOURCE, "", [(row, run)], None) == [run]
         end = self._run(position, run.fence, run)
         if end == "fails":
-            again = run._replace(place=Place.PARKING, n=run.n + 1, attempts=run.attempts + 1)
+            again = run._replace(place=LedgerPlace.PARKING, n=run.n + 1, attempts=run.attempts + 1)
             again = again._replace(due=self.clock.wall() + DELAY)
             assert await ledger.write(SOURCE, "", [(run, again)], None) == [again]
             await self._park(stores, delay, again, None)
         elif end == "fatal":
             letter = DeadLetter(str(position), SOURCE, Kind("f"), b"", "fatal", "", run.attempts + 1, 0, 0.0, 0.0)
             await stores.dead_letters.add([letter])
-            await ledger.write(SOURCE, "", [(run, run._replace(place=Place.DEAD))], None)
+            await ledger.write(SOURCE, "", [(run, run._replace(place=LedgerPlace.DEAD))], None)
         else:
-            await ledger.write(SOURCE, "", [(run, run._replace(place=Place.DONE))], None)
+            await ledger.write(SOURCE, "", [(run, run._replace(place=LedgerPlace.DONE))], None)
 
-    async def _park(self, stores: EmbeddedStores, delay: DelayService, row: Entry, epoch: int | None) -> None:
+    async def _park(self, stores: EmbeddedStores, delay: DelayService, row: LedgerEntry, epoch: int | None) -> None:
         item = Parked(SOURCE, str(row.position), Kind("f"), b"x", row.due, 0.0, position=row.position, n=row.n)
         await delay.park([item])
-        parked = row._replace(place=Place.PARKED)
+        parked = row._replace(place=LedgerPlace.PARKED)
         assert await stores.ledger.write(SOURCE, "", [(row, parked)], epoch) == [parked]
 
-    def _fence(self, epoch: int, row: Entry | None) -> int:
+    def _fence(self, epoch: int, row: LedgerEntry | None) -> int:
         self._counter += 1
         return max((epoch << 32) + self._counter, row.fence + 1 if row else 0)
 
-    def _run(self, position: int, fence: int, row: Entry | None) -> str:
+    def _run(self, position: int, fence: int, row: LedgerEntry | None) -> str:
         """The function itself: it knows nothing but its journal, and how often it was told that it failed."""
-        assert row is None or row.place in (Place.SUSPECT, Place.RUNNING), "run while it is elsewhere"
+        assert row is None or row.place in (LedgerPlace.SUSPECT, LedgerPlace.RUNNING), "run while it is elsewhere"
         assert all(fence > former for own, former in self.runs if own == position), "a fence went back"
         self.runs.append((position, fence))
         end = ENDS[position][row.attempts if row else 0]

@@ -11,8 +11,8 @@ from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.assembly.environments import tailers_environment
 from tailrace.sdk.model.audit import Fate
 from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.ledger import Entry, Place
-from tailrace.sdk.model.replay import OVER, Bound, Replay, ReplayOrder, State, asked_for
+from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
+from tailrace.sdk.model.replay import OVER, Bound, Replay, ReplayOrder, ReplayState, asked_for
 from tailrace.sdk.model.seek import END
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.log.log import Record
@@ -97,10 +97,12 @@ class StoryTailer:
     async def _park(self, position: int) -> None:
         row = self._rows.get(position)
         if row is None:
-            row = Entry(position, Place.PARKING, 1, self._stores.clock.wall() + 1.0, 1, fence=(self._epoch << 32) + 1)
+            row = LedgerEntry(
+                position, LedgerPlace.PARKING, 1, self._stores.clock.wall() + 1.0, 1, fence=(self._epoch << 32) + 1
+            )
             await self._stores.ledger.write(self._replay.name, "0", [(None, row)], self._epoch)
-        if row.place is Place.PARKING:
-            parked = row._replace(place=Place.PARKED)
+        if row.place is LedgerPlace.PARKING:
+            parked = row._replace(place=LedgerPlace.PARKED)
             await self._stores.ledger.write(self._replay.name, "0", [(row, parked)], self._epoch)
 
     async def drain(self, timeout: float) -> None:
@@ -120,7 +122,7 @@ class ReplayStory:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.ran: list[int] = []
-        self.told: State | None = None  # the last state that anybody was told of
+        self.told: ReplayState | None = None  # the last state that anybody was told of
 
     async def act(self, stores: EmbeddedStores) -> None:
         self.clock.advance(40.0)  # whatever was leased before is over, and an order still holds
@@ -140,9 +142,9 @@ class ReplayStory:
             self.told = replay.state
             if replay.state in OVER:
                 return
-            if self.cancelled and self.ran[-1:] == [FAILS + 1] and replay.state is State.RUNNING:
-                await stores.replays.move(replay.number, State.CANCELLING, self.clock.wall(), {})
-            elif replay.state is State.RETRYING:
+            if self.cancelled and self.ran[-1:] == [FAILS + 1] and replay.state is ReplayState.RUNNING:
+                await stores.replays.move(replay.number, ReplayState.CANCELLING, self.clock.wall(), {})
+            elif replay.state is ReplayState.RETRYING:
                 await self._retry(stores, replay.name)
         raise AssertionError(f"it does not end: {replay}")
 
@@ -158,14 +160,14 @@ class ReplayStory:
     async def _retry(self, stores: EmbeddedStores, name: str) -> None:
         """What was parked comes due, and gets better."""
         for partition, row in await stores.ledger.list(name, 10):
-            if row.place is Place.PARKED:
-                run = row._replace(place=Place.RUNNING, fence=row.fence + 1, epoch=1)
+            if row.place is LedgerPlace.PARKED:
+                run = row._replace(place=LedgerPlace.RUNNING, fence=row.fence + 1, epoch=1)
                 await stores.ledger.write(name, partition, [(row, run)], None)
                 row = run
-            if row.place is Place.RUNNING:
+            if row.place is LedgerPlace.RUNNING:
                 if FAILS not in self.ran:
                     self.ran.append(FAILS)
-                await stores.ledger.write(name, partition, [(row, row._replace(place=Place.DONE))], None)
+                await stores.ledger.write(name, partition, [(row, row._replace(place=LedgerPlace.DONE))], None)
 
     async def check(self, stores: EmbeddedStores) -> None:
         assert set(self.ran) <= set(range(FIRST, ITEMS)), "what was not asked for ran"
@@ -177,17 +179,17 @@ class ReplayStory:
             passed = (await stores.checkpoints.load(replay.name)).get("0", Mark(FIRST)).position
             rows = {row.entry.position for row in await stores.ledger.list(replay.name, 9)}
             for position in range(FIRST, passed):
-                given_up = replay.state in OVER or replay.state is State.CANCELLING
+                given_up = replay.state in OVER or replay.state is ReplayState.CANCELLING
                 assert position in self.ran or position in rows or given_up, f"{position} is lost"
             if self.told in OVER:
                 assert replay.state is self.told, "what was over goes on"
 
     async def end(self, stores: EmbeddedStores) -> None:
         (replay,) = await stores.replays.list(9)
-        if replay.state is State.REFUSED:  # two crashes took longer than an order holds
+        if replay.state is ReplayState.REFUSED:  # two crashes took longer than an order holds
             assert self.ran == []
             return
-        assert replay.state is State.DONE
+        assert replay.state is ReplayState.DONE
         assert set(self.ran) == set(range(FIRST, ITEMS))
         assert replay.counts == {"succeeded": ITEMS - FIRST - 1, "done after a delay": 1}
         assert await stores.checkpoints.load(replay.name) == {}
@@ -202,9 +204,11 @@ class CancelledStory(ReplayStory):
 
     async def end(self, stores: EmbeddedStores) -> None:
         (replay,) = await stores.replays.list(9)
-        refused = replay.state is State.REFUSED and self.ran == []  # two crashes took longer than an order holds
-        assert refused or replay.state is State.CANCELLED or (replay.state is State.DONE and FAILS in self.ran)
-        assert [row for row in await stores.ledger.list(replay.name, 9) if row.entry.place is Place.PARKED] == []
+        refused = replay.state is ReplayState.REFUSED and self.ran == []  # two crashes took longer than an order holds
+        assert (
+            refused or replay.state is ReplayState.CANCELLED or (replay.state is ReplayState.DONE and FAILS in self.ran)
+        )
+        assert [row for row in await stores.ledger.list(replay.name, 9) if row.entry.place is LedgerPlace.PARKED] == []
         assert await stores.checkpoints.load(replay.name) == {}
 
 

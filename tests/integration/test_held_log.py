@@ -11,7 +11,7 @@ import pytest
 
 from tailrace.assembly import embedded
 from tailrace.assembly.embedded import EmbeddedStores
-from tailrace.gateway.rules.alerts import Seen, alerts
+from tailrace.gateway.rules.alerts import SeenBeside, alerts
 from tailrace.sdk.model.overview import Overview
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
@@ -55,7 +55,7 @@ async def test_an_idle_reader_is_named_until_it_ends_and_the_log_is_begun_anew(
             assert held.size > MOST
             assert [name.split()[0] for name in held.readers] == [str(reader.pid)]
             assert set(stores.held_logs) == {"queue.db"}
-            (alert,) = alerts(Overview(held_logs={"queue.db": (held.size, held.readers)}), Seen(), 0.0)
+            (alert,) = alerts(Overview(held_logs={"queue.db": (held.size, held.readers)}), SeenBeside(), 0.0)
             assert (alert.code, alert.subject) == ("log_held", "queue.db")
             assert str(reader.pid) in alert.what
             reader.stdin.write("\n")

@@ -12,14 +12,14 @@ import pytest
 from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.sdk.model.drop import Cause, Drop
 from tailrace.sdk.model.errors import ConfigError, NotConnected, StaleFence, Unavailable
-from tailrace.sdk.model.ledger import Entry, Place
+from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.control.control import Gate, Quota
 from tailrace.stores.drops import postgres as drops_postgres
 from tailrace.stores.postgres import PostgresOptions
 from tailrace.stores.state.postgres import postgres_state
-from tailrace.stores.state.state import State
+from tailrace.stores.state.state import StateStores
 
 LEASE = 36.0
 
@@ -29,9 +29,9 @@ class Bench:
 
     def __init__(self, url: str, schema: str) -> None:
         self.url, self.schema = url, schema
-        self._nodes: list[State] = []
+        self._nodes: list[StateStores] = []
 
-    async def node(self, *, url: str = "", notify: bool = False, wait: float = 40.0) -> State:
+    async def node(self, *, url: str = "", notify: bool = False, wait: float = 40.0) -> StateStores:
         options = PostgresOptions(url=url or self.url, schema=self.schema, connections=3, timeout=5, notify=notify)
         self._nodes.append(postgres_state(options, StoresConfig(durability="relaxed"), wait=wait))
         await self._nodes[-1].ground.open()
@@ -71,11 +71,11 @@ async def test_a_writer_that_bypasses_our_code_is_refused_what_would_be_taken_ba
     await state.checkpoints.open("s", epoch)
     await state.checkpoints.commit("s", epoch, {"0": Mark(5, b"", 9)})
     await state.ledger.open("s", "0", epoch)
-    rows = [Entry(position, Place.PARKING, 1, fence=3) for position in (7, 8, 9)]
+    rows = [LedgerEntry(position, LedgerPlace.PARKING, 1, fence=3) for position in (7, 8, 9)]
     await state.ledger.write("s", "0", [(None, row) for row in rows], epoch)
-    run = rows[1]._replace(place=Place.RUNNING, fence=4)
+    run = rows[1]._replace(place=LedgerPlace.RUNNING, fence=4)
     await state.ledger.write("s", "0", [(rows[1], run)], None)
-    await state.ledger.write("s", "0", [(run, run._replace(place=Place.DONE))], None)
+    await state.ledger.write("s", "0", [(run, run._replace(place=LedgerPlace.DONE))], None)
     await state.ledger.passed("s", "0", epoch, 6)
     await state.control.put_gate(Gate("f", "", "pause"))
     row = "INSERT INTO S.ledger (source, partition, position, place, n, fence, owner, entry) VALUES ('s', '0',"
@@ -111,7 +111,7 @@ async def test_a_writer_that_bypasses_our_code_is_refused_what_would_be_taken_ba
     assert await state.ownership.read("s", "") == owner
     assert await state.ledger.get("s", "0", [7, 8, 9]) == {
         7: rows[0],
-        8: run._replace(place=Place.DONE),
+        8: run._replace(place=LedgerPlace.DONE),
         9: rows[2],
     }
 
@@ -144,10 +144,11 @@ async def test_of_nodes_that_want_a_stream_one_has_it_and_the_other_ones_writes_
 async def test_of_any_number_of_copies_of_one_row_one_starts(bench: Bench) -> None:
     nodes = [await bench.node() for _ in range(3)]
     await nodes[0].ledger.open("s", "0", 5)
-    rows = [Entry(position, Place.PARKING, 1) for position in range(20)]
+    rows = [LedgerEntry(position, LedgerPlace.PARKING, 1) for position in range(20)]
     await nodes[0].ledger.write("s", "0", [(None, row) for row in rows], 5)
     tries = [
-        [(row, row._replace(place=Place.RUNNING, fence=9, epoch=1 + number)) for row in rows] for number in range(3)
+        [(row, row._replace(place=LedgerPlace.RUNNING, fence=9, epoch=1 + number)) for row in rows]
+        for number in range(3)
     ]
     answers = await asyncio.gather(
         *(node.ledger.write("s", "0", changes, None) for node, changes in zip(nodes, tries, strict=True))
@@ -191,7 +192,7 @@ async def test_on_another_server_no_stream_is_taken_and_no_owner_from_before_goe
     for write in (
         living.ownership.renew("s", "0", owner.epoch, ()),
         living.checkpoints.commit("s/0", owner.epoch, {"0": Mark(9)}),
-        living.ledger.write("s", "0", [(None, Entry(9, Place.PARKING, 1))], owner.epoch),
+        living.ledger.write("s", "0", [(None, LedgerEntry(9, LedgerPlace.PARKING, 1))], owner.epoch),
     ):
         with pytest.raises(StaleFence):
             await write

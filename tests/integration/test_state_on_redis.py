@@ -12,7 +12,7 @@ import pytest
 
 from tailrace.sdk.model.dead_letter import EVERY, DeadLetter
 from tailrace.sdk.model.errors import ConfigError, NotConnected, StaleFence, StoreFull, Unavailable
-from tailrace.sdk.model.ledger import Entry, Place
+from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.sdk.model.limits import Gate
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
@@ -20,7 +20,7 @@ from tailrace.stores.config import StoresConfig
 from tailrace.stores.ownership.ownership import Owner
 from tailrace.stores.state.redis import state_on
 from tailrace.stores.state.redis_server import RedisStateOptions, StateServer
-from tailrace.stores.state.state import State
+from tailrace.stores.state.state import StateStores
 from tailrace.testing.clock import ManualClock
 
 WAIT = 36.0
@@ -38,7 +38,7 @@ class Process:
             wait=WAIT,
             clock=self.clock,  # type: ignore[arg-type]
         )
-        self.state: State = state_on(self.server, StoresConfig(), self.clock)
+        self.state: StateStores = state_on(self.server, StoresConfig(), self.clock)
 
     async def take(self, source: str = "s") -> Owner | None:
         row = await self.state.ownership.read(source, "0")
@@ -91,7 +91,7 @@ async def is_refused_until_the_wait_is_over(process: Process, owner: Owner) -> N
     for write in (
         state.ownership.renew("s", "0", epoch, ()),
         state.checkpoints.commit("s/0", epoch, {"0": Mark(9)}),
-        state.ledger.write("s", "0", [(None, Entry(9, Place.PARKING, 1))], epoch),
+        state.ledger.write("s", "0", [(None, LedgerEntry(9, LedgerPlace.PARKING, 1))], epoch),
     ):
         with pytest.raises(StaleFence):
             await write
@@ -195,7 +195,7 @@ async def test_a_full_server_takes_what_settles_and_refuses_what_grows(own_redis
     one = process(server.address)
     state = one.state
     owner = await one.own()
-    parking = Entry(1, Place.PARKING, 1)
+    parking = LedgerEntry(1, LedgerPlace.PARKING, 1)
     await state.ledger.write("s", "0", [(None, parking)], owner.epoch)
     await state.dead_letters.add([LETTER])
     await state.results.put({"a": b"1"})
@@ -204,14 +204,14 @@ async def test_a_full_server_takes_what_settles_and_refuses_what_grows(own_redis
     for write in (
         state.results.put({"b": b"1"}),
         state.dead_letters.add([LETTER]),
-        state.ledger.write("s", "0", [(None, Entry(2, Place.PARKING, 1))], owner.epoch),
+        state.ledger.write("s", "0", [(None, LedgerEntry(2, LedgerPlace.PARKING, 1))], owner.epoch),
     ):
         with pytest.raises(StoreFull, match="raise maxmemory"):
             await write
     # And what ends, frees or holds goes on
     owner = await state.ownership.renew("s", "0", owner.epoch, ("x",))
     await state.checkpoints.commit("s/0", owner.epoch, {"0": Mark(2)})
-    dead = parking._replace(place=Place.DEAD)
+    dead = parking._replace(place=LedgerPlace.DEAD)
     assert await state.ledger.write("s", "0", [(parking, dead)], owner.epoch) == [dead]
     assert await state.ledger.passed("s", "0", owner.epoch, 2) == 1
     await state.control.put_gate(Gate("f", "", "pause"))

@@ -10,15 +10,15 @@ from tailrace.assembly.embedded import EmbeddedStores
 from tailrace.sdk.model.dead_letter import EVERY, DeadLetter, Moved, Past
 from tailrace.sdk.model.drop import Cause, Drop
 from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.model.ledger import NOT_YET, Entry, Place
+from tailrace.sdk.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
 from tailrace.sdk.model.limits import Gate, Quota
 from tailrace.sdk.model.replay import Bound, ReplayOrder, Stretch, asked_for
-from tailrace.sdk.model.replay import State as Going
+from tailrace.sdk.model.replay import ReplayState as Going
 from tailrace.sdk.model.schedule import Firing, Schedule, ScheduleRow
 from tailrace.sdk.model.segment import Segment
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.checkpoints.checkpoints import Mark
-from tailrace.stores.inventory.inventory import Entry as Seen
+from tailrace.stores.inventory.inventory import InventoryEntry as Seen
 from tailrace.testing.clock import ManualClock
 
 #: A step and what the store holds after it.
@@ -193,11 +193,11 @@ class StreamRowsStory(RowsStory):
 
     def steps(self, stores: EmbeddedStores) -> list[Step]:
         marks, ledger = stores.checkpoints, stores.ledger
-        parking = Entry(4, Place.PARKING, 1, 0.1 + 0.2)
-        parked, suspect = parking._replace(place=Place.PARKED), Entry(9, Place.SUSPECT)
-        run = parked._replace(place=Place.RUNNING, fence=9, epoch=3)
-        done = run._replace(place=Place.DONE)
-        away = Entry(5, Place.PARKING, 1, NOT_YET)  # runs, and its frontier passes it
+        parking = LedgerEntry(4, LedgerPlace.PARKING, 1, 0.1 + 0.2)
+        parked, suspect = parking._replace(place=LedgerPlace.PARKED), LedgerEntry(9, LedgerPlace.SUSPECT)
+        run = parked._replace(place=LedgerPlace.RUNNING, fence=9, epoch=3)
+        done = run._replace(place=LedgerPlace.DONE)
+        away = LedgerEntry(5, LedgerPlace.PARKING, 1, NOT_YET)  # runs, and its frontier passes it
         mark = {"": Mark(6, b"x", 12)}
         first = [(None, parking), (None, away), (None, suspect)]
         return [
@@ -209,7 +209,7 @@ class StreamRowsStory(RowsStory):
             (lambda: ledger.write("s", "", [(parked, run)], None), (mark, [run, away, suspect])),
             (lambda: ledger.write("s", "", [(run, done)], None), (mark, [done, away, suspect])),
             (lambda: ledger.passed("s", "", 5, 6), (mark, [away, suspect])),
-            (lambda: ledger.write("s", "", [(away, away._replace(place=Place.DONE))], 5), (mark, [suspect])),
+            (lambda: ledger.write("s", "", [(away, away._replace(place=LedgerPlace.DONE))], 5), (mark, [suspect])),
             (lambda: marks.forget("s"), ({}, [suspect])),
         ]
 

@@ -2,7 +2,7 @@
 
 import time
 
-from tailrace.sdk.model.ledger import Entry, Place
+from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.parked import Parked, parked_headers
 from tailrace.sdk.model.workload import Ended, Kind
@@ -65,12 +65,12 @@ async def given_row(stores, place):
     await stores.log.append("s", 0, [Record(b"x")])
     owner = await stores.ownership.take("first", "", "gone", 1.0, 0)
     await stores.ledger.open("first", "0", owner.epoch)
-    parking = Entry(0, Place.PARKING, n=1, due=5.0, attempts=1, fence=7, first_seen=time.time())
+    parking = LedgerEntry(0, LedgerPlace.PARKING, n=1, due=5.0, attempts=1, fence=7, first_seen=time.time())
     await stores.ledger.write("first", "0", [(None, parking)], owner.epoch)
     steps = {
-        Place.PARKING: [],
-        Place.PARKED: [parking._replace(place=Place.PARKED)],
-        Place.RUNNING: [parking._replace(place=Place.RUNNING, fence=9, epoch=1)],
+        LedgerPlace.PARKING: [],
+        LedgerPlace.PARKED: [parking._replace(place=LedgerPlace.PARKED)],
+        LedgerPlace.RUNNING: [parking._replace(place=LedgerPlace.RUNNING, fence=9, epoch=1)],
     }[place]
     before = parking
     for after in steps:

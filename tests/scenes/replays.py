@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tailrace.gateway.replay_orders import ReplayOrders
-from tailrace.sdk.model.replay import Bound, ReplayOrder, State
+from tailrace.sdk.model.replay import Bound, ReplayOrder, ReplayState
 from tailrace.sdk.model.seek import END, START
 from tailrace.stores.log.log import Record
 from tailrace.tailers.replay.progress import ReplayProgress
@@ -46,7 +46,7 @@ async def forgotten(stores, name):
             await asyncio.sleep(0.01)
 
 
-async def over(stores, number, state=State.DONE):
+async def over(stores, number, state=ReplayState.DONE):
     async with asyncio.timeout(20):
         while (found := await orders(stores).get(number)).replay.state is not state:
             await asyncio.sleep(0.02)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from tailrace.stores.sqlite import Again, SqliteFile
+from tailrace.stores.sqlite import AskAgain, SqliteFile
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;"
 SOON = 5.0
@@ -80,7 +80,7 @@ async def commits(file: SqliteFile) -> list[str]:
     return said
 
 
-async def standing(file: SqliteFile, fn: Callable[[sqlite3.Connection], list[str] | Again]) -> asyncio.Task[object]:
+async def standing(file: SqliteFile, fn: Callable[[sqlite3.Connection], list[str] | AskAgain]) -> asyncio.Task[object]:
     """A standing write that has been asked once and waits now."""
     waiting: asyncio.Task[object] = asyncio.create_task(file.write_when(fn, 60.0))
     await asyncio.sleep(0)  # it is in the queue before the next
@@ -88,8 +88,8 @@ async def standing(file: SqliteFile, fn: Callable[[sqlite3.Connection], list[str
     return waiting
 
 
-def take(connection: sqlite3.Connection) -> list[str] | Again:
+def take(connection: sqlite3.Connection) -> list[str] | AskAgain:
     """Takes all rows; nothing yet: ask again in a minute."""
     found = texts(connection)
     connection.execute("DELETE FROM t")
-    return found or Again(60.0)
+    return found or AskAgain(60.0)

@@ -20,7 +20,7 @@ from .bounds import Bounds
 from .claims import Out
 from .collect import Collecting
 from .dry import Dry, Scope
-from .ground import Ground
+from .ground import PostgresQueueGround
 from .lease import claimed, open_lanes, planned
 from .rows import BLOCKED
 from .stocked import Stocked
@@ -36,7 +36,7 @@ class Claiming:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: PostgresQueueGround,
         poller: Poller,
         share: float,
         out: Out,

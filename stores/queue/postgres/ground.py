@@ -13,12 +13,12 @@ from ...config import StoresConfig
 from ...migrations.postgres import require
 from ...postgres import PostgresServer, refuse_unsafe
 from ..server_clock import ServerClock
-from .home import Home
+from .home import PostgresHome
 from .kinds import PostgresKinds
 from .options import PostgresQueueOptions
 
 
-class Ground:
+class PostgresQueueGround:
     """`time` is µs instead of the server's clock, or None."""
 
     def __init__(
@@ -30,7 +30,7 @@ class Ground:
         time: Callable[[], int | None],
     ) -> None:
         self.server = PostgresServer(options, self._prepare)
-        self.home = Home(options.db_schema, options.server, wait, clock)
+        self.home = PostgresHome(options.db_schema, options.server, wait, clock)
         self.kinds = PostgresKinds(self.read)
         self.clock, self.server_clock = clock, ServerClock(options.server, wait, clock)
         self.time = time

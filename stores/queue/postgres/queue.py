@@ -35,13 +35,13 @@ from ..lifecycle import TERMINAL
 from ..poller import Claimed, Found, Poller
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
-from ..waiting import Waiting
+from ..waiting import WaitingClaims
 from . import statements as call
 from .claiming import Claiming
 from .claims import Out
 from .collect import Collecting
 from .find import find
-from .ground import Ground
+from .ground import PostgresQueueGround
 from .options import PostgresQueueOptions
 from .roll import PostgresRoll
 from .room import Room
@@ -68,12 +68,12 @@ class PostgresQueue:
         self._config = config or StoresConfig()
         self._clock = clock
         self._time: Callable[[], int | None] = store_time or (lambda: None)
-        self._ground = ground = Ground(options, self._config, wait, clock, self._time)
+        self._ground = ground = PostgresQueueGround(options, self._config, wait, clock, self._time)
         self._home, self._kinds, self._rows, self._read = ground.home, ground.kinds, ground.rows, ground.read
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._ids, self._out = Ids(0), Out()
         self._poller = Poller(options.poll_interval, PostgresRoll(ground.read))
-        self._waiting = Waiting(self.settle, self._poller)
+        self._waiting = WaitingClaims(self.settle, self._poller)
         self._submissions = submissions(self._store, self._waiting.run)
         self._settlements = settlements(self._succeed, self._waiting.run)
         self._room = Room(self._config.max_waiting, self.counts, clock, self._waiting.run)

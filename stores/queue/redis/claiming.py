@@ -15,7 +15,7 @@ from ..gates import Gates
 from ..poller import Claimed, Found, Poller
 from ..server_clock import JUMP
 from .claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET
-from .ground import Ground
+from .ground import RedisQueueGround
 from .lease import Plan, claimed, number_of_kinds, planned
 from .passed import Passed
 from .script import MOVED
@@ -33,7 +33,7 @@ class Claiming:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: RedisQueueGround,
         poller: Poller,
         share: float,
         settle: Callable[[int, Sequence[str], Sequence[Settle]], Awaitable[list[str]]],

@@ -12,7 +12,7 @@ from ....sdk.model.errors import ConfigError, NotConnected
 from ...config import StoresConfig
 from ...redis import RedisServer, Script
 from ..server_clock import ServerClock
-from .home import Home
+from .home import RedisHome
 from .kinds import RedisKinds
 from .options import RedisQueueOptions
 from .profile import profile
@@ -20,7 +20,7 @@ from .profile import profile
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class Ground:
+class RedisQueueGround:
     """`base` begins the name of each key; `time` is µs instead of the server's clock, or -1."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Ground:
     ) -> None:
         self.server = server
         self.base = base
-        self.home = Home(server, base, wait, clock, durable=config.durability == "durable")
+        self.home = RedisHome(server, base, wait, clock, durable=config.durability == "durable")
         self.kinds = RedisKinds(server, base)
         self.profile = ""  # what the server promises; empty until it was asked
         self.clock, self.server_clock = clock, ServerClock(options.server, wait, clock)

@@ -29,13 +29,13 @@ from ..group import submissions
 from ..poller import Poller
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
-from ..waiting import Waiting
+from ..waiting import WaitingClaims
 from . import told
 from .claiming import Claiming
 from .claims import QUIET, RENEW, SUBMIT_AND_CLAIM
 from .cluster import cluster_client
 from .find import find
-from .ground import Ground
+from .ground import RedisQueueGround
 from .hints import RedisHints
 from .mend import Mender
 from .options import RedisQueueOptions
@@ -78,12 +78,12 @@ class RedisQueue:
             clients = clients or (lambda: (cluster_client(options, self.base), cluster_client(options, self.base)))
         self._server = RedisServer(options, 0.0, clients)
         self._time: Callable[[], int] = store_time or (lambda: -1)
-        self._ground = Ground(self._server, self.base, options, self._config, wait, clock, self._time)
+        self._ground = RedisQueueGround(self._server, self.base, options, self._config, wait, clock, self._time)
         self._home, self._kinds = self._ground.home, self._ground.kinds
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
         self._poller = Poller(options.poll_interval, RedisRoll(self._server, self.base))
         self._claiming = Claiming(self._ground, self._poller, self._config.low_share, self.settle)
-        self._waiting = Waiting(self.settle, self._poller)
+        self._waiting = WaitingClaims(self.settle, self._poller)
         self._submissions = submissions(self._store, self._waiting.run)
         self._settlements = settlements(self._settled, self._waiting.run)
         self._hints = RedisHints(self._server, f"{self.base}hints", listener, self._hinted)

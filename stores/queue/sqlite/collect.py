@@ -13,7 +13,7 @@ import sqlite3
 import msgspec
 
 from ....sdk.model.errors import Overloaded, UserError
-from ...outbox.item import Row, item_of, said
+from ...outbox.item import OutboxRow, item_of, said
 from ...outbox.sqlite_table import any_text
 from ...sqlite_errors import is_of_a_row
 from ..admission import check
@@ -135,7 +135,7 @@ class Collecting:
         connection.execute("RELEASE outbox")
 
 
-def _rows(connection: sqlite3.Connection, now: int) -> list[Row]:
+def _rows(connection: sqlite3.Connection, now: int) -> list[OutboxRow]:
     """The oldest rows. In one step of SQLite, unless one of them has what cannot be said in JSON or is no text."""
     bounds = (now / 1e6, MOST, MOST_BYTES)
     try:
@@ -146,10 +146,10 @@ def _rows(connection: sqlite3.Connection, now: int) -> list[Row]:
             raise
         connection.text_factory = any_text
         try:
-            return [Row(*fields) for fields in connection.execute(_READ_EACH, bounds).fetchall()]
+            return [OutboxRow(*fields) for fields in connection.execute(_READ_EACH, bounds).fetchall()]
         finally:
             connection.text_factory = str
-    return [row._replace(payload=bytes.fromhex(fields[3])) for fields in found for row in (Row(*fields),)]
+    return [row._replace(payload=bytes.fromhex(fields[3])) for fields in found for row in (OutboxRow(*fields),)]
 
 
 def _undo(connection: sqlite3.Connection, memory: Memory) -> None:

@@ -26,7 +26,7 @@ SUMS = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
 Row = tuple[int, int, int, int, int, int, int, int, int, int]
 
 
-class Part:
+class ClaimPart:
     """The items of one claim that share a lease: its row's number, the lease's end in µs of the monotonic clock, and
     what is still out."""
 
@@ -99,7 +99,7 @@ class Memory:
         self.counted: Counting | None = None
         self.earliest: dict[int, int] = {}
         self.passed: dict[int, tuple[frozenset[int], int]] = {}
-        self.claims: dict[int, list[Part]] = {}
+        self.claims: dict[int, list[ClaimPart]] = {}
         self.soonest = BLOCKED
         self.fresh: Fresh | None = None
         self.ahead = self.longest = self.noted_changes = 0
@@ -126,7 +126,7 @@ class Memory:
             out[fence].add(number)
         self.claims = {}
         for number, fence, until, ids in connection.execute("SELECT number, fence, until, ids FROM claims").fetchall():
-            part = Part(number, until, out[fence].intersection(json.loads(ids)))
+            part = ClaimPart(number, until, out[fence].intersection(json.loads(ids)))
             self.claims.setdefault(fence, []).append(part)
         self.find_soonest()
         noted = connection.execute("SELECT ahead, longest FROM lease_clock").fetchone()
@@ -192,7 +192,7 @@ class Memory:
             "INSERT INTO claims (fence, until, ids) VALUES (?, ?, ?)", (fence, until, json_text([*out]))
         ).lastrowid
         assert number is not None
-        self.claims.setdefault(fence, []).append(Part(number, until, out))
+        self.claims.setdefault(fence, []).append(ClaimPart(number, until, out))
         self.soonest = min(self.soonest, until)
 
     def find_soonest(self) -> None:

@@ -24,7 +24,7 @@ from ....sdk.model.height import Height
 from ....sdk.model.search import Search
 from ....sdk.model.tries import Try
 from ...config import StoresConfig
-from ...sqlite import Again, SqliteFile
+from ...sqlite import AskAgain, SqliteFile
 from ...sqlite_identity import note_height
 from ..admission import check
 from ..ageing import folded
@@ -164,11 +164,11 @@ class SqliteQueue:
             await asyncio.sleep(min(wait, quiet))
             return None
 
-        def look(connection: sqlite3.Connection) -> Leased | Again:
+        def look(connection: sqlite3.Connection) -> Leased | AskAgain:
             now, monotonic = self._keep_time(connection)
             self._collect(connection)
             found = claim(connection, memory, demand, gates, seconds, share, now, monotonic)
-            return found if isinstance(found, Leased) else Again(found)
+            return found if isinstance(found, Leased) else AskAgain(found)
 
         return await self._file.write_when(look, wait)
 

@@ -10,12 +10,12 @@ from tailrace.gateway.environment import Neighbours
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.identity import whoami
 from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.replay import Bound, Progress, Replay, ReplayOrder, State, Stretch
+from tailrace.sdk.model.replay import Bound, Progress, Replay, ReplayOrder, ReplayState, Stretch
 from tailrace.sdk.model.seek import END, START
 from tailrace.sdk.wire.gateway import GatewayClient
 
 STRETCH = Stretch("0", 5, 1 << 40, ((5, 9), (20, 20)), 6, 2)
-REPLAY = Replay(7, "t", (STRETCH,), "failed", 2.5, "reporting", "ann@host", "why", 10.0, state=State.RETRYING)
+REPLAY = Replay(7, "t", (STRETCH,), "failed", 2.5, "reporting", "ann@host", "why", 10.0, state=ReplayState.RETRYING)
 PROGRESS = Progress(REPLAY, {"succeeded": 3, "delayed": 2, "dead": 1}, "2 in flight")
 
 

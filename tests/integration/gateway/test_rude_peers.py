@@ -19,7 +19,7 @@ from tailrace.sdk.model.metrics import Sample, prometheus_text, samples
 from tailrace.sdk.run_dir import Card
 from tailrace.sdk.wire.bounds import Endings, PeerBounds
 from tailrace.sdk.wire.channel import dial, serve
-from tailrace.sdk.wire.entry import ENTRY, Entry
+from tailrace.sdk.wire.entry import ENTRY, CallerCheck
 from tailrace.sdk.wire.gateway import GatewayClient
 from tailrace.sdk.wire.gateway_messages import new_workload
 from tailrace.sdk.wire.health import Health
@@ -179,7 +179,7 @@ async def test_connections_beyond_the_bound_are_refused_and_counted(bounded: Bou
 
 async def test_calls_that_strangers_make_and_never_read_leave_room_for_others() -> None:
     # Given a server that asks for a secret, and a peer without one that asks for its health or more, and never reads
-    entry = Entry(Card(Path("/run/of/nobody"), 0, "a" * 64))
+    entry = CallerCheck(Card(Path("/run/of/nobody"), 0, "a" * 64))
     given, endings, health = ENTRY.set(entry), Endings(), Health("test.Big")
     try:
         bounds = PeerBounds(stalled=0.2, unsent=MIB)

@@ -19,7 +19,7 @@ from tailrace.sdk.wire.stores import LONGEST_WAIT
 from tailrace.stores.checkpoints.checkpoints import Checkpoints, Mark
 from tailrace.stores.control.control import Control
 from tailrace.stores.dead_letters.dead_letters import DeadLetters
-from tailrace.stores.inventory.inventory import Entry, Inventory
+from tailrace.stores.inventory.inventory import Inventory, InventoryEntry
 from tailrace.stores.log.log import Bounds, Log, Record
 from tailrace.stores.queue.queue import NewItem, Queue
 from tailrace.stores.remote import (
@@ -182,8 +182,13 @@ async def test_a_watcher_gets_the_snapshot_that_a_change_makes(address: str) -> 
 async def test_the_inventory_numbers_what_is_new(address: str) -> None:
     async with RemoteInventory(address) as remote:
         inventory: Inventory = remote
-        assert await inventory.offer("folder", [Entry("a", "1"), Entry("b", "1"), Entry("a", "1")]) == 2
-        assert await inventory.offer("folder", [Entry("a", "2"), Entry("b", "1")]) == 1
+        assert (
+            await inventory.offer(
+                "folder", [InventoryEntry("a", "1"), InventoryEntry("b", "1"), InventoryEntry("a", "1")]
+            )
+            == 2
+        )
+        assert await inventory.offer("folder", [InventoryEntry("a", "2"), InventoryEntry("b", "1")]) == 1
 
         found = await inventory.read("folder", 1, 10)
         assert (found.positions, found.names, found.versions) == ([1, 2], ["b", "a"], ["1", "2"])

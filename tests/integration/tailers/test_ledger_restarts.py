@@ -7,7 +7,7 @@ from msgspec import structs
 from scenes.ledger_rows import FAILED, SUCCESS, deliver, no_rows, overview, rows, settles
 
 from tailrace.sdk.model.dead_letter import LetterFilter
-from tailrace.sdk.model.ledger import Place
+from tailrace.sdk.model.ledger import LedgerPlace
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
 from tailrace.stores.checkpoints.checkpoints import Mark
@@ -113,7 +113,7 @@ async def test_a_throttled_item_keeps_its_time_and_its_count_through_a_restart(
     first = await start(**keys)
     await eventually(lambda: first.overview().held == 1)
     [row] = await stores.ledger.list("t", 10)
-    assert (row.entry.place, row.entry.throttles, row.entry.attempts) == (Place.SUSPECT, 1, 0)
+    assert (row.entry.place, row.entry.throttles, row.entry.attempts) == (LedgerPlace.SUSPECT, 1, 0)
     await first.stop()
     # When another one comes at once, then it waits for its time, and no attempt was spent
     second = await start(**keys)
@@ -162,7 +162,7 @@ async def test_a_throttled_copy_keeps_its_time_through_a_restart(stores, schedul
     await deliver(stores, parking.items[0])
     await eventually(lambda: (due := overview(tailers, "due")) is not None and due.held == 1)
     [row] = await rows(stores)
-    assert (row.place, row.n, row.throttles, row.attempts) == (Place.PARKED, 1, 1, 1)
+    assert (row.place, row.n, row.throttles, row.attempts) == (LedgerPlace.PARKED, 1, 1, 1)
     # When its tailer is another one, then it waits for its time, and is parked no second time
     await start_all()
     await eventually(lambda: len(started) == 3)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tailrace.sdk.model.errors import InvalidPayload
-from tailrace.sdk.model.ledger import Place
+from tailrace.sdk.model.ledger import LedgerPlace
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
 from tailrace.stores.log.log import Record
@@ -47,7 +47,7 @@ async def until_rows(stores, wanted):
             await asyncio.sleep(0.01)
 
 
-DETACHED = [(0, Place.PARKING, 1, True), (1, Place.PARKING, 1, True)]
+DETACHED = [(0, LedgerPlace.PARKING, 1, True), (1, LedgerPlace.PARKING, 1, True)]
 
 
 async def detached(stores, start, long=2):
@@ -90,7 +90,7 @@ async def test_what_ends_badly_after_it_was_passed_goes_its_way_and_is_not_hande
     for index, ended in enumerate(ends):
         long_ones.session.end(flight, index, ended)
     # Then one is a dead letter, and the others have their next parking, under their own fence
-    await until_rows(stores, [(at, Place.PARKING, 2, False) for at in (0, 2, 3)])
+    await until_rows(stores, [(at, LedgerPlace.PARKING, 2, False) for at in (0, 2, 3)])
     await eventually(lambda: len(parking.items) == 7)
     again = {item.position: (item.n, item.attempt, item.crashes, item.fence) for item in parking.items[4:]}
     assert again == {0: (2, 2, 0, flight.fence), 2: (2, 1, 0, flight.fence), 3: (2, 1, 1, flight.fence)}
@@ -108,7 +108,7 @@ async def test_what_a_lost_session_had_out_is_parked_when_it_cannot_run_any_more
     # Then the copies come after its lease, not before
     assert await rows(stores) != []
     assert all(row.is_detached for row in await rows(stores))
-    await until_rows(stores, [(0, Place.PARKING, 2, False), (1, Place.PARKING, 2, False)])
+    await until_rows(stores, [(0, LedgerPlace.PARKING, 2, False), (1, LedgerPlace.PARKING, 2, False)])
     await eventually(lambda: len(parking.items) == 4)
     assert tailer.overview().in_flight == 0
 
@@ -123,7 +123,7 @@ async def test_what_a_dead_owner_had_detached_is_appended_again_from_the_source(
     long_ones.flights.clear()
     await start(source=SOURCE, function="f", window=WINDOW)
     # Then they may start as copies of the same parking, at once, and are not run from the source
-    await until_rows(stores, [(0, Place.PARKING, 1, False), (1, Place.PARKING, 1, False)])
+    await until_rows(stores, [(0, LedgerPlace.PARKING, 1, False), (1, LedgerPlace.PARKING, 1, False)])
     await eventually(lambda: len(parking.items) == 4)
     assert [(item.payload, item.n) for item in parking.items[2:]] == [(b"l0", 1), (b"l1", 1)]
     assert all(item.due < item.first_seen + 30 for item in parking.items[2:])
@@ -145,7 +145,7 @@ async def test_an_end_that_comes_while_the_row_is_written_waits_for_it(stores, l
     # Then they end when it is back, and the frontier passes them
     parking.failures = 0
     await passed(stores, 7)
-    await until_rows(stores, [(1, Place.PARKING, 2, False)])
+    await until_rows(stores, [(1, LedgerPlace.PARKING, 2, False)])
 
 
 async def test_what_the_delay_service_refuses_holds_the_frontier_until_it_ends(stores, long_ones, parking, start):

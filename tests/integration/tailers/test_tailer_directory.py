@@ -8,7 +8,7 @@ from tailrace.sdk.model.drop import Cause
 from tailrace.sdk.model.errors import NotConnected
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
-from tailrace.stores.inventory.inventory import Entry
+from tailrace.stores.inventory.inventory import InventoryEntry
 from tailrace.tailers.sources.directory import DirectoryOptions, DirectorySource, build
 from tailrace.tailers.sources.listing import version_of
 
@@ -107,7 +107,7 @@ async def test_what_a_former_owner_noted_last_is_read_without_waiting_for_anothe
     # When another owner, about to die, notes a file before this one lists it
     write(tmp_path / "in", "b")
     found = (tmp_path / "in" / "b").stat()
-    await stores.inventory.offer("d", [Entry("b", version_of(found.st_size, found.st_mtime_ns))])
+    await stores.inventory.offer("d", [InventoryEntry("b", version_of(found.st_size, found.st_mtime_ns))])
     # Then this one reads it
     [batch] = await source.read(10, 1 << 20, 10)
     assert batch.positions == [1]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tailrace.bench.faults.journal import Follower, Journal, Line, parse, read, read_texts
 from tailrace.bench.faults.path import QUEUE, STREAM, Fault, Hit, Owners, Reach, Tenure, reach_of
-from tailrace.bench.faults.verdict import Expected, Verdict, judge
+from tailrace.bench.faults.verdict import Expected, FaultVerdict, judge
 
 DELAY = 5.0
 
@@ -143,7 +143,7 @@ def test_a_second_completion_is_found_unless_a_fault_on_its_path_explains_it(wor
     world.lines += [again._replace(word="start", at=end.at + 9), again]
     start = next(line for line in world.lines if (line.word, line.id, line.fence) == ("start", end.id, end.fence))
 
-    def judged(*faults: Fault) -> Verdict:
+    def judged(*faults: Fault) -> FaultVerdict:
         return judge(world.lines, world.expected, faults, lease=3.0, settled=2.0)
 
     # Then it is found where nothing explains it

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tailrace.gateway.config import GatewayConfig
-from tailrace.gateway.rules.alerts import CODES, Seen, alerts, dated, since_when
+from tailrace.gateway.rules.alerts import CODES, SeenBeside, alerts, dated, since_when
 from tailrace.gateway.rules.refusals import RECENT, Refusals
 from tailrace.gateway.rules.service_levels import judged
 from tailrace.sdk.model.alert import Alert
@@ -38,7 +38,7 @@ def test_each_level_has_the_worst_of_its_priority_and_is_alerted_exactly_when_th
 ) -> None:
     levels = judged(ages, LEVELS)
     assert [each.priority for each in levels] == [priority.label for priority in Priority]
-    found = {(each.code, each.subject): each for each in alerts(Overview(levels=levels), Seen(), NOW)}
+    found = {(each.code, each.subject): each for each in alerts(Overview(levels=levels), SeenBeside(), NOW)}
     for priority, level in zip(Priority, levels, strict=True):
         mine = [each for each in ages if each[1] == priority]
         assert level.waited == max((waited for _, _, waited, _ in mine), default=0)
@@ -83,7 +83,7 @@ def test_everything_that_is_not_as_it_should_be_is_told_with_what_to_do() -> Non
     held = {"queue.db": (300_000_000, ("7 (sqlite3)",))}
     overview = Overview(tailers=tailers, spool=spool, levels=levels, dead_letters=5, held_logs=held)
     gate = Gate("mail", "", "pause", "ann", "the mail server is down")
-    seen = Seen(
+    seen = SeenBeside(
         "connection refused",
         10,
         1000,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.gateway.rules.spool import FIRST_PAUSE, FULL_WAIT, LAST_PAUSE, SpoolRule, State, Way
+from tailrace.gateway.rules.spool import FIRST_PAUSE, FULL_WAIT, LAST_PAUSE, SpoolRule, SpoolState, Way
 from tailrace.sdk.model.errors import Overloaded
 
 
@@ -21,13 +21,13 @@ def rule(items: int = 0, *, away: bool = False) -> SpoolRule:
 @pytest.mark.parametrize(
     ("items", "away", "state", "way", "way_of_ordered"),
     [
-        (0, False, State.CLEAR, Way.STORE, Way.STORE),
-        (0, True, State.CLEAR, Way.STORE, Way.STORE),  # nothing to look at the store with but submissions
-        (1, True, State.FILLING, Way.SPOOL, Way.SPOOL),
-        (1, False, State.DRAINING, Way.STORE, Way.SPOOL),
+        (0, False, SpoolState.CLEAR, Way.STORE, Way.STORE),
+        (0, True, SpoolState.CLEAR, Way.STORE, Way.STORE),  # nothing to look at the store with but submissions
+        (1, True, SpoolState.FILLING, Way.SPOOL, Way.SPOOL),
+        (1, False, SpoolState.DRAINING, Way.STORE, Way.SPOOL),
     ],
 )
-def test_the_table(items: int, away: bool, state: State, way: Way, way_of_ordered: Way) -> None:
+def test_the_table(items: int, away: bool, state: SpoolState, way: Way, way_of_ordered: Way) -> None:
     seen = rule(items, away=away)
     assert (seen.state, seen.way(False), seen.way(True)) == (state, way, way_of_ordered)
 
@@ -56,7 +56,7 @@ def test_the_store_is_asked_less_and_less_often_until_it_answers() -> None:
     assert pauses == sorted(pauses)
     assert pauses[-1] == LAST_PAUSE
     seen.answered()
-    assert seen.state is State.DRAINING
+    assert seen.state is SpoolState.DRAINING
     assert seen.failed() == FIRST_PAUSE
 
 
@@ -81,4 +81,4 @@ def test_nothing_ordered_overtakes_what_is_spooled(events: list[str | int]) -> N
         else:
             getattr(seen, event)()
         assert seen.way(True) is (Way.SPOOL if seen.items or seen.entering else Way.STORE)
-        assert (seen.state is State.CLEAR) == (not seen.items)
+        assert (seen.state is SpoolState.CLEAR) == (not seen.items)

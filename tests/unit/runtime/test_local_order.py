@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.runtime.rules.buffer import MOST_AHEAD, Depth, limit
-from tailrace.runtime.rules.dispatch import Waiting, restart_pause, shares
+from tailrace.runtime.rules.dispatch import SlotQueue, restart_pause, shares
 
 
 @given(st.lists(st.one_of(st.integers(0, 5), st.none(), st.just("even")), max_size=60))
 def test_highest_priority_first_then_arrival(events: list[int | str | None]) -> None:
     """An integer pushes with that priority, None pops, "even" takes every second item out."""
-    waiting: Waiting[tuple[int, int]] = Waiting()
+    waiting: SlotQueue[tuple[int, int]] = SlotQueue()
     model: list[tuple[int, int]] = []
     for number, event in enumerate(events):
         if event is None:

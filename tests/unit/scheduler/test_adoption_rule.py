@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.scheduler.rules.adoption import AHEAD, LARGEST, Row, plausible
+from tailrace.scheduler.rules.adoption import AHEAD, LARGEST, AdoptedRow, plausible
 
 
-def row(version: int = 0, epoch: int = 0, asked: int = 0) -> Row:
-    made = Row()
+def row(version: int = 0, epoch: int = 0, asked: int = 0) -> AdoptedRow:
+    made = AdoptedRow()
     made.version, made.epoch, made.asked = version, epoch, asked
     return made
 

@@ -7,7 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.scheduler.rules.clog import KEYS, Clog, Limits, State
+from tailrace.scheduler.rules.clog import KEYS, Clog, ClogState, Limits
 
 LIMITS = Limits()
 
@@ -16,7 +16,7 @@ def fed(clog: Clog, outcomes: list[bool], now: float = 0.0, key: str = "") -> in
     """Feeds outcomes one by one until the function freezes; returns how many that took."""
     for index, well in enumerate(outcomes):
         clog.note(int(well), [] if well else [key], now)
-        if clog.state is not State.HEALTHY:
+        if clog.state is not ClogState.HEALTHY:
             return index + 1
     return len(outcomes)
 
@@ -39,7 +39,7 @@ def test_poison_of_one_in_five_never_freezes(blocks: list[tuple[int, random.Rand
         part = outcomes[start : start + batch]
         clog.note(sum(part), [""] * (len(part) - sum(part)), start / 100)
         # Then nothing freezes
-        assert clog.state is State.HEALTHY
+        assert clog.state is ClogState.HEALTHY
 
 
 @given(st.integers(0, 3000), st.floats(0, 0.2), st.integers(1, 64), st.integers(0, 100))
@@ -51,7 +51,7 @@ def test_an_outage_freezes_after_a_few_dozen_failures(healthy: int, poison: floa
         clog.note(int(well), [] if well else [""], 0.0)
     # When everything fails
     taken = 0
-    while clog.state is State.HEALTHY:
+    while clog.state is ClogState.HEALTHY:
         clog.note(0, [""] * batch, 0.0)
         taken += batch
     # Then it freezes within the bound that the documentation states, and a batch
@@ -73,9 +73,9 @@ def test_one_success_of_a_probe_opens_within_two_probe_periods(failures: int) ->
         now = clog.next_probe()
         assert clog.may_probe(now)
         clog.probe(now)
-        assert clog.state is State.PROBING and not clog.may_probe(now)
+        assert clog.state is ClogState.PROBING and not clog.may_probe(now)
         clog.probed(f"item {number}", False, now)
-        assert clog.state is State.FROZEN
+        assert clog.state is ClogState.FROZEN
     # Then the waits doubled from one second to thirty
     assert waits == [min(30.0, 2.0**number) for number in range(failures)]
     # When it works again
@@ -84,7 +84,7 @@ def test_one_success_of_a_probe_opens_within_two_probe_periods(failures: int) ->
     clog.probe(now)
     clog.probed("another", True, now)
     # Then it is healthy with the first success, and the probe came after no more than the outage took
-    assert clog.state is State.HEALTHY
+    assert clog.state is ClogState.HEALTHY
     assert now - began <= min(30.0, max(2.0, began + 1))
 
 
@@ -92,7 +92,7 @@ def test_few_outcomes_within_the_window_freeze_nothing() -> None:
     clog = Clog(LIMITS, 0.0)
     for number in range(1000):
         clog.note(0, [""], number * LIMITS.window / 10)
-        assert clog.state is State.HEALTHY
+        assert clog.state is ClogState.HEALTHY
     assert clog.forgettable(1000 * LIMITS.window)
 
 
@@ -110,7 +110,7 @@ def test_a_busy_function_that_failed_once_is_forgotten_when_a_window_went_well()
 def test_a_poisoned_key_is_not_an_outage() -> None:
     clog = Clog(LIMITS, 0.0)
     assert fed(clog, [False] * 200, key="the same") == 200
-    assert clog.state is State.HEALTHY
+    assert clog.state is ClogState.HEALTHY
     # … but when nothing else passes either for long enough, the function is what is broken
     assert fed(clog, [False] * 400, key="the same") < 400
 
@@ -120,10 +120,10 @@ def test_a_function_that_mostly_fails_is_left_alone_once_that_is_usual() -> None
     now, freezes = 0.0, 0
     for _ in range(20_000):
         now += 0.1
-        if clog.state is State.HEALTHY:
+        if clog.state is ClogState.HEALTHY:
             well = dice.random() < 0.08
             clog.note(int(well), [] if well else [""], now)
-            freezes += clog.state is not State.HEALTHY
+            freezes += clog.state is not ClogState.HEALTHY
         elif clog.may_probe(now):
             clog.probe(now)
             clog.probed(str(now), dice.random() < 0.08, now)
@@ -132,7 +132,7 @@ def test_a_function_that_mostly_fails_is_left_alone_once_that_is_usual() -> None
         now += 0.1
         well = dice.random() < 0.08
         clog.note(int(well), [] if well else [""], now)
-    assert clog.state is State.HEALTHY
+    assert clog.state is ClogState.HEALTHY
     # When nothing at all passes any more, it freezes even so
     assert fed(clog, [False] * 200, now) < 100
 
@@ -141,7 +141,7 @@ def test_what_was_still_running_and_ends_well_thaws() -> None:
     clog = Clog(LIMITS, 0.0)
     fed(clog, [False] * 100)
     clog.note(40, [], 0.5)
-    assert clog.state is State.HEALTHY
+    assert clog.state is ClogState.HEALTHY
 
 
 def test_an_item_that_is_the_only_one_does_not_freeze_its_function_for_ever() -> None:
@@ -150,7 +150,7 @@ def test_an_item_that_is_the_only_one_does_not_freeze_its_function_for_ever() ->
     for _ in range(3):
         clog.probe(clog.next_probe())
         clog.probed("the same", False, clog.next_probe())
-    assert clog.state is State.HEALTHY
+    assert clog.state is ClogState.HEALTHY
 
 
 def test_a_probe_that_never_ends_keeps_the_next_one_back_only_so_long() -> None:

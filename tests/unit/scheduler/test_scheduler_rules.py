@@ -13,7 +13,7 @@ from tailrace.scheduler.rules.explain import SENTENCES, Reason
 from tailrace.scheduler.rules.fairness import Ring, Turn, clamp_weight
 from tailrace.scheduler.rules.gate import Gates
 from tailrace.scheduler.rules.lanes import Item, Lane, expired
-from tailrace.scheduler.rules.leases import REMEMBERED, Granted, Held, Requests
+from tailrace.scheduler.rules.leases import REMEMBERED, Granted, HeldFlights, Requests
 from tailrace.scheduler.rules.placement import Pool, PoolLimits, place, room_of
 from tailrace.scheduler.rules.priority import MOST_OWED, split
 from tailrace.scheduler.rules.quota import Concurrency
@@ -294,7 +294,7 @@ def test_a_grant_counts_from_when_its_request_was_sent() -> None:
 
 
 def test_flights_are_renewed_when_listed_and_forgotten_when_not() -> None:
-    held = Held()
+    held = HeldFlights()
     assert held.add(1, 10.0, 3) and held.add(2, 10.0, 2)
     assert not held.add(2, 10.0, 1)
     assert held.renew(20.0, [2]) == [1]
@@ -304,7 +304,7 @@ def test_flights_are_renewed_when_listed_and_forgotten_when_not() -> None:
 
 
 def test_a_lapsed_flight_is_never_resumed() -> None:
-    held = Held()
+    held = HeldFlights()
     held.add(1, 10.0, 1)
     assert held.lapse(10.0) == [1] and held.lapse(11.0) == []
     held.renew(30.0, [1])
@@ -312,7 +312,7 @@ def test_a_lapsed_flight_is_never_resumed() -> None:
 
 
 def test_a_shorter_grant_does_not_shorten_what_was_granted() -> None:
-    held = Held()
+    held = HeldFlights()
     held.add(1, 10.0, 1)
     held.renew(5.0, [1])
     assert held.until() == 10.0

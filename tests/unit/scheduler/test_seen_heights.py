@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.scheduler.rules.adoption import AHEAD
-from tailrace.scheduler.rules.heights import NAME, Seen
+from tailrace.scheduler.rules.heights import NAME, SeenHeights
 from tailrace.sdk.model.height import KEPT, MOST
 
 WALL = 1_800_000_000.0
@@ -17,7 +17,7 @@ TOLD = st.tuples(st.sampled_from("abc"), st.integers(0, 1 << 62), st.floats(0, K
 def test_of_each_store_the_highest_is_remembered_that_a_store_can_have_given(
     told: list[tuple[str, int, float]],
 ) -> None:
-    seen, most = Seen(), int((WALL + AHEAD) * 1e6)
+    seen, most = SeenHeights(), int((WALL + AHEAD) * 1e6)
     for store, highest, now in sorted(told, key=lambda each: each[2]):
         seen.saw(store, highest, now, WALL)
     for store in "abc":
@@ -26,7 +26,7 @@ def test_of_each_store_the_highest_is_remembered_that_a_store_can_have_given(
 
 
 def test_stores_of_which_nobody_told_for_long_are_forgotten_and_so_are_the_first_of_too_many() -> None:
-    seen = Seen()
+    seen = SeenHeights()
     seen.saw("old", 1, 0.0, WALL)
     seen.saw("young", 1, KEPT, WALL)
     seen.saw("new", 1, KEPT + 1, WALL)

@@ -12,7 +12,7 @@ import pytest
 from tailrace.sdk import run_dir
 from tailrace.sdk.model.errors import ConfigError
 from tailrace.sdk.run_dir import CARD, VARIABLE, Card, RunDir, cards, nobody_known, places
-from tailrace.sdk.wire.entry import Entry, Proof, listeners, showable
+from tailrace.sdk.wire.entry import CallerCheck, Proof, listeners, showable
 
 MINE = 1000
 
@@ -166,7 +166,7 @@ def test_nothing_is_shown_to_another_machine() -> None:
 
 
 def test_only_health_is_open_and_the_refusal_says_how_to_get_in() -> None:
-    entry = Entry(Card(Path("/run/tailrace"), os.geteuid(), "a" * 64))
+    entry = CallerCheck(Card(Path("/run/tailrace"), os.geteuid(), "a" * 64))
     health, purge = "/grpc.health.v1.Health/Check", "/tailrace.v1.Gateway/PurgeDead"
     assert entry.admits_call(health, ()) and not entry.admits_call(purge, ())
     assert entry.admits_call(purge, (("x", "y"), ("tailrace-secret", "b" * 64), ("tailrace-secret", "a" * 64)))
@@ -174,6 +174,6 @@ def test_only_health_is_open_and_the_refusal_says_how_to_get_in() -> None:
     assert not entry.admits_call("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", None)
     assert f"{VARIABLE} is /run/tailrace" in entry.refusal() and "access.yaml" in entry.refusal()
     assert entry.admits_user(os.geteuid()) and entry.admits_user(0) and not entry.admits_user(54_321)
-    shared = Entry(entry.card, "ops")
+    shared = CallerCheck(entry.card, "ops")
     assert f"members of the group 'ops' get in with {VARIABLE}=/run/tailrace" in shared.refusal()
     assert shared.admits_user(54_321), "its group may; it shows the secret all the same"

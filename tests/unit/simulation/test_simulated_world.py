@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.stores.sqlite import Again
+from tailrace.stores.sqlite import AskAgain
 from tailrace.testing.simulation.clock import MachineClock
 from tailrace.testing.simulation.host import Host
 from tailrace.testing.simulation.sqlite_disk import Disk, InlineFile
@@ -232,14 +232,14 @@ def test_an_inline_file_undoes_one_write_alone_and_wakes_standing_ones(world: Wo
         await file.open()
 
         def count(connection: Any) -> Any:
-            return connection.execute("SELECT count(*) FROM rows").fetchone()[0] or Again(5.0)
+            return connection.execute("SELECT count(*) FROM rows").fetchone()[0] or AskAgain(5.0)
 
         def refuse(connection: Any) -> None:
             connection.execute("INSERT INTO rows VALUES (7)")
             raise InvalidRequest("no")
 
         waiting = asyncio.create_task(file.write_when(count, 60.0))
-        late = asyncio.create_task(file.write_when(lambda connection: Again(5.0), 2.0))
+        late = asyncio.create_task(file.write_when(lambda connection: AskAgain(5.0), 2.0))
         await asyncio.sleep(1.0)
         # When one write is refused and another one is not
         refused, kept = await asyncio.gather(

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 
-from tailrace.sdk.model.ledger import Entry, Place
+from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.stores.ledger.ledger import Change
 from tailrace.stores.ledger.sqlite import _REMOVE, SCHEMA, _Answers, _compare_and_set, _Move, _rows, _sweep, _text
 
@@ -14,7 +14,7 @@ POSITIONS = range(100)
 WHERE = ("s", "0")
 
 
-def written(connection: sqlite3.Connection, changes: list[Change], passed: int = 0) -> list[Entry | None]:
+def written(connection: sqlite3.Connection, changes: list[Change], passed: int = 0) -> list[LedgerEntry | None]:
     done = _Answers([None] * len(changes), [], [])
     moves = [_Move(number, row, row and _text(row), after) for number, (row, after) in enumerate(changes)]
     _compare_and_set(connection, WHERE, moves, passed, done, last=True)
@@ -30,12 +30,12 @@ def test_no_statement_scans_the_rows_of_a_partition() -> None:
 
 def _look(connection: sqlite3.Connection) -> None:
     connection.executescript(SCHEMA)
-    parked = [Entry(position, Place.PARKED, n=1) for position in POSITIONS]
+    parked = [LedgerEntry(position, LedgerPlace.PARKED, n=1) for position in POSITIONS]
     written(connection, [(None, row) for row in parked])
     statements: list[str] = []
     connection.set_trace_callback(statements.append)
     assert _rows(connection, WHERE, [3, 5]).keys() == {3, 5}
-    over: list[Change] = [(row, row._replace(place=Place.DEAD)) for row in parked[:4]]
+    over: list[Change] = [(row, row._replace(place=LedgerPlace.DEAD)) for row in parked[:4]]
     # Given rows that are over: some stay above the checkpoint, some go at once, and one is not as it was read
     assert written(connection, over[:2]) == [after for _, after in over[:2]]
     assert written(connection, over[2:], passed=50) == [after for _, after in over[2:]]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tailrace.sdk.model.ledger import Entry, Place
+from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.stores.ledger.recent import ROW_BYTES, RecentTexts
 
 HERE, THERE = ("s", "0"), ("s", "1")
 
 
-def parked(position: int, n: int = 1) -> Entry:
-    return Entry(position, Place.PARKED, n)
+def parked(position: int, n: int = 1) -> LedgerEntry:
+    return LedgerEntry(position, LedgerPlace.PARKED, n)
 
 
 def test_the_very_row_that_was_written_has_its_text() -> None:

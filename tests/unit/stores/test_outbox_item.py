@@ -6,11 +6,11 @@ import pytest
 
 from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.sdk.model.workload import Kind
-from tailrace.stores.outbox.item import Row, item_of
+from tailrace.stores.outbox.item import OutboxRow, item_of
 from tailrace.stores.queue.admission import SUBMISSION_PREFIX
 
 TOKEN = "0123456789abcdef" * 2
-ROW = Row(7, TOKEN, "mail", b"{}", 2, "", "", "", "", "", -1.0, None)
+ROW = OutboxRow(7, TOKEN, "mail", b"{}", 2, "", "", "", "", "", -1.0, None)
 
 
 def test_a_row_is_submitted_under_its_own_token_unless_it_has_a_dedupe_key() -> None:

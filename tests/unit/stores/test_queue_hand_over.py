@@ -14,7 +14,7 @@ from tailrace.stores.queue.hand_over import MOST, Taker, Takers
 from tailrace.stores.queue.kinds import Kinds
 from tailrace.stores.queue.poller import Poller
 from tailrace.stores.queue.queue import NewItem
-from tailrace.stores.queue.waiting import Waiting
+from tailrace.stores.queue.waiting import WaitingClaims
 
 MAIL, REPORT = Kind("mail", 2), Kind("report", 2)
 ITEM = NewItem(MAIL, b"")
@@ -41,7 +41,7 @@ class World:
         self.settled: list[str] = []
         self.looks = 0
         self.looking: asyncio.Event | None = None
-        self.waiting = Waiting(self._settle, Poller(60.0, None))
+        self.waiting = WaitingClaims(self._settle, Poller(60.0, None))
 
     async def _settle(self, fence: int, succeeded: Sequence[str], others: Sequence[Settle]) -> list[str]:
         self.settled += [each.id for each in others if each.state is State.NEW]

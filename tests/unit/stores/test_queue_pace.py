@@ -21,7 +21,7 @@ from tailrace.sdk.model.claim import Leased
 from tailrace.sdk.model.demand import Cell, Closed, Demand
 from tailrace.sdk.model.errors import NotConnected
 from tailrace.sdk.model.workload import Kind
-from tailrace.stores.queue.pace import GAP, LONGEST, MOST, Looks, Pace
+from tailrace.stores.queue.pace import GAP, LONGEST, MOST, Looks, PollPace
 from tailrace.stores.queue.poller import COUNT, SEEN, TELL, Poller
 
 MAIL, SMS = Cell("mail", 2), Cell("sms", 2)
@@ -261,7 +261,7 @@ def test_a_slow_store_is_asked_less_often_until_it_has_recovered() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 60), st.integers(0, 1024)), max_size=50), st.integers(1, 1000))
 def test_a_pause_is_bounded(answers: list[tuple[float, int]], pollers: int) -> None:
-    pace = Pace(1.0, random.Random(1).random)
+    pace = PollPace(1.0, random.Random(1).random)
     pace.pollers = pollers
     for took, items in answers:
         assert 0.0 <= pace.answered(took, items) <= min(MOST, LONGEST * max(took, 0.2) * (1 + 1e-9))
@@ -270,7 +270,7 @@ def test_a_pause_is_bounded(answers: list[tuple[float, int]], pollers: int) -> N
 
 
 def test_a_claim_that_waits_for_the_disk_is_slow_beside_other_claims_alone() -> None:
-    pace = Pace(1.0, random.Random(1).random)
+    pace = PollPace(1.0, random.Random(1).random)
     for _ in range(100):
         assert pace.answered(0.001) == 0
         assert pace.answered(0.05, 1) == 0

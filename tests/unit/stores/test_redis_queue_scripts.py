@@ -225,7 +225,10 @@ async def test_a_submission_takes_a_lease_that_waits_along(queue: RedisQueue, mo
     assert leased.extras[0].headers == (("a", "b"),)
     assert {status.state for status in await queue.status(leased.ids) if status} == {State.ENQUEUED}
     counted = await Pretended.hgetall(queue._server._client(0), f"{queue.base}counts")
-    assert {int(state): int(count) for state, count in counted.items() if int(count)} == {2: 2, int(State.SUCCESS): 1}
+    assert {int(state): int(count) for state, count in counted.items() if int(count)} == {
+        2: 2,
+        int(State.SUCCESS): 1,
+    }
     assert await queue.lease(ANY, 30, 0) is None
     assert await queue.settle(leased.fence, leased.ids, []) == []
     # And what cannot be told from what came before is not handed out twice

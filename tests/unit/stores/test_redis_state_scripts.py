@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tailrace.sdk.model.drop import Cause, Drop
 from tailrace.sdk.model.errors import ConfigError
-from tailrace.sdk.model.ledger import Entry, Place
+from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.stores.checkpoints.checkpoints import Ending, Mark
 from tailrace.stores.checkpoints.redis import RedisCheckpoints
 from tailrace.stores.drops.redis import RedisDrops
@@ -83,7 +83,7 @@ async def test_drops_at_the_highest_positions_are_counted_once(server: StateServ
 async def test_a_row_below_the_highest_checkpoint_goes_and_one_at_it_stays(server: StateServer) -> None:
     store = RedisLedger(server)
     await store.open("s", "0", 1)
-    dead = [Entry(position, Place.DEAD) for position in (HIGH, HIGH + 1)]
+    dead = [LedgerEntry(position, LedgerPlace.DEAD) for position in (HIGH, HIGH + 1)]
     assert await store.write("s", "0", [(None, each) for each in dead], 1) == dead
     assert await store.passed("s", "0", 1, HIGH + 1) == 1
     assert [row.entry for row in await store.list("s", 9)] == dead[1:]

@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.sdk.clock import SYSTEM_CLOCK
-from tailrace.sdk.model.ledger import NOT_YET, Entry, Place
+from tailrace.sdk.model.ledger import NOT_YET, LedgerEntry, LedgerPlace
 from tailrace.sdk.model.parked import Parked, due_stream, parked_headers
 from tailrace.sdk.model.workload import Kind
 from tailrace.sdk.source import StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.ledger import remembered
 from tailrace.tailers.ledger.remembered import Remembered
-from tailrace.tailers.ledger.rows import Home, RowChange
+from tailrace.tailers.ledger.rows import RowChange, RowHome
 from tailrace.tailers.mapping.mapping import ParkedMapping
 from tailrace.tailers.partition import Partition
-from tailrace.tailers.pumps.starting import Starter, Starting, Step
+from tailrace.tailers.pumps.starting import Starter, Starting, StartStep
 from tailrace.tailers.rules.credit import Credit
-from tailrace.tailers.rules.ledger import Verdict, copy_finds, may_start_unread
+from tailrace.tailers.rules.ledger import CopyVerdict, copy_finds, may_start_unread
 
 EPOCH = 3
 
@@ -31,15 +31,15 @@ EPOCH = 3
 class Ledger:
     """Rows as a tailer sees them; `reads` says which were asked for."""
 
-    def __init__(self, *rows: Entry) -> None:
+    def __init__(self, *rows: LedgerEntry) -> None:
         self.rows = {home(row.position): row for row in rows}
-        self.reads: list[Home] = []
+        self.reads: list[RowHome] = []
 
-    async def read(self, homes: Sequence[Home]) -> dict[Home, Entry]:
+    async def read(self, homes: Sequence[RowHome]) -> dict[RowHome, LedgerEntry]:
         self.reads += homes
         return {each: self.rows[each] for each in homes if each in self.rows}
 
-    async def write(self, changes: Sequence[RowChange]) -> list[Entry | None]:
+    async def write(self, changes: Sequence[RowChange]) -> list[LedgerEntry | None]:
         for change in changes:
             if self.rows.get(change.home) == change.before:
                 self.rows[change.home] = change.after
@@ -55,12 +55,12 @@ class Epoch:
         return above + 1
 
 
-def home(position: int) -> Home:
-    return Home("orders", "0", position)
+def home(position: int) -> RowHome:
+    return RowHome("orders", "0", position)
 
 
-def parking(position: int, n: int = 1, due: float = 0.0, **more: Any) -> Entry:
-    return Entry(position, Place.PARKING, n, due, fence=7, **more)
+def parking(position: int, n: int = 1, due: float = 0.0, **more: Any) -> LedgerEntry:
+    return LedgerEntry(position, LedgerPlace.PARKING, n, due, fence=7, **more)
 
 
 def starting(*copies: tuple[int, int]) -> Starting:
@@ -79,13 +79,13 @@ def starting(*copies: tuple[int, int]) -> Starting:
     return Starting([part] * len(copies), batch, mapped, Counter(mapped.cells), Credit())
 
 
-async def started(ledger: Ledger, known: Remembered, *copies: tuple[int, int]) -> Step:
+async def started(ledger: Ledger, known: Remembered, *copies: tuple[int, int]) -> StartStep:
     starter = Starter("due", cast(Any, ledger), cast(Any, Epoch()), known, SYSTEM_CLOCK)
     [step] = await starter.ask([starting(*copies)], may_be_adopted=False)
     return step
 
 
-def knowing(*rows: Entry) -> Remembered:
+def knowing(*rows: LedgerEntry) -> Remembered:
     known = Remembered()
     known.keep([(home(row.position), row) for row in rows])
     return known
@@ -99,7 +99,7 @@ async def test_what_was_parked_here_starts_without_a_read() -> None:
     # Then both run, and only the other one's row was read
     assert step.going == [0, 1]
     assert ledger.reads == [home(2)]
-    assert {row.place for row in ledger.rows.values()} == {Place.RUNNING}
+    assert {row.place for row in ledger.rows.values()} == {LedgerPlace.RUNNING}
     assert {row.fence for row in ledger.rows.values()} == {step.fence}
 
 
@@ -111,7 +111,7 @@ async def test_a_row_that_was_written_since_starts_nothing_and_is_read_the_next_
     step = await started(ledger, known, (1, 1))
     # Then it does not run, and its row is as it was
     assert (step.going, step.again) == ([], [0])
-    assert ledger.rows[home(1)].place is Place.PARKING
+    assert ledger.rows[home(1)].place is LedgerPlace.PARKING
     # When it asks again
     step = await started(ledger, known, (1, 1))
     # Then its row is read, which says that the later one is to be appended (L18)
@@ -131,7 +131,7 @@ async def test_two_copies_of_one_item_are_judged_by_its_row_alone() -> None:
 
 
 @pytest.mark.parametrize("row", [parking(1, due=NOT_YET), parking(1, due=4e9), parking(1, n=2), parking(1, epoch=9)])
-async def test_nothing_but_a_start_rests_on_what_is_remembered(row: Entry) -> None:
+async def test_nothing_but_a_start_rests_on_what_is_remembered(row: LedgerEntry) -> None:
     ledger = Ledger(row)
     if row.epoch <= EPOCH:
         await started(ledger, knowing(row), (1, 1))
@@ -140,9 +140,9 @@ async def test_nothing_but_a_start_rests_on_what_is_remembered(row: Entry) -> No
 
 
 ROWS = st.builds(
-    Entry,
+    LedgerEntry,
     position=st.just(1),
-    place=st.sampled_from(Place),
+    place=st.sampled_from(LedgerPlace),
     n=st.integers(0, 3),
     due=st.sampled_from([0.0, 50.0, 150.0, NOT_YET]),
     epoch=st.integers(0, 5),
@@ -150,9 +150,9 @@ ROWS = st.builds(
 
 
 @given(ROWS, st.integers(1, 3))
-def test_what_may_start_unread_would_start_when_read(row: Entry, n: int) -> None:
+def test_what_may_start_unread_would_start_when_read(row: LedgerEntry, n: int) -> None:
     if may_start_unread(row, n, EPOCH, 100.0):
-        assert copy_finds(row, n, EPOCH) is Verdict.START
+        assert copy_finds(row, n, EPOCH) is CopyVerdict.START
         assert row.due <= 100.0
 
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.sdk.model.ledger import TERMINAL, Entry, Place
+from tailrace.sdk.model.ledger import TERMINAL, LedgerEntry, LedgerPlace
 from tailrace.stores.ledger.lifecycle import refusal
 from tailrace.tailers.rules.detached import FIRST_LOOK, LAST_LOOK, Ages, guard_due, holding_up, look_every
 from tailrace.tailers.rules.frontier import Frontier
-from tailrace.tailers.rules.ledger import Due, Find, Verdict, copy_finds, detached, found, parking, released, starts
+from tailrace.tailers.rules.ledger import CopyVerdict, Due, Find, copy_finds, detached, found, parking, released, starts
 from tailrace.tailers.rules.settlement import Action, History, Settlement
 from tailrace.tailers.rules.sparse_frontier import SparseFrontier
 
@@ -72,7 +72,7 @@ def test_only_what_something_is_done_behind_is_in_the_way(read, done):
     assert set(wanted) <= set(holding_up(left, frontier.newest_settled))
 
 
-@pytest.mark.parametrize("before", [None, Entry(7, Place.SUSPECT, fence=3, first_seen=0.5)])
+@pytest.mark.parametrize("before", [None, LedgerEntry(7, LedgerPlace.SUSPECT, fence=3, first_seen=0.5)])
 def test_its_row_keeps_what_is_known_of_it_and_no_copy_starts_from_it(before):
     row = detached(before, 7, HISTORY, 5, 1.0)
     assert refusal(before, row, owner=True) == ""
@@ -80,13 +80,13 @@ def test_its_row_keeps_what_is_known_of_it_and_no_copy_starts_from_it(before):
     assert row.is_detached and row.first_seen == (before.first_seen if before else 1.0)
     assert found(row) is Find.OUT
     for n in (0, 1, 2):
-        assert copy_finds(row, n, 9) is Verdict.GUARD
+        assert copy_finds(row, n, 9) is CopyVerdict.GUARD
     plan = starts({7: row}, [Due(7, 1), Due(7, 1)], 9, 1 << 40, 1e10)
     assert plan.guard == {0: row, 1: row} and not (plan.start or plan.append or plan.wait or plan.over)
 
 
 def test_a_copy_of_an_older_owner_of_what_is_due_learns_that_it_is_stale():
-    assert copy_finds(ROW._replace(epoch=9), 1, 8) is Verdict.STALE
+    assert copy_finds(ROW._replace(epoch=9), 1, 8) is CopyVerdict.STALE
 
 
 def test_once_released_its_guard_starts_when_it_is_due_and_not_before():
@@ -96,13 +96,13 @@ def test_once_released_its_guard_starts_when_it_is_due_and_not_before():
     assert found(row) is Find.APPEND
     assert starts({7: row}, [Due(7, 1)], 9, 1 << 40, 99.0).wait == {0: 100.0}
     (_, run) = starts({7: row}, [Due(7, 1)], 9, 1 << 40, 100.0).start[0]
-    assert run.place is Place.RUNNING and run.fence > row.fence
+    assert run.place is LedgerPlace.RUNNING and run.fence > row.fence
 
 
 @pytest.mark.parametrize("place", sorted(TERMINAL))
 def test_its_owner_ends_it(place):
     assert refusal(ROW, ROW._replace(place=place), owner=True) == ""
-    assert copy_finds(ROW._replace(place=place), 1, 9) is Verdict.OVER
+    assert copy_finds(ROW._replace(place=place), 1, 9) is CopyVerdict.OVER
 
 
 def test_when_it_fails_it_is_parked_and_its_guard_is_of_the_past():
@@ -110,5 +110,5 @@ def test_when_it_fails_it_is_parked_and_its_guard_is_of_the_past():
     row = parking(ROW, 7, failed, 50.0, 5, 2.0)
     assert refusal(ROW, row, owner=True) == ""
     assert (row.n, row.first_seen) == (2, 1.0)
-    assert copy_finds(row, 1, 9) is Verdict.APPEND  # L18: its own may not have been appended
-    assert copy_finds(row._replace(place=Place.PARKED), 1, 9) is Verdict.OVER
+    assert copy_finds(row, 1, 9) is CopyVerdict.APPEND  # L18: its own may not have been appended
+    assert copy_finds(row._replace(place=LedgerPlace.PARKED), 1, 9) is CopyVerdict.OVER

@@ -10,7 +10,7 @@ import pytest
 
 from tailrace.sdk.model.errors import NotConnected, StoreFull
 from tailrace.stores.inventory import sqlite as inventory
-from tailrace.stores.inventory.inventory import Entries, Entry
+from tailrace.stores.inventory.inventory import Entries, InventoryEntry
 from tailrace.tailers.sources.directory import DirectoryOptions, DirectorySource
 from tailrace.testing.conformance.embedded import SqliteBench
 
@@ -23,7 +23,7 @@ class Failing:
         self.full = False
         self.refused = asyncio.Event()
 
-    async def offer(self, source: str, entries: Sequence[Entry]) -> int:
+    async def offer(self, source: str, entries: Sequence[InventoryEntry]) -> int:
         if self.full and entries:
             self.refused.set()
             raise StoreFull("no space")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tailrace.sdk.model.demand import Cell
 from tailrace.sdk.model.workload import Kind
-from tailrace.tailers.rules.held import Held
+from tailrace.tailers.rules.held import HeldPositions
 
 KINDS = [Kind("f", 0, "", tenant) for tenant in "abc"] + [Kind("g", 1)]
 STEPS = st.lists(
@@ -25,7 +25,7 @@ def _open(kind):
 
 @given(STEPS, st.sets(st.sampled_from(KINDS)))
 def test_nothing_is_lost_or_early(steps, closed):
-    held, ready, later, now, next_position = Held(), {}, {}, 0.0, 0
+    held, ready, later, now, next_position = HeldPositions(), {}, {}, 0.0, 0
     for step, kind, count, time in steps:
         if step == "hold":
             held.hold(kind, range(next_position, next_position + count))
@@ -54,7 +54,7 @@ def test_nothing_is_lost_or_early(steps, closed):
 
 
 def test_kinds_take_turns_and_keep_their_order():
-    held = Held()
+    held = HeldPositions()
     for kind, start in ((KINDS[0], 0), (KINDS[1], 100)):
         held.hold(kind, range(start, start + 10))
     assert held.take(Cell("f", 0), 4, _open) == [0, 1, 100, 101]
@@ -63,7 +63,7 @@ def test_kinds_take_turns_and_keep_their_order():
 
 
 def test_a_new_priority_moves_everything_to_its_cell():
-    held = Held()
+    held = HeldPositions()
     held.hold(Kind("f", 2), [1, 2])
     held.hold(Kind("f", 2), [3], 5.0)
     held.rename(lambda kind: kind._replace(priority=0))
@@ -72,7 +72,7 @@ def test_a_new_priority_moves_everything_to_its_cell():
 
 
 def test_what_was_lost_leaves_first_whenever_its_time_comes():
-    held, kind = Held(), Kind("f", 0)
+    held, kind = HeldPositions(), Kind("f", 0)
     held.hold(kind, [5, 6])
     held.hold(kind, [2], 1.0, first=True)
     held.hold(kind, [7], 1.0)

@@ -5,13 +5,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tailrace.sdk.model.ledger import AWAY, TERMINAL, Entry, Place
+from tailrace.sdk.model.ledger import AWAY, TERMINAL, LedgerEntry, LedgerPlace
 from tailrace.tailers.rules.ledger import (
     SOON,
+    CopyVerdict,
     Due,
     Find,
     Next,
-    Verdict,
     after_parking,
     copy_finds,
     found,
@@ -32,7 +32,7 @@ NOW = 100.0
 
 
 def row(place, n=1, epoch=0, **more):
-    return Entry(7, place, n=n, epoch=epoch, **more)
+    return LedgerEntry(7, place, n=n, epoch=epoch, **more)
 
 
 def failed(attempts=1, crashes=0):
@@ -41,30 +41,30 @@ def failed(attempts=1, crashes=0):
 
 def test_only_items_without_a_row_or_with_a_mark_run_from_their_source():
     assert found(None) is Find.RUN
-    assert found(row(Place.SUSPECT)) is Find.ALONE
-    assert found(row(Place.PARKING)) is Find.APPEND
-    assert {found(row(place)) for place in AWAY - {Place.PARKING}} == {Find.SKIP}
+    assert found(row(LedgerPlace.SUSPECT)) is Find.ALONE
+    assert found(row(LedgerPlace.PARKING)) is Find.APPEND
+    assert {found(row(place)) for place in AWAY - {LedgerPlace.PARKING}} == {Find.SKIP}
 
 
 @pytest.mark.parametrize(
     "found_row, n, verdict",
     [
-        (row(Place.PARKING, 2), 2, Verdict.START),
-        (row(Place.PARKED, 2), 2, Verdict.START),
-        (row(Place.PARKED, 2), 1, Verdict.OVER),  # ignoring n would start early
-        (row(Place.PARKING, 2), 1, Verdict.APPEND),  # died between row and append (L18)
-        (row(Place.RUNNING, 2, EPOCH), 2, Verdict.OVER),  # a copy of the same runs here
-        (row(Place.RUNNING, 2, EPOCH - 1), 2, Verdict.START),  # a former owner of the due stream died (L17)
-        (row(Place.RUNNING, 2, EPOCH - 1), 1, Verdict.OVER),
-        (row(Place.RUNNING, 2, EPOCH + 1), 2, Verdict.STALE),
-        (row(Place.RUNNING, 2, EPOCH + 1), 1, Verdict.STALE),
-        (row(Place.PARKING, 2, EPOCH + 1), 2, Verdict.STALE),  # the ledger was put back from a backup
-        (row(Place.PARKED, 2, EPOCH + 1), 2, Verdict.STALE),
-        (row(Place.PARKING, 2, EPOCH), 2, Verdict.START),
-        (row(Place.DONE, 2), 2, Verdict.OVER),
-        (row(Place.DEAD, 2), 2, Verdict.OVER),
-        (row(Place.SUSPECT, 0), 1, Verdict.OVER),
-        (None, 2, Verdict.OVER),
+        (row(LedgerPlace.PARKING, 2), 2, CopyVerdict.START),
+        (row(LedgerPlace.PARKED, 2), 2, CopyVerdict.START),
+        (row(LedgerPlace.PARKED, 2), 1, CopyVerdict.OVER),  # ignoring n would start early
+        (row(LedgerPlace.PARKING, 2), 1, CopyVerdict.APPEND),  # died between row and append (L18)
+        (row(LedgerPlace.RUNNING, 2, EPOCH), 2, CopyVerdict.OVER),  # a copy of the same runs here
+        (row(LedgerPlace.RUNNING, 2, EPOCH - 1), 2, CopyVerdict.START),  # a former owner of the due stream died (L17)
+        (row(LedgerPlace.RUNNING, 2, EPOCH - 1), 1, CopyVerdict.OVER),
+        (row(LedgerPlace.RUNNING, 2, EPOCH + 1), 2, CopyVerdict.STALE),
+        (row(LedgerPlace.RUNNING, 2, EPOCH + 1), 1, CopyVerdict.STALE),
+        (row(LedgerPlace.PARKING, 2, EPOCH + 1), 2, CopyVerdict.STALE),  # the ledger was put back from a backup
+        (row(LedgerPlace.PARKED, 2, EPOCH + 1), 2, CopyVerdict.STALE),
+        (row(LedgerPlace.PARKING, 2, EPOCH), 2, CopyVerdict.START),
+        (row(LedgerPlace.DONE, 2), 2, CopyVerdict.OVER),
+        (row(LedgerPlace.DEAD, 2), 2, CopyVerdict.OVER),
+        (row(LedgerPlace.SUSPECT, 0), 1, CopyVerdict.OVER),
+        (None, 2, CopyVerdict.OVER),
     ],
 )
 def test_what_a_copy_does_with_what_it_finds(found_row, n, verdict):
@@ -72,25 +72,25 @@ def test_what_a_copy_does_with_what_it_finds(found_row, n, verdict):
 
 
 def test_the_owner_of_a_running_copy_starts_it_again_only_from_the_exact_row_it_knows():
-    mine = row(Place.RUNNING, 2, EPOCH, fence=9)
-    assert copy_finds(mine, 2, EPOCH, mine) is Verdict.START
-    assert copy_finds(mine, 2, EPOCH, mine._replace(fence=8)) is Verdict.OVER
+    mine = row(LedgerPlace.RUNNING, 2, EPOCH, fence=9)
+    assert copy_finds(mine, 2, EPOCH, mine) is CopyVerdict.START
+    assert copy_finds(mine, 2, EPOCH, mine._replace(fence=8)) is CopyVerdict.OVER
 
 
 def test_two_copies_of_one_item_in_one_batch_start_once():
-    plan = starts({7: row(Place.PARKED, 1)}, [Due(7, 1), Due(7, 1)], EPOCH, 10, NOW)
+    plan = starts({7: row(LedgerPlace.PARKED, 1)}, [Due(7, 1), Due(7, 1)], EPOCH, 10, NOW)
     assert list(plan.start) == [0] and plan.over == [1]
-    assert plan.start[0][1] == row(Place.RUNNING, 1, EPOCH, fence=10)
+    assert plan.start[0][1] == row(LedgerPlace.RUNNING, 1, EPOCH, fence=10)
 
 
 def test_a_throttled_copy_waits_for_its_time_whoever_reads_it_and_starts_once():
-    ran = row(Place.RUNNING, 2, EPOCH, fence=9)
+    ran = row(LedgerPlace.RUNNING, 2, EPOCH, fence=9)
     waiting = throttled(ran, History(throttles=3), NOW + 4)
     for epoch in (EPOCH, EPOCH + 1):
         plan = starts({7: waiting}, [Due(7, 2), Due(7, 2)], epoch, 10, NOW)
         assert (plan.wait, plan.start, plan.over) == ({0: NOW + 4}, {}, [1])
         plan = starts({7: waiting}, [Due(7, 2)], epoch, 10, NOW + 4)
-        assert plan.start[0][1]._replace(epoch=0, fence=0) == row(Place.RUNNING, 2, throttles=3, due=NOW + 4)
+        assert plan.start[0][1]._replace(epoch=0, fence=0) == row(LedgerPlace.RUNNING, 2, throttles=3, due=NOW + 4)
     assert not is_suspect(waiting, EPOCH + 1)
 
 
@@ -103,11 +103,11 @@ def test_what_is_tried_again_from_its_source_has_its_time_and_a_mark_keeps_it():
 
 def test_a_copy_s_fence_must_rise():
     with pytest.raises(ValueError, match="must rise"):
-        running(row(Place.PARKED, fence=10), Due(7, 1), EPOCH, 10)
+        running(row(LedgerPlace.PARKED, fence=10), Due(7, 1), EPOCH, 10)
 
 
 def test_a_newer_owner_s_row_ends_the_older():
-    assert starts({7: row(Place.RUNNING, 1, EPOCH + 1)}, [Due(7, 1)], EPOCH, 10, NOW).stale
+    assert starts({7: row(LedgerPlace.RUNNING, 1, EPOCH + 1)}, [Due(7, 1)], EPOCH, 10, NOW).stale
 
 
 def test_counts_are_kept_apart_and_outlive_every_move():
@@ -116,8 +116,14 @@ def test_counts_are_kept_apart_and_outlive_every_move():
     mark = suspect(None, 7, History(1, 2, 1))
     assert history(mark) == History(1, 2, 1)
     first = parking(mark, 7, failed(1, 2), due=50.0, fence=3, first_seen=10.0)
-    assert (first.place, first.n, first.attempts, first.crashes, first.first_seen) == (Place.PARKING, 1, 1, 2, 10.0)
-    started = running(first._replace(place=Place.PARKED), Due(7, 1, history=History(2, 3, 0)), EPOCH, 4)
+    assert (first.place, first.n, first.attempts, first.crashes, first.first_seen) == (
+        LedgerPlace.PARKING,
+        1,
+        1,
+        2,
+        10.0,
+    )
+    started = running(first._replace(place=LedgerPlace.PARKED), Due(7, 1, history=History(2, 3, 0)), EPOCH, 4)
     assert (started.attempts, started.crashes) == (1, 3)
     second = parking(started, 7, failed(2, 3), due=90.0, fence=4, first_seen=77.0)
     assert (second.n, second.attempts, second.crashes, second.first_seen) == (2, 2, 3, 10.0)
@@ -127,34 +133,34 @@ def test_counts_are_kept_apart_and_outlive_every_move():
 def test_a_mark_of_a_takeover_runs_alone_and_a_mere_count_does_not():
     assert is_marked(suspect(None, 7, History(), epoch=EPOCH))
     assert not is_marked(suspect(None, 7, History(3)))
-    assert not is_marked(row(Place.RUNNING, epoch=EPOCH))
+    assert not is_marked(row(LedgerPlace.RUNNING, epoch=EPOCH))
 
 
 def test_a_suspicion_never_forgets_what_was_counted():
-    assert suspect(row(Place.SUSPECT, crashes=2), 7, History(1, 0)).crashes == 2
+    assert suspect(row(LedgerPlace.SUSPECT, crashes=2), 7, History(1, 0)).crashes == 2
 
 
 def test_what_follows_the_write_of_a_parking_row():
-    wanted = row(Place.PARKING, 2, due=5.0)
+    wanted = row(LedgerPlace.PARKING, 2, due=5.0)
     assert after_parking(wanted, wanted) is Next.APPEND
-    assert after_parking(wanted, row(Place.PARKING, 3)) is Next.APPEND
+    assert after_parking(wanted, row(LedgerPlace.PARKING, 3)) is Next.APPEND
     assert after_parking(wanted, None) is Next.OVER  # the checkpoint has passed it (L13)
-    for place in (Place.PARKED, Place.RUNNING, Place.DONE, Place.DEAD):
+    for place in (LedgerPlace.PARKED, LedgerPlace.RUNNING, LedgerPlace.DONE, LedgerPlace.DEAD):
         assert after_parking(wanted, row(place, 2)) is Next.OVER
-    assert after_parking(wanted, row(Place.RUNNING, 1)) is Next.OVER  # a newer owner runs it
-    assert after_parking(wanted, row(Place.SUSPECT, 0)) is Next.AGAIN
+    assert after_parking(wanted, row(LedgerPlace.RUNNING, 1)) is Next.OVER  # a newer owner runs it
+    assert after_parking(wanted, row(LedgerPlace.SUSPECT, 0)) is Next.AGAIN
 
 
 def test_only_what_a_former_owner_ran_is_suspect():
-    assert is_suspect(row(Place.RUNNING, 1, EPOCH - 1), EPOCH)
-    assert not is_suspect(row(Place.RUNNING, 1, EPOCH), EPOCH)
-    assert not is_suspect(row(Place.PARKED, 1, EPOCH - 1), EPOCH)
+    assert is_suspect(row(LedgerPlace.RUNNING, 1, EPOCH - 1), EPOCH)
+    assert not is_suspect(row(LedgerPlace.RUNNING, 1, EPOCH), EPOCH)
+    assert not is_suspect(row(LedgerPlace.PARKED, 1, EPOCH - 1), EPOCH)
 
 
 def test_a_row_says_that_it_was_appended_only_when_it_is_not_due_soon():
-    assert is_soon(row(Place.PARKING, 1, due=NOW - 1.0), NOW)
-    assert is_soon(row(Place.PARKING, 1, due=NOW + SOON), NOW)
-    assert not is_soon(row(Place.PARKING, 1, due=NOW + SOON + 0.1), NOW)
+    assert is_soon(row(LedgerPlace.PARKING, 1, due=NOW - 1.0), NOW)
+    assert is_soon(row(LedgerPlace.PARKING, 1, due=NOW + SOON), NOW)
+    assert not is_soon(row(LedgerPlace.PARKING, 1, due=NOW + SOON + 0.1), NOW)
 
 
 class OneItem(RuleBasedStateMachine):
@@ -167,7 +173,7 @@ class OneItem(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.row: Entry | None = None
+        self.row: LedgerEntry | None = None
         self.settled = False  # in the source: the checkpoint has passed it
         self.log: list[tuple[int, bool]] = []  # the due stream: n of each copy, and whether it is settled
         self.source_epoch = self.due_epoch = 1
@@ -227,7 +233,7 @@ class OneItem(RuleBasedStateMachine):
     def append(self, row):
         self.log.append((row.n, False))
         yield
-        self.swap(row, row._replace(place=Place.PARKED))
+        self.swap(row, row._replace(place=LedgerPlace.PARKED))
         yield
 
     def run_copy(self, at):
@@ -259,7 +265,7 @@ class OneItem(RuleBasedStateMachine):
             if not self.failures:
                 self.completed += 1
                 yield
-                self.swap(wanted, wanted._replace(place=Place.DONE))
+                self.swap(wanted, wanted._replace(place=LedgerPlace.DONE))
             else:
                 self.failures -= 1
                 again = parking(wanted, 7, failed(wanted.attempts + 1), 0.0, wanted.fence, 0.0)
@@ -291,7 +297,7 @@ class OneItem(RuleBasedStateMachine):
 
     @rule()
     def due_dies(self):
-        if self.row is not None and self.row.place is Place.RUNNING:
+        if self.row is not None and self.row.place is LedgerPlace.RUNNING:
             self.live = 0
         self.due_epoch += 1
         self.copies = {}
@@ -302,7 +308,11 @@ class OneItem(RuleBasedStateMachine):
             self.log.append((self.log[at % len(self.log)][0], False))
 
     def sweep(self):
-        if self.settled and self.row is not None and (self.row.place in TERMINAL or self.row.place is Place.SUSPECT):
+        if (
+            self.settled
+            and self.row is not None
+            and (self.row.place in TERMINAL or self.row.place is LedgerPlace.SUSPECT)
+        ):
             self.row = None
 
     @invariant()

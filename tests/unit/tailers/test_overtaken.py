@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.tailers.rules.overtaken import Facts, Had, Taken, at_end, made_anew, opened, overtaken, still
+from tailrace.tailers.rules.overtaken import Had, StreamFacts, Taken, at_end, made_anew, opened, overtaken, still
 
 STEPS = st.lists(st.tuples(st.sampled_from(["add", "trim", "read", "restart"]), st.integers(1, 9)), max_size=40)
 
@@ -19,7 +19,7 @@ def test_what_is_trimmed_before_it_was_read_is_told_and_nothing_else(steps, note
             added += number
         elif step == "trim":
             del there[:number]
-        facts = Facts(len(there), there[0] if there else None, 10 * added if added else -1, added)
+        facts = StreamFacts(len(there), there[0] if there else None, 10 * added if added else -1, added)
         if step == "restart":
             had = opened(had.next, noted, facts) if had.next else Had(0, facts.removed)
         elif step == "read":
@@ -44,27 +44,27 @@ def test_what_is_trimmed_before_it_was_read_is_told_and_nothing_else(steps, note
 
 
 def test_an_old_note_cannot_tell_so_what_may_be_lost_counts_as_lost():
-    had = opened(100, Had(50, 5), Facts(3, 200, 300, 20))
+    had = opened(100, Had(50, 5), StreamFacts(3, 200, 300, 20))
     assert had == Had(100, 5, False)
-    assert overtaken(had, Facts(3, 200, 300, 20)) == Taken(100, 199, 0)
-    assert overtaken(had, Facts(15, 200, 300, 20)) is None, "no more are gone than were surely had"
+    assert overtaken(had, StreamFacts(3, 200, 300, 20)) == Taken(100, 199, 0)
+    assert overtaken(had, StreamFacts(15, 200, 300, 20)) is None, "no more are gone than were surely had"
 
 
 def test_a_server_that_does_not_count_is_believed_only_while_the_entry_read_last_is_there():
-    assert overtaken(Had(100, -1, False), Facts(5, 90, 300)) is None
-    assert overtaken(Had(100, -1, False), Facts(5, 110, 300)) == Taken(100, 109, 0)
+    assert overtaken(Had(100, -1, False), StreamFacts(5, 90, 300)) is None
+    assert overtaken(Had(100, -1, False), StreamFacts(5, 110, 300)) == Taken(100, 109, 0)
 
 
 def test_a_stream_that_never_forgot_anything_lost_nothing():
-    assert overtaken(Had(100, -1, False), Facts(5, 110, 300, 5)) is None
+    assert overtaken(Had(100, -1, False), StreamFacts(5, 110, 300, 5)) is None
 
 
 def test_deletions_ahead_of_the_reader_make_the_count_unsure():
-    assert overtaken(Had(100, 10), Facts(5, 130, 300, 18, deleted=120)) == Taken(100, 129, 0)
-    assert overtaken(Had(100, 10), Facts(5, 130, 300, 18, deleted=90)) == Taken(100, 129, 3)
+    assert overtaken(Had(100, 10), StreamFacts(5, 130, 300, 18, deleted=120)) == Taken(100, 129, 0)
+    assert overtaken(Had(100, 10), StreamFacts(5, 130, 300, 18, deleted=90)) == Taken(100, 129, 3)
 
 
 def test_a_stream_made_anew_begins_anew():
-    assert still(Had(100, 50), Facts(5, 130, 300, 5)) == Had(100, 0)
-    assert made_anew(Had(100, 50), Facts(1, 7, 7, 1)) and not made_anew(Had(100, 50), Facts(0, None, -1))
-    assert not made_anew(Had(100), Facts(0, None, 99, 9))
+    assert still(Had(100, 50), StreamFacts(5, 130, 300, 5)) == Had(100, 0)
+    assert made_anew(Had(100, 50), StreamFacts(1, 7, 7, 1)) and not made_anew(Had(100, 50), StreamFacts(0, None, -1))
+    assert not made_anew(Had(100), StreamFacts(0, None, 99, 9))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tailrace.sdk.model.audit import Ending, Fate
 from tailrace.sdk.model.drop import Cause, Drop
-from tailrace.sdk.model.replay import Only, State, counted, may_move
+from tailrace.sdk.model.replay import Only, ReplayState, counted, may_move
 from tailrace.tailers.rules.pace import MOMENT, Pace
 from tailrace.tailers.rules.replay import Course, Known, choose, without
 
@@ -117,9 +117,9 @@ def test_one_may_be_read_after_its_wait_and_no_rate_means_no_bound():
 
 
 def test_nothing_comes_after_the_end_of_a_replay():
-    for over in (State.DONE, State.CANCELLED):
-        assert [state for state in State if may_move(over, state)] == [over]
-    assert not may_move(State.CANCELLING, State.RUNNING)
+    for over in (ReplayState.DONE, ReplayState.CANCELLED):
+        assert [state for state in ReplayState if may_move(over, state)] == [over]
+    assert not may_move(ReplayState.CANCELLING, ReplayState.RUNNING)
 
 
 def test_what_was_parked_is_counted_where_it_is_now():

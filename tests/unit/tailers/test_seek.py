@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tailrace.sdk.model.audit import Fate
 from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.sdk.model.ledger import Entry, Place
+from tailrace.sdk.model.ledger import LedgerEntry, LedgerPlace
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.tailers.partition import Partition
 from tailrace.tailers.rules.frontier import Frontier, encode
@@ -18,7 +18,7 @@ from tailrace.tailers.rules.seek import passing
 def test_what_ended_and_what_is_elsewhere_is_not_dropped() -> None:
     # Given a checkpoint at 10 with 12 settled ahead, 14 in the delay service, 16 a suspect
     frontier = Frontier(10, encode(b"\x00\x00\x01"))
-    rows = {14: Entry(14, Place.PARKED, 1), 16: Entry(16, Place.SUSPECT)}
+    rows = {14: LedgerEntry(14, LedgerPlace.PARKED, 1), 16: LedgerEntry(16, LedgerPlace.SUSPECT)}
     found = passing(frontier, rows, 20, "t")
     assert found.dropped == [(10, 11), (13, 13), (15, 19)]
     assert (found.items, found.away) == (8, [rows[14]])
@@ -29,23 +29,23 @@ def test_a_checkpoint_never_goes_back_and_what_is_between_two_places_is_not_pass
     with pytest.raises(InvalidRequest, match="would go back to 9"):
         passing(Frontier(10), {}, 9, "t")
     with pytest.raises(InvalidRequest, match="at 12 was on its way"):
-        passing(Frontier(10), {12: Entry(12, Place.PARKING, 1)}, 13, "t")
-    assert passing(Frontier(10), {12: Entry(12, Place.PARKING, 1)}, 12, "t").items == 2
+        passing(Frontier(10), {12: LedgerEntry(12, LedgerPlace.PARKING, 1)}, 13, "t")
+    assert passing(Frontier(10), {12: LedgerEntry(12, LedgerPlace.PARKING, 1)}, 12, "t").items == 2
 
 
 @given(
     ahead=st.lists(st.booleans(), max_size=20),
     places=st.dictionaries(
-        st.integers(100, 119), st.sampled_from([Place.PARKED, Place.SUSPECT, Place.DEAD]), max_size=6
+        st.integers(100, 119), st.sampled_from([LedgerPlace.PARKED, LedgerPlace.SUSPECT, LedgerPlace.DEAD]), max_size=6
     ),
     to=st.integers(100, 130),
 )
 def test_every_position_that_is_passed_is_accounted_for_once(
-    ahead: list[bool], places: dict[int, Place], to: int
+    ahead: list[bool], places: dict[int, LedgerPlace], to: int
 ) -> None:
     mark = Mark(100, encode(bytes(ahead)))
     part = Partition("0", mark)
-    rows = {position: Entry(position, place) for position, place in places.items()}
+    rows = {position: LedgerEntry(position, place) for position, place in places.items()}
     found = passing(Frontier(100, mark.ahead), rows, to, "t")
     dropped = {position for first, last in found.dropped for position in range(first, last + 1)}
     away = {row.position for row in found.away}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.tailers.rules.takeover import ASKED, Seen, adopted_by_all, free_at, lapsed, observe
+from tailrace.tailers.rules.takeover import ASKED, SeenRow, adopted_by_all, free_at, lapsed, observe
 
 SIZES = LeaseSizes()
 LEASE = SIZES.source
@@ -45,7 +45,7 @@ def test_the_wait_ends_after_the_lease_whatever_the_clocks_and_the_network_do(se
     lease_over = sent + LEASE / (1 + owner)
     answered = sent + write + read + reply
     local = answered * (1 + taker)
-    takes = free_at(Seen(3, "other", LEASE, local), SIZES.drift) / (1 + taker)
+    takes = free_at(SeenRow(3, "other", LEASE, local), SIZES.drift) / (1 + taker)
     assert takes >= lease_over - 1e-6
 
 

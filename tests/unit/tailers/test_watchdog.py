@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.tailers.rules.watchdog import Cause, Facts, Watchdog
+from tailrace.tailers.rules.watchdog import Cause, Watchdog, WatchdogFacts
 
 BOUND = 60.0
 
@@ -14,13 +14,13 @@ BOUND = 60.0
 @given(st.lists(st.tuples(st.floats(0, 30), st.booleans(), st.booleans()), max_size=60))
 def test_it_is_unhealthy_exactly_when_work_waited_for_the_bound(steps: list[tuple[float, bool, bool]]) -> None:
     dog, now, completions, since = Watchdog(BOUND), 100.0, 0, 100.0
-    dog.look(Facts(0), now)
+    dog.look(WatchdogFacts(0), now)
     for seconds, got_on, busy in steps:
         now += seconds
         completions += got_on
         if got_on or not busy:
             since = now
-        verdict = dog.look(Facts(completions, lag=int(busy)), now)
+        verdict = dog.look(WatchdogFacts(completions, lag=int(busy)), now)
         assert verdict.healthy == (now - since < BOUND)
         assert verdict.healthy == (verdict.cause is Cause.NONE)
         assert verdict.idle == now - since
@@ -44,25 +44,25 @@ def test_it_is_unhealthy_exactly_when_work_waited_for_the_bound(steps: list[tupl
 )
 def test_the_likely_cause_is_the_first_that_fits(facts, cause) -> None:
     dog = Watchdog(BOUND)
-    dog.look(Facts(7), 0.0)
-    verdict = dog.look(Facts(7, lag=1, **facts), BOUND)
+    dog.look(WatchdogFacts(7), 0.0)
+    verdict = dog.look(WatchdogFacts(7, lag=1, **facts), BOUND)
     assert (verdict.healthy, verdict.cause) == (False, cause)
     assert verdict.why
 
 
 def test_one_that_ended_for_good_is_unhealthy_at_once() -> None:
-    verdict = Watchdog(BOUND).look(Facts(0, failed="another tailer has taken it"), 0.0)
+    verdict = Watchdog(BOUND).look(WatchdogFacts(0, failed="another tailer has taken it"), 0.0)
     assert (verdict.healthy, verdict.cause, verdict.why) == (False, Cause.FAILED, "another tailer has taken it")
 
 
 def test_a_source_that_cannot_be_reached_is_not_idle() -> None:
     dog = Watchdog(BOUND)
-    dog.look(Facts(0), 0.0)
-    assert not dog.look(Facts(0, source="refused"), BOUND).healthy
+    dog.look(WatchdogFacts(0), 0.0)
+    assert not dog.look(WatchdogFacts(0, source="refused"), BOUND).healthy
 
 
 def test_a_completion_makes_it_healthy_again() -> None:
     dog = Watchdog(BOUND)
-    dog.look(Facts(0, lag=1), 0.0)
-    assert not dog.look(Facts(0, lag=1), 2 * BOUND).healthy
-    assert dog.look(Facts(1, lag=1), 2 * BOUND).healthy
+    dog.look(WatchdogFacts(0, lag=1), 0.0)
+    assert not dog.look(WatchdogFacts(0, lag=1), 2 * BOUND).healthy
+    assert dog.look(WatchdogFacts(1, lag=1), 2 * BOUND).healthy

@@ -12,7 +12,7 @@ import redis
 from tailrace.gateway.replay_orders import ReplayOrders
 from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.replay import Bound, Only, ReplayOrder, State
+from tailrace.sdk.model.replay import Bound, Only, ReplayOrder, ReplayState
 from tailrace.sdk.model.seek import END, START
 from tailrace.stores.log.kafka import KafkaLog
 from tailrace.stores.log.kafka_options import KafkaOptions
@@ -62,7 +62,7 @@ async def replayed(replays, scheduler, order=EVERYTHING, ready=lambda plan: plan
     assert plan.replay.number == 0
     begun = await replays.order(order)
     async with asyncio.timeout(30):
-        while (found := await replays.get(begun.replay.number)).replay.state is not State.DONE:
+        while (found := await replays.get(begun.replay.number)).replay.state is not ReplayState.DONE:
             await asyncio.sleep(0.05)
     prefix = f"{found.replay.name}/"
     ran = [

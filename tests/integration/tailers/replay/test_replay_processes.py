@@ -6,7 +6,7 @@ import pytest
 from scenes.replays import EVERYTHING, forgotten, live_is_done, orders, over, payloads_of
 
 from tailrace.sdk.model.errors import InvalidRequest, Unavailable
-from tailrace.sdk.model.replay import State, asked_for
+from tailrace.sdk.model.replay import ReplayState, asked_for
 
 
 async def test_a_replay_that_is_paused_stays_so_and_goes_on_after_a_restart_where_it_was(
@@ -19,7 +19,7 @@ async def test_a_replay_that_is_paused_stays_so_and_goes_on_after_a_restart_wher
     begun = await orders(stores).order(EVERYTHING._replace(rate=50.0))
     name, number = begun.replay.name, begun.replay.number
     await eventually(lambda: len(payloads_of(scheduler, name)) >= 5)
-    assert (await orders(stores).change(number, "pause")).replay.state is State.PAUSED
+    assert (await orders(stores).change(number, "pause")).replay.state is ReplayState.PAUSED
     await eventually(lambda: not tailers.replays.tailer(name).busy)
     ran = len(payloads_of(scheduler, name))
     assert ran < 30
@@ -32,7 +32,7 @@ async def test_a_replay_that_is_paused_stays_so_and_goes_on_after_a_restart_wher
         await eventually(lambda: again.replays.tailer(name) is not None)
         with pytest.raises(InvalidRequest, match="is a replay"):
             again.set_paused(name, True)
-        assert (await orders(stores).get(number)).replay.state is State.PAUSED
+        assert (await orders(stores).get(number)).replay.state is ReplayState.PAUSED
         await orders(stores).change(number, "resume")
         found = await over(stores, number)
         # Then each of its items ran once
@@ -121,15 +121,15 @@ async def test_a_replay_that_nobody_reads_says_so_and_can_be_cancelled_by_any_pr
     stranger = make(name="u")
     await stranger.start()
     try:
-        found = await over(stores, number, State.CANCELLED)
+        found = await over(stores, number, ReplayState.CANCELLED)
         assert set(found.counts) == {"succeeded"} and found.counts["succeeded"] < 30
         # And an order that nobody took up in its time is not begun later
         late = asked_for(EVERYTHING._replace(tailer="u"), 0.0)
         number = (await stores.replays.add(late)).number
-        found = await over(stores, number, State.REFUSED)
+        found = await over(stores, number, ReplayState.REFUSED)
         assert "ask again" in found.detail
         number = (await stores.replays.add(asked_for(EVERYTHING, 0.0))).number
-        assert (await orders(stores).get(number)).replay.state is State.ASKED
-        assert (await orders(stores).change(number, "cancel")).replay.state is State.CANCELLED
+        assert (await orders(stores).get(number)).replay.state is ReplayState.ASKED
+        assert (await orders(stores).change(number, "cancel")).replay.state is ReplayState.CANCELLED
     finally:
         await stranger.stop()

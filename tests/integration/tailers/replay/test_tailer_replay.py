@@ -11,9 +11,9 @@ from scenes.replays import EVERYTHING, LIVE, REPORTING, dead_of, fill, live_is_d
 from tailrace.sdk.model.drop import Cause
 from tailrace.sdk.model.errors import InvalidRequest, Overloaded
 from tailrace.sdk.model.lease import LeaseSizes
-from tailrace.sdk.model.ledger import Place
+from tailrace.sdk.model.ledger import LedgerPlace
 from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.replay import Bound, Only, Replay, State
+from tailrace.sdk.model.replay import Bound, Only, Replay, ReplayState
 from tailrace.sdk.model.seek import Seek
 from tailrace.sdk.model.workload import Ended
 from tailrace.tailers.config import TailerConfig
@@ -109,7 +109,7 @@ async def test_what_fails_again_is_parked_under_the_name_of_the_replay_and_a_can
     scheduler.decide = lambda flight, index: ends.get(flight.payloads[index], Ended(Outcome.SUCCESS))
     begun = await orders(stores).order(EVERYTHING)
     name, number = begun.replay.name, begun.replay.number
-    found = await over(stores, number, State.RETRYING)
+    found = await over(stores, number, ReplayState.RETRYING)
     assert found.counts == {"succeeded": 17, "delayed": 2, "dead": 1}
     assert [(item.tailer, item.position) for item in parking.items] == [(name, 3), (name, 4)]
     [letter] = await stores.dead_letters.list(dead_of(name), 9)
@@ -122,10 +122,10 @@ async def test_what_fails_again_is_parked_under_the_name_of_the_replay_and_a_can
         await orders(stores).change(number, "pause")
     # When it is cancelled, the retries are over by their rows
     await orders(stores).change(number, "cancel")
-    found = await over(stores, number, State.CANCELLED)
+    found = await over(stores, number, ReplayState.CANCELLED)
     assert found.counts == {"succeeded": 17, "done after a delay": 2, "dead": 1}
     rows = [row.entry for row in await stores.ledger.list(name, 9)]
-    assert [row for row in rows if row.place not in (Place.DONE, Place.DEAD)] == []
+    assert [row for row in rows if row.place not in (LedgerPlace.DONE, LedgerPlace.DEAD)] == []
     # Then only what failed can be run again: here, in the live tailer nothing did
     with pytest.raises(InvalidRequest, match="nothing to run"):
         await orders(stores).order(EVERYTHING._replace(only=Only.FAILED))
@@ -208,6 +208,6 @@ async def test_what_cannot_be_is_refused_with_what_to_do(stores, scheduler, park
         with pytest.raises(InvalidRequest, match="nothing to do with a replay"):
             await orders(stores).change(first.replay.number, "stop")
         await orders(stores).change(first.replay.number, "cancel")
-        assert (await over(stores, first.replay.number, State.CANCELLED)).counts == {}
+        assert (await over(stores, first.replay.number, ReplayState.CANCELLED)).counts == {}
     finally:
         await tailers.stop()

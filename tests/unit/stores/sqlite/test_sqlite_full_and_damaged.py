@@ -14,7 +14,7 @@ from scenes.sqlite_groups import SCHEMA, SOON, add, grouped, opened, standing, t
 
 from tailrace.sdk.model.errors import NotConnected, StoreFull, TailraceError, Unavailable
 from tailrace.stores import sqlite
-from tailrace.stores.sqlite import Again, SqliteFile
+from tailrace.stores.sqlite import AskAgain, SqliteFile
 
 
 async def test_a_full_disk_keeps_nothing_of_the_group_and_the_store_works_again_afterwards(file: SqliteFile) -> None:
@@ -31,7 +31,9 @@ async def test_a_full_disk_keeps_nothing_of_the_group_and_the_store_works_again_
 
     # When one of a group does not fit
     async with grouped(file):
-        waiting = asyncio.create_task(file.write_when(lambda c: "found" if "later" in texts(c) else Again(60.0), 60.0))
+        waiting = asyncio.create_task(
+            file.write_when(lambda c: "found" if "later" in texts(c) else AskAgain(60.0), 60.0)
+        )
         writes = [asyncio.create_task(file.write(each)) for each in (add("before"), large, add("after"))]
         await asyncio.sleep(0)
     answers = await asyncio.gather(*writes, return_exceptions=True)
@@ -52,9 +54,9 @@ async def test_a_standing_write_that_does_not_fit_does_not_stop_the_others_for_l
     # Given a full disk, and a standing write that needs room once there is something
     await full(file)
 
-    def copy(connection: sqlite3.Connection) -> list[str] | Again:
+    def copy(connection: sqlite3.Connection) -> list[str] | AskAgain:
         if not texts(connection):
-            return Again(60.0)
+            return AskAgain(60.0)
         add("x" * 100_000)(connection)
         return ["copied"]
 
@@ -105,7 +107,7 @@ async def test_a_memory_that_cannot_be_read_again_ends_the_writer(file: SqliteFi
     await full(file)
     # When a group of writes does not fit, one of which waits for something to do
     async with grouped(file):
-        waiting = asyncio.create_task(file.write_when(lambda c: Again(60.0), 60.0))
+        waiting = asyncio.create_task(file.write_when(lambda c: AskAgain(60.0), 60.0))
         writes = [asyncio.create_task(file.write(remember(each))) for each in ("before", "x" * 100_000, "after")]
         await asyncio.sleep(0)
     answers = await asyncio.gather(*writes, waiting, return_exceptions=True)

@@ -9,7 +9,7 @@ import pytest
 from scenes.sqlite_groups import SOON, Held, add, commits, standing, take, texts
 
 from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.stores.sqlite import Again, SqliteFile
+from tailrace.stores.sqlite import AskAgain, SqliteFile
 
 
 async def test_a_heavy_write_leaves_what_stands_to_the_light_ones_that_wait(file: SqliteFile) -> None:
@@ -58,16 +58,16 @@ async def test_a_standing_write_ends_empty_handed_when_its_time_is_over(file: Sq
 async def test_a_standing_write_is_asked_again_when_it_said_so(file: SqliteFile) -> None:
     asked = 0
 
-    def third_time(_: sqlite3.Connection) -> str | Again:
+    def third_time(_: sqlite3.Connection) -> str | AskAgain:
         nonlocal asked
         asked += 1
-        return "found" if asked == 3 else Again(0.001)
+        return "found" if asked == 3 else AskAgain(0.001)
 
     assert await asyncio.wait_for(file.write_when(third_time, 60.0), SOON) == "found"
 
 
 async def test_a_standing_write_that_fails_is_answered_with_its_error(file: SqliteFile) -> None:
-    def fail(_: sqlite3.Connection) -> Again:
+    def fail(_: sqlite3.Connection) -> AskAgain:
         raise InvalidRequest("no")
 
     with pytest.raises(InvalidRequest):
