@@ -16,6 +16,8 @@ from typing import Final, NamedTuple
 
 #: A wall clock that moved by so much against the monotonic one was set; less is how clocks are kept right.
 STEP: Final = 1_000_000
+#: … beside what two clocks of one machine may part by in the time between two looks, a share of it.
+DRIFT: Final = 100
 #: A store that noted no longest lease, because an earlier version wrote it: what is out in it lasts at least so long,
 #: and at most a day, whatever its rows say.
 UNKNOWN_LEAST: Final = 60_000_000
@@ -28,7 +30,7 @@ class Noted(NamedTuple):
     """What a store knows of its clocks, from its last write of it.
 
     ahead    how far the wall clock was ahead of the monotonic one
-    wall     the wall clock, then
+    wall     the wall clock, then; so `wall` - `ahead` was the monotonic one
     longest  no lease was granted for longer
     closed   whether the run that noted it closed the store
     """
@@ -64,8 +66,17 @@ def everything_waits(noted: Noted, boot: str, *, durable: bool) -> bool:
 
 def set_back_by(noted: Noted, boot: str, ahead: int, wall: int) -> int:
     """By how much the wall clock was set back since, at least; 0: it was not."""
-    back = noted.ahead - ahead if same_run(noted, boot) else noted.wall - wall
-    return back if back > STEP else 0
+    if same_run(noted, boot):
+        return max(0, -was_set(noted.ahead, ahead, (wall - ahead) - (noted.wall - noted.ahead)))
+    return back if (back := noted.wall - wall) > STEP else 0
+
+
+def was_set(before: int, ahead: int, passed: int) -> int:
+    """By how much the wall clock was set, if it was `before` ahead of the monotonic one and is `ahead` of it after so
+    long (by the monotonic clock); 0: it was not. What two clocks part by slowly is no step, however much it becomes:
+    else each second of it would have all that waits begin so much too early."""
+    moved = ahead - before
+    return moved if abs(moved) > STEP + max(0, passed) // DRIFT else 0
 
 
 def due_after(due: int, now: int, back: int) -> int:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import logging
 import sqlite3
 
-from ..lease_clock import STEP, Noted, due_after, everything_waits, lease_end, longest_unknown, same_run, set_back_by
+from ..lease_clock import (
+    Noted,
+    due_after,
+    everything_waits,
+    lease_end,
+    longest_unknown,
+    same_run,
+    set_back_by,
+    was_set,
+)
 from .memory import Memory, earliest_of
 from .rows import BLOCKED
 
@@ -42,24 +51,28 @@ def open_clock(
 
 def keep_time(connection: sqlite3.Connection, memory: Memory, boot: str, wall: int, monotonic: int) -> None:
     """Follows a wall clock that was set. Leases do not end by it, so they stay as they are."""
-    moved = wall - monotonic - memory.ahead
-    if -STEP <= moved <= STEP:
+    ahead = wall - monotonic
+    if ahead == memory.ahead:
+        memory.looked = monotonic
         return
+    moved = was_set(memory.ahead, ahead, monotonic - memory.looked)
     if moved < 0:
         _set_back(connection, memory, wall, -moved)
-    _note(connection, memory, boot, wall, monotonic)
+    if moved:
+        _note(connection, memory, boot, wall, monotonic)
+    memory.ahead, memory.looked = ahead, monotonic
 
 
 def note_wall(connection: sqlite3.Connection, memory: Memory, wall: int) -> None:
-    """Notes how late it is, if anything was written since it was noted: a run after another boot compares with it."""
+    """Notes how late it is, if anything was written since it was noted: a later run compares with it."""
     if connection.total_changes != memory.noted_changes:
-        connection.execute("UPDATE lease_clock SET wall = ?", (wall,))
+        connection.execute("UPDATE lease_clock SET wall = ?, ahead = ?", (wall, memory.ahead))
         memory.noted_changes = connection.total_changes
 
 
-def close_clock(connection: sqlite3.Connection, wall: int) -> None:
-    """This run closes the store."""
-    connection.execute("UPDATE lease_clock SET wall = ?, closed = 1", (wall,))
+def close_clock(connection: sqlite3.Connection, wall: int, ahead: int) -> None:
+    """This run closes the store; `ahead` as in the memory."""
+    connection.execute("UPDATE lease_clock SET wall = ?, ahead = ?, closed = 1", (wall, ahead))
 
 
 def grant(connection: sqlite3.Connection, memory: Memory, length: int) -> None:
@@ -70,7 +83,7 @@ def grant(connection: sqlite3.Connection, memory: Memory, length: int) -> None:
 
 
 def _note(connection: sqlite3.Connection, memory: Memory, boot: str, wall: int, monotonic: int) -> None:
-    memory.ahead = wall - monotonic
+    memory.ahead, memory.looked = wall - monotonic, monotonic
     connection.execute(
         "INSERT OR REPLACE INTO lease_clock VALUES (1, ?, ?, ?, ?, 0)", (boot, memory.ahead, wall, memory.longest)
     )

@@ -86,7 +86,8 @@ class Memory:
     fresh     None, or what a claim that follows at once need not read
     fence     no fence that was ever given is above it, whatever the retention removed; `name` is the database's own
     stored    µs, when somebody submitted last
-    ahead     µs that the wall clock was ahead of the monotonic one when that was last noted
+    ahead     µs that the wall clock was ahead of the monotonic one when both were last looked at
+    looked    µs of the monotonic one, then
     longest   µs: no lease was ever granted for longer
     noted_changes  what the connection had changed in all when the wall clock was last noted
     """
@@ -102,7 +103,7 @@ class Memory:
         self.claims: dict[int, list[ClaimPart]] = {}
         self.soonest = BLOCKED
         self.fresh: Fresh | None = None
-        self.ahead = self.longest = self.noted_changes = 0
+        self.ahead = self.looked = self.longest = self.noted_changes = 0
         self.fence = 0
         self.name = ""
         self.stored = 0
@@ -129,8 +130,8 @@ class Memory:
             part = ClaimPart(number, until, out[fence].intersection(json.loads(ids)))
             self.claims.setdefault(fence, []).append(part)
         self.find_soonest()
-        noted = connection.execute("SELECT ahead, longest FROM lease_clock").fetchone()
-        self.ahead, self.longest = noted or (0, 0)
+        noted = connection.execute("SELECT ahead, wall - ahead, longest FROM lease_clock").fetchone()
+        self.ahead, self.looked, self.longest = noted or (0, 0, 0)
         (highest,) = connection.execute("SELECT coalesce(max(fence), 0) FROM tasks").fetchone()
         self.name, noted = identity(connection)
         self.fence = max(noted, highest)

@@ -110,7 +110,7 @@ class SqliteQueue:
 
     def _note_close(self, connection: sqlite3.Connection) -> None:
         if self._keeps_time:
-            close_clock(connection, self._now())
+            close_clock(connection, self._now(), self._memory.ahead)
             self._keeps_time = False
 
     async def height(self) -> Height:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tailrace.stores.ownership.epochs import EPOCHS_BY_CLOCK, next_epoch
 from tailrace.stores.queue.ids import Ids, created_at, id_number, id_text
 from tailrace.stores.queue.lease_clock import (
+    DRIFT,
     LONGEST_DELAY,
     STEP,
     UNKNOWN_LEAST,
@@ -18,6 +19,7 @@ from tailrace.stores.queue.lease_clock import (
     lease_end,
     longest_unknown,
     set_back_by,
+    was_set,
 )
 
 moments = st.integers(0, 1 << 60)
@@ -58,7 +60,16 @@ def test_within_a_boot_a_step_is_measured_against_the_monotonic_clock(wall: int,
     passed = 5 * STEP
     now = wall + passed + step
     back = set_back_by(noted, "one", now - (monotonic + passed), now)
-    assert back == (-step if -step > STEP else 0)
+    assert back == (-step if -step > STEP + passed // DRIFT else 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3600 * STEP), st.floats(-0.01, 0.01)), max_size=30))
+def test_clocks_that_part_slowly_were_not_set_however_far_they_part(looks: list[tuple[int, float]]) -> None:
+    before = 0
+    for passed, drift in looks:
+        ahead = before + int(passed * drift)
+        assert was_set(before, ahead, passed) == 0
+        before = ahead
 
 
 @given(moments, st.integers(-(1 << 60), 1 << 60))

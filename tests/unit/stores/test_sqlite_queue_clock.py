@@ -179,6 +179,22 @@ async def test_a_short_step_back_makes_nothing_due_that_was_to_wait(tmp_path: Pa
         assert await taken(queue) is not None
 
 
+async def test_clocks_that_part_slowly_make_nothing_due_early(tmp_path: Path) -> None:
+    """Given a machine whose two clocks part by half a second in a minute, five seconds in all."""
+    clock = ManualClock()
+    async with opened(tmp_path, clock) as queue:
+        await queue.submit([NewItem(KIND, b"later", due=clock.wall() + 600.9)])
+        for _ in range(10):
+            clock.advance(60.5)
+            clock.jump(-0.5)
+            assert await taken(queue) is None
+        # Then it is due when the wall clock says so, also to a run that comes after
+    async with opened(tmp_path, clock) as queue:
+        assert await taken(queue) is None
+        clock.advance(1.0)
+        assert await taken(queue) is not None
+
+
 async def test_ended_items_that_were_made_by_a_clock_that_was_ahead_are_forgotten_in_their_time(tmp_path: Path) -> None:
     clock = ManualClock(wall=WILD)
     async with opened(tmp_path, clock) as queue:
