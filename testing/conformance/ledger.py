@@ -9,7 +9,8 @@ from ...sdk.model.ledger import NOT_YET
 from ...sdk.model.ledger import LedgerEntry as Entry
 from ...sdk.model.ledger import LedgerPlace as Place
 from ...sdk.model.tries import Try
-from ...stores.ledger.ledger import Change, Delayed, Ledger, LedgerRow
+from ...stores.ledger.ledger import Change, Delayed, Ledger
+from ...stores.ledger.ledger import LedgerRow as Row
 from .bench import StoreBench
 from .ledger_model import LedgerModel, rows
 
@@ -70,11 +71,7 @@ class LedgerLaws(LedgerModel):
         ]
         await store.engine.open("s", "", EPOCH)
         await written(store, (None, at(kept[0], Place.PARKING, n=1)), (None, at(kept[1], Place.PARKING, fence=0)))
-        await written(
-            store,
-            (None, kept[2]),
-            (at(kept[1], Place.PARKING, fence=0), at(kept[1], Place.PARKED, fence=0)),
-        )
+        await written(store, (None, kept[2]), (at(kept[1], Place.PARKING, fence=0), at(kept[1], Place.PARKED, fence=0)))
         first = at(kept[0], Place.PARKING, n=1)
         run = at(first, Place.RUNNING, fence=first.fence + 1)
         last = at(kept[0], Place.PARKING, fence=run.fence)
@@ -128,10 +125,7 @@ class LedgerLaws(LedgerModel):
             await store.engine.open(source, partition, epoch)
             await store.engine.write(source, partition, [(None, parking(7, attempts=epoch))], epoch)
         assert await store.engine.passed("s", "", 1, 100) == 0
-        assert await store.engine.list("s", 10) == [
-            LedgerRow("", parking(7, attempts=1)),
-            LedgerRow("1", parking(7, attempts=2)),
-        ]
+        assert await store.engine.list("s", 10) == [Row("", parking(7, attempts=1)), Row("1", parking(7, attempts=2))]
         assert await store.engine.get("t", "", [7]) == {7: parking(7, attempts=3)}
         assert await store.engine.counts() == {"s": {"parking": 2}, "t": {"parking": 1}}
 
@@ -195,11 +189,7 @@ class LedgerLaws(LedgerModel):
         assert all(row.is_detached for row in await rows(store))
         assert await store.engine.passed("s", "", EPOCH, 9) == 0
         assert await store.engine.waiting("s", "", 0, 9) == 3
-        ends = [
-            at(away[0], Place.DONE),
-            at(away[1], Place.PARKING, n=2, due=5.0),
-            at(away[2], Place.PARKING, due=7.0),
-        ]
+        ends = [at(away[0], Place.DONE), at(away[1], Place.PARKING, n=2, due=5.0), at(away[2], Place.PARKING, due=7.0)]
         assert await written(store, *zip(away, ends, strict=True)) == ends
         assert await rows(store) == ends[1:]
         assert await store.engine.delayed("s") == {"": Delayed(2, 1, 0)}
@@ -250,7 +240,7 @@ class LedgerLaws(LedgerModel):
             await store.engine.open("s", partition, EPOCH)
             changes: list[Change] = [(None, parking(number)) for number in (5, 1, 3, 0)]
             await store.engine.write("s", partition, changes, EPOCH)
-        seen: list[LedgerRow] = []
+        seen: list[Row] = []
         while page := await store.engine.list(
             "s", 3, (seen[-1].partition, seen[-1].entry.position) if seen else ("", -1)
         ):
@@ -268,25 +258,13 @@ class LedgerLaws(LedgerModel):
             (None, Entry(1, Place.PARKED, 1), EPOCH),  # settled before it is parked
             (None, Entry(1, Place.RUNNING, fence=1), None),
             (None, parking(1), None),
-            (
-                Entry(1, Place.SUSPECT),
-                Entry(1, Place.RUNNING, fence=1),
-                EPOCH,
-            ),  # the source's runs are not rows
-            (
-                Entry(1, Place.PARKED, 1),
-                Entry(1, Place.SUSPECT, 1),
-                EPOCH,
-            ),  # never run from the source again
+            (Entry(1, Place.SUSPECT), Entry(1, Place.RUNNING, fence=1), EPOCH),  # the source's runs are not rows
+            (Entry(1, Place.PARKED, 1), Entry(1, Place.SUSPECT, 1), EPOCH),  # never run from the source again
             (Entry(1, Place.RUNNING, 1), Entry(1, Place.PARKED, 1), EPOCH),
             (Entry(1, Place.DONE, 1), parking(1, 2), EPOCH),
             (Entry(1, Place.DEAD, 1), parking(1, 2), None),
             (Entry(1, Place.RUNNING, 1), parking(1, 1), None),  # a second copy with the n of the first
-            (
-                Entry(1, Place.PARKED, 1, fence=5),
-                Entry(1, Place.RUNNING, 1, fence=5),
-                None,
-            ),  # L19
+            (Entry(1, Place.PARKED, 1, fence=5), Entry(1, Place.RUNNING, 1, fence=5), None),  # L19
             (Entry(1, Place.PARKED, 1), Entry(2, Place.RUNNING, 1, fence=5), None),
         ],
     )
@@ -350,12 +328,7 @@ class LedgerLaws(LedgerModel):
         await opened(store, parking(4), Entry(5, Place.SUSPECT), Entry(6, Place.DEAD))
         assert await store.engine.delayed("s") == {"": Delayed(waiting=5)}
         # When three end, one of them twice and one from a row that is not so
-        for position, place in (
-            (0, Place.DONE),
-            (1, Place.DEAD),
-            (2, Place.DONE),
-            (2, Place.DONE),
-        ):
+        for position, place in ((0, Place.DONE), (1, Place.DEAD), (2, Place.DONE), (2, Place.DONE)):
             row = at(parking(position), Place.RUNNING, fence=1)
             await written(store, (row, at(row, place)), epoch=None)
         wrong = at(parking(3), Place.RUNNING, fence=1, attempts=9)
