@@ -7,6 +7,8 @@ Executors stay on asyncio's: functions run there, and how a process of theirs en
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import faulthandler
 import importlib
 import importlib.util
 import os
@@ -28,8 +30,18 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     except ConfigError:
         main.close()
         raise
+    if factory is not None:
+        _say_where_it_ends()
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(main)
+
+
+def _say_where_it_ends() -> None:
+    """libuv ends a process by SIGABRT without a word when somebody closed a descriptor under it: then the log has where
+    each thread was."""
+    if not faulthandler.is_enabled():
+        with contextlib.suppress(OSError, ValueError, RuntimeError, AttributeError):  # there is no file behind stderr
+            faulthandler.enable()
 
 
 def loop_factory(choice: str) -> Callable[[], asyncio.AbstractEventLoop] | None:

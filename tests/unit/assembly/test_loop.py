@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -32,3 +35,15 @@ def test_another_choice_is_refused_with_those_there_are(monkeypatch: pytest.Monk
     monkeypatch.setenv(VARIABLE, "trio")
     with pytest.raises(ConfigError, match="TAILRACE_LOOP=trio: expected asyncio or uvloop"):
         run(loop_here())
+
+
+@pytest.mark.parametrize(("choice", "said"), [("uvloop", "Fatal Python error: Aborted"), ("asyncio", "")])
+def test_a_process_that_libuv_aborts_says_where_it_was(choice: str, said: str) -> None:
+    """libuv does so, without a word, when somebody closed a descriptor that it was to watch."""
+    program = "import os\nfrom tailrace.sdk.loop import run\nasync def main():\n    os.abort()\nrun(main())"
+    environment = {**os.environ, VARIABLE: choice}
+    environment.pop("PYTHONFAULTHANDLER", None)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == -signal.SIGABRT
+    assert said in done.stderr
+    assert ("in main" in done.stderr) == bool(said)
