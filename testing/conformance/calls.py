@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 
-async def calls_of(step: Callable[[], Awaitable[Any]], tries: int = 5) -> int:
+async def calls_of(step: Callable[[], Awaitable[Any]], tries: int = 25) -> int:
     """The fewest calls that this thread made in one of some runs of a step: in the others something else was due."""
     found = []
     for _ in range(tries):
