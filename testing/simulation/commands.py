@@ -56,6 +56,8 @@ def simulate(
 
     if bug and bug not in BUGS:
         raise UserError(f"--bug {bug!r} is not known; expected one of {', '.join(sorted(BUGS))}")
+    if (record or against) and (trace or bugs):
+        raise UserError("--record and --against compare whole runs: leave --trace or --bugs out")
     if bugs:
         of = [bug] if bug else sorted(BUGS)
         wanted = hunt.Options(of, seeds, first, finds, 60 * minutes, results, jobs or os.cpu_count() or 1, as_json)

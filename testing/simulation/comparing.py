@@ -78,9 +78,14 @@ def read(file: Path) -> list[Record]:
         raise UserError(f"{file}: {error}; expected what `tailrace simulate --record` wrote") from error
 
 
-def write(file: Path, records: Iterable[Record]) -> None:
-    """Puts them there, a line each. Raises UserError when it cannot."""
+def check(file: Path) -> None:
+    """Whether records can be put there, before many worlds are told for them. Raises UserError when they cannot."""
     try:
-        file.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
+        file.open("ab").close()
     except OSError as error:
         raise UserError(f"{file}: {error.strerror}; --record needs a file that can be written") from error
+
+
+def write(file: Path, records: Iterable[Record]) -> None:
+    """Puts them there, a line each."""
+    file.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))

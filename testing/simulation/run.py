@@ -16,7 +16,7 @@ import msgspec
 
 from ...sdk.terminal import say, show_json
 from .child import Order, Verdict
-from .comparing import compared, read, write
+from .comparing import check, compared, read, write
 
 #: Failing seeds that are shrunk: each takes as long as a hundred stories.
 SHRINK = 3
@@ -47,6 +47,8 @@ def main(options: Options) -> int:
     if options.seed is not None and options.trace:
         return asyncio.run(_traced(options, options.seed))
     before = read(options.against) if options.against else []
+    if options.record:
+        check(options.record)
     progress = _progress if sys.stderr.isatty() and not options.as_json else _silent
     verdicts = asyncio.run(simulate(options, progress, _silent_of if options.as_json else _tell))
     wrong = [verdict for verdict in verdicts if verdict.wrong]

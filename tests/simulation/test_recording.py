@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.sdk.model.errors import UserError
-from tailrace.testing.simulation.comparing import compared, read, write
+from tailrace.testing.simulation.comparing import compared, read
 from tailrace.testing.simulation.recording import Record, difference
 from tailrace.testing.simulation.run import Options, main, simulate
 
@@ -62,6 +62,6 @@ def test_a_file_that_is_no_record_is_named(tmp_path: Path, text: str | None) -> 
         read(file)
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_named_before_anything_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--record needs a file that can be written"):
-        write(tmp_path, [])
+        main(Options(seeds=1, record=tmp_path))
