@@ -1,6 +1,7 @@
 """Whether a fault explains that something ran again: one of a process, a wire or a store that had that very item. A
-connection that breaks, and a wire that is cut for less than a heartbeat, explain nothing (L3); nor do wires that are
-cut, and hosts that stand still, for less than leases leave room for (L2)."""
+connection that breaks, and a wire that is cut for less than a heartbeat, explain nothing (L3), unless the next one may
+lead to another scheduler; nor do wires that are cut, and hosts that stand still, for less than leases leave room for
+(L2)."""
 
 from __future__ import annotations
 
@@ -30,10 +31,12 @@ Path = Callable[[Execution], tuple[str, set[str], set[str]]]
 
 
 class Touched(NamedTuple):
-    """What a hand-out depends on."""
+    """What a hand-out depends on. `sessions` are those of `wires` whose connection, once it broke, may find another
+    process at the same address, which knows nothing of the hand-out."""
 
     hosts: set[str]
     wires: set[frozenset[str]]
+    sessions: set[frozenset[str]]
 
 
 class Touching:
@@ -92,9 +95,10 @@ class Touching:
             schedulers |= had
             tailers |= held
         wires = {frozenset(each) for each in product({worker}, schedulers)}
-        wires |= {frozenset(each) for each in product(schedulers, tailers)}
+        sessions = {frozenset(each) for each in product(schedulers, tailers)}
+        wires |= sessions
         wires |= {frozenset(each) for each in product(tailers, self._stores)}
-        return Touched({worker} | schedulers | tailers | self._stores, wires)
+        return Touched({worker} | schedulers | tailers | self._stores, wires, sessions if self._plan.front else set())
 
 
 def _touches(fault: Fault, touched: Touched) -> bool:
@@ -103,6 +107,8 @@ def _touches(fault: Fault, touched: Touched) -> bool:
             return frozenset((fault.host, fault.other)) in touched.wires
         case "cut" | "both":
             return fault.seconds > HEALS and frozenset((fault.host, fault.other)) in touched.wires
+        case "reset":
+            return frozenset((fault.host, fault.other)) in touched.sessions
         case "weather" | "steer":
             return True  # of every wire
         case (
