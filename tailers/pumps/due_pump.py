@@ -31,7 +31,7 @@ from ..out import Out
 from ..partition import FlightOrigin, Partition, chosen, joined
 from ..sources.due import DueSource
 from ..takeover.inherited import Record
-from .starting import Starter, Starting, StartStep, not_run
+from .starting import Starter, Starting, StartStep
 from .stream_pump import StreamPump
 
 #: Batches of copies that start together.
@@ -255,9 +255,8 @@ class DuePump(StreamPump):
             if row is not None:
                 part.rows[batch.positions[0]] = row
             super()._inherited_ended(record, ended)
-        else:  # its row went on without it
-            mapped = self._aim.mapping.map(batch)
-            self._departures.skip(not_run([part], batch, mapped, self.clock.wall()), Fate.FILTERED)
+        else:  # its row went on without it, or this is another copy: the store was put back, and its place given again
+            self._inherited_lost(record, 0.0)
         self.wake()
 
     def succeeded(self, out: Out, indexes: list[int]) -> None:

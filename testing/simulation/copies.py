@@ -129,8 +129,9 @@ class Copies:
         """An item of which a position was passed has ended, or something stands from which it goes on."""
         id_ = "/".join(map(str, home))
         row = self._row(home)
-        if row is None or row.place in (*TERMINAL, LedgerPlace.SUSPECT):  # a suspect runs from its source (L14)
-            home_reads = row is not None and row.place is LedgerPlace.SUSPECT and not self._passed_at_home(home)
+        if row is None or row.place in (*TERMINAL, LedgerPlace.SUSPECT):
+            # A suspect runs from its source (L14), and so does what was put back to before its first failure.
+            home_reads = (row is None or row.place is LedgerPlace.SUSPECT) and not self._passed_at_home(home)
             if stream != home[0] and not home_reads and not self._ended(id_):
                 self._journal.wrong(f"the checkpoint of {stream} passed {id_}, which is not over and has no row")
         elif not stands(row, self._waiting.get(home, {}).values(), read=not self._passed_at_home(home)):
