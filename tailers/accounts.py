@@ -89,7 +89,7 @@ class Accounts:
         """The positions of what is out, or on its way into a store, and has not been settled."""
         mine = [flight for flight in flights.values() if flight.place.parts or flight.place.partition is part]
         out = [(flight.place, index) for flight in mine for index in flight.still_open()]
-        going = [place.batch.positions[index] for place, index in out if place.part(index) is part]
+        going = [items.position(index) for items, index in out if items.part(index) is part]
         going += self._inherited.positions(part)
         going += [tag.position for tag in self._owner.leaving() if tag.partition is part]
         return [position for position in going if position not in part.detached] if part.detached else going

@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from ..sdk.model.demand import Cell
-from ..sdk.model.workload import FLIGHT_ITEMS, Kind
+from ..sdk.model.workload import FLIGHT_ITEMS
 from ..sdk.source import StreamBatch, StreamSource
+from .items import Items
 from .leaving.expiring import Expiring
-from .mapping.mapping import Mapped
 from .means import Setup
-from .partition import FlightOrigin, Kept, Partition
+from .partition import Kept, Partition
 from .rules.credit import Credit
 from .rules.look_ahead import LookAhead
 from .rules.window import Room
@@ -44,7 +44,9 @@ class HoldingPump(Protocol):
     @property
     def active(self) -> bool: ...
 
-    def push_or_hold(self, part: Partition, batch: StreamBatch) -> None: ...
+    def items(self, part: Partition, batch: StreamBatch) -> Items: ...
+
+    def push_or_hold(self, items: Items) -> None: ...
 
     async def reread(self, part: Partition, positions: list[int]) -> StreamBatch: ...
 
@@ -109,38 +111,30 @@ class Holding:
 
     def hold(
         self,
-        part: Partition,
-        kind: Kind,
-        batch: StreamBatch,
+        items: Items,
         index: int,
         not_before: float = 0.0,
         *,
-        expires_at: float = 0.0,
+        expires: bool = True,
         lost: bool = False,
     ) -> None:
         """Keeps an item that is in memory by its position, until its cell opens and not before that time, or until it
-        expires. It was out when it is `lost`."""
-        position = batch.positions[index]
+        `expires`. It was out when it is `lost`."""
+        part, position, kind = items.part(index), items.position(index), items.mapped.kinds[index]
         if lost:
             part.lost(position)
-        if not self._owner.expiring.looks:
-            expires_at = 0.0
+        expires_at = items.mapped.expires_at(index) if expires and self._owner.expiring.looks else 0.0
         part.hold(kind, position, not_before, expires_at)
         if not_before or expires_at:
             self.look()  # its time may be the next one, and nothing else may happen before it
         if not_before or self._session.credit.is_closed(kind):
             part.stuck((position,))
-        self.keep(part, batch, index)
+        self.keep(items, index)
 
-    def back(self, place: FlightOrigin, index: int, not_before: float, *, lost: bool = False) -> None:
-        """Keeps an item that was out, or was to be."""
-        part, batch, mapped = place.part(index), place.batch, place.mapped
-        expires_at = mapped.expires_at(index)
-        self.hold(part, mapped.kinds[index], batch, index, not_before, expires_at=expires_at, lost=lost)
-
-    def keep(self, part: Partition, batch: StreamBatch, index: int) -> None:
+    def keep(self, items: Items, index: int) -> None:
         """An item in memory is known by its position from now on. Its payload stays only while half the window is
         enough for such payloads, or when the source cannot read it again."""
+        part, batch = items.part(index), items.batch
         position, payload = batch.positions[index], batch.payloads[index]
         window = part.window
         keep = self._kept_items < window.items >> 1 and self._kept_bytes + len(payload) <= window.bytes >> 1
@@ -176,16 +170,10 @@ class Holding:
                     waiting.setdefault(cell, {})[part] = ready
         return waiting
 
-    def with_credit(
-        self,
-        parts: Sequence[Partition],
-        batch: StreamBatch,
-        mapped: Mapped,
-        idle: bool,
-        rooms: dict[Cell, int] | None = None,
-    ) -> list[int]:
-        """The indexes of items that may be pushed now, within their cells' credit and the `rooms` given; the others are
-        held. `idle`: all. `parts`: each item's partition."""
+    def with_credit(self, items: Items, idle: bool, rooms: dict[Cell, int] | None = None) -> Items:
+        """The items that may be pushed now, within their cells' credit and the `rooms` given; the others are held.
+        `idle`: all."""
+        mapped = items.mapped
         now, wall, credit = self._clock.monotonic(), self._clock.wall(), self._session.credit
         going: list[int] = []
         rooms = {} if rooms is None else dict(rooms)
@@ -194,7 +182,7 @@ class Holding:
         for index, cell in enumerate(mapped.cells):
             due = mapped.due.get(index, 0.0)
             if due > wall:
-                self.hold(parts[index], mapped.kinds[index], batch, index, now + due - wall)
+                self.hold(items, index, now + due - wall, expires=False)
                 continue
             room = rooms[cell] if cell in rooms else credit.room(cell)
             if room > 0 and total > 0 and not (gated and credit.is_closed(mapped.kinds[index])):
@@ -202,8 +190,8 @@ class Holding:
                 rooms[cell] = room - 1
                 total -= 1
             else:
-                self.hold(parts[index], mapped.kinds[index], batch, index, expires_at=mapped.expires_at(index))
-        return going
+                self.hold(items, index)
+        return items.chosen(going)
 
     async def run(self) -> None:
         """Offers held items when credit, a gate or their time allows it."""
@@ -279,7 +267,7 @@ class Holding:
                 turn -= len(taken)
                 batch, missing = self._take_kept(part, taken)
                 if batch.positions:
-                    self._owner.push_or_hold(part, batch)
+                    self._owner.push_or_hold(self._owner.items(part, batch))
                 if missing:
                     credit.take(Counter({cell: len(missing)}))
                     self._read_them_again(Rereading(part, missing, cell, credit))
@@ -314,7 +302,7 @@ class Holding:
             while self._may_expire(part) and (over := part.expire(now, FLIGHT_ITEMS)):
                 batch, missing = self._take_kept(part, over)
                 if batch.positions:
-                    self._owner.push_or_hold(part, batch)  # which finds that they are over
+                    self._owner.push_or_hold(self._owner.items(part, batch))  # which finds that they are over
                 if missing and expiring.needs_payload:
                     self._read_them_again(Rereading(part, missing))
                 elif missing:
@@ -347,7 +335,7 @@ class Holding:
             self._reading[part.name].difference_update(positions)
             if batch.positions:
                 part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
-                self._owner.push_or_hold(part, batch)
+                self._owner.push_or_hold(self._owner.items(part, batch))
 
 
 def _counts(ready: Mapping[Cell, Mapping[Partition, int]]) -> dict[Cell, int]:

@@ -13,15 +13,14 @@ from ..sdk.model.audit import Fate
 from ..sdk.model.demand import Cell
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
-from ..sdk.source import StreamBatch
 from .config import TailerConfig
 from .holding import Holding
+from .items import Items
 from .leaving.departing import departing
 from .leaving.departures import Departures
-from .mapping.aim import Aim
 from .mapping.mapping import Mapped
 from .mapping.record_values import FromHeader
-from .partition import Partition, chosen
+from .partition import Partition
 from .rules.order import PATIENCE, Order, WaitingForKey
 from .rules.settlement import Family
 
@@ -36,13 +35,11 @@ class Ordering:
     def __init__(
         self,
         config: TailerConfig,
-        aim: Aim,
         partitions: Mapping[str, Partition],
         holding: Holding,
         clock: Clock,
         departures: Departures,
     ) -> None:
-        self._aim = aim
         self._on = config.order != "none"
         self._by_key = config.order == "key"
         self._ranked = self._by_key and config.ranked
@@ -71,51 +68,49 @@ class Ordering:
                 moving += part.order.moving
         return moving < max(1, self._most)
 
-    def ready(self, part: Partition, batch: StreamBatch) -> tuple[StreamBatch, Mapped]:
-        """The items that wait for no other, mapped; the others are kept in their lines."""
-        mapped = self._aim.mapping.map(batch)
-        going = self._heads(part, batch, mapped) if self._on else None
-        if going is None:
-            return batch, mapped
-        return chosen(batch, going), mapped.chosen(going)
+    def ready(self, items: Items) -> Items:
+        """The items that wait for no other; the others are kept in their lines."""
+        return items.chosen(self._heads(items)) if self._on else items
 
-    def _heads(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> list[int] | None:
-        """The indexes of items that wait for no other, None for all."""
-        order, positions, kinds = self._order(part), batch.positions, mapped.kinds
+    def _heads(self, items: Items) -> list[int]:
+        """The indexes of items that wait for no other."""
+        part, mapped = items.partition, items.mapped
+        order, positions, kinds = self._order(part), items.batch.positions, mapped.kinds
         going: list[int] = []
         may_skip = self._overlap != "queue"
         for index, position in enumerate(positions):
             key = self._key(mapped, index)
-            if may_skip and key is not None and self._skips(part, batch, index) and order.is_busy(key, position):
-                item = departing(part, batch, mapped, index, self._clock.wall(), 0, BUSY)
+            if may_skip and key is not None and self._skips(items, index) and order.is_busy(key, position):
+                item = departing(items, index, self._clock.wall(), 0, BUSY)
                 self._departures.skip([item], Fate.FILTERED)
             elif key is None or order.enter(key, position, kinds[index], mapped.expires_at(index)):
                 going.append(index)
             else:
-                self._holding.keep(part, batch, index)
+                self._holding.keep(items, index)
         if self._ranked:
-            self._lift(part, batch, mapped, going)
-        return None if len(going) == len(positions) else going
+            self._lift(items, going)
+        return going
 
-    def _lift(self, part: Partition, batch: StreamBatch, mapped: Mapped, going: list[int]) -> None:
+    def _lift(self, items: Items, going: list[int]) -> None:
         """Heads run as early as their keys are urgent: those of a batch and those that are held. What is out stays as
         it was handed out."""
+        part, mapped = items.partition, items.mapped
         order = self._order(part)
         for index in going:
             own = mapped.kinds[index]
-            lifted = order.lifted(batch.positions[index], own)
+            lifted = order.lifted(items.position(index), own)
             if lifted != own:
                 mapped.own[index], mapped.kinds[index] = own, lifted
                 mapped.cells[index] = Cell(lifted.function, lifted.priority)
         if part.lift():
             self._holding.look()
 
-    def _skips(self, part: Partition, batch: StreamBatch, index: int) -> bool:
+    def _skips(self, items: Items, index: int) -> bool:
         """Whether an item does not wait for those of its key. One that ran before had its turn, and does."""
         overlap: FromHeader | str = self._overlap
         if isinstance(overlap, FromHeader):
-            overlap = dict(batch.headers[index]).get(overlap.header, overlap.default)
-        return overlap == "skip" and not part.is_troubled(batch.positions[index : index + 1])
+            overlap = dict(items.batch.headers[index]).get(overlap.header, overlap.default)
+        return overlap == "skip" and not items.partition.is_troubled((items.position(index),))
 
     def _key(self, mapped: Mapped, index: int) -> str | None:
         """The key of the line that an item belongs to; None: it is in no order."""
@@ -124,10 +119,10 @@ class Ordering:
         extra = mapped.extras.get(index)
         return (extra.key or None) if extra is not None else None
 
-    def handed_out(self, part: Partition, batch: StreamBatch) -> None:
-        """A batch was pushed."""
-        if part.order is not None:
-            part.order.handed_out(batch.positions, self._clock.monotonic())
+    def handed_out(self, items: Items) -> None:
+        """These were pushed."""
+        if (order := items.partition.order) is not None:
+            order.handed_out(items.batch.positions, self._clock.monotonic())
 
     def family(self, part: Partition, position: int) -> Family:
         """How an item settles: in order it is held and tried again from the source, else it is parked."""
@@ -135,9 +130,9 @@ class Ordering:
 
     # What a former owner handed out, and still runs or may run: see inherited.py.
 
-    def pieces(self, batch: StreamBatch) -> Iterable[StreamBatch]:
-        """A batch in which there may be such items, so that each of its items meets the others in its turn."""
-        return [chosen(batch, [index]) for index in range(len(batch.positions))] if self._on else [batch]
+    def pieces(self, items: Items) -> Iterable[Items]:
+        """Items among which there may be such, so that each of them meets the others in its turn."""
+        return [items.one(index) for index in range(len(items))] if self._on else [items]
 
     def shut(self, part: Partition, *, shut: bool) -> None:
         """Whether some of it has not been read yet: until then nothing in order is handed out."""
@@ -147,17 +142,16 @@ class Ordering:
         if not shut:
             self._free(part, self._order(part).open())
 
-    def runs(self, part: Partition, batch: StreamBatch) -> bool:
+    def runs(self, item: Items) -> bool:
         """One such item. True: nothing of its key comes before it. False: it waits in its line, to run again after
         those; nothing of its key is handed out until it `stopped`."""
-        mapped = self._aim.mapping.map(batch)
-        key = self._key(mapped, 0) if self._on else None
+        key = self._key(item.mapped, 0) if self._on else None
         if key is None:
             return True
-        if not self._order(part).adopt(key, batch.positions[0], mapped.kinds[0]):
-            self._holding.keep(part, batch, 0)
+        if not self._order(item.partition).adopt(key, item.position(0), item.mapped.kinds[0]):
+            self._holding.keep(item, 0)
             return False
-        self.handed_out(part, batch)
+        self.handed_out(item)
         return True
 
     def stopped(self, part: Partition, position: int, not_before: float) -> None:

@@ -9,10 +9,9 @@ from typing import NamedTuple
 from ..sdk.model.audit import Fate
 from ..sdk.model.demand import Cell
 from ..sdk.model.ledger import LedgerEntry
-from ..sdk.model.workload import Extra, Headers, Kind
+from ..sdk.model.workload import Headers, Kind
 from ..sdk.source import StreamBatch
 from ..stores.checkpoints.checkpoints import Mark
-from .mapping.mapping import Mapped
 from .rules.audit import Book
 from .rules.deadlines import Deadlines
 from .rules.frontier import Frontier, decode
@@ -330,60 +329,3 @@ def _among(known: Mapping[int, object], positions: Sequence[int]) -> Collection[
     first, last = positions[0], positions[-1]
     near = [position for position in known if first <= position <= last]
     return set(near).intersection(positions) if near else near
-
-
-def go_first(part: Partition, items: Iterable[tuple[int, int]], mapped: Mapped) -> None:
-    """Items about to be handed out, by index and position, that were out before and were lost go before others."""
-    for index, position in items if part.again else ():
-        if part.goes_first(position):
-            mapped.extras.setdefault(index, Extra()).again = True
-
-
-class FlightOrigin(NamedTuple):
-    """Where the items of a flight came from: one partition, or several, of which `parts` has each item's."""
-
-    partition: Partition
-    batch: StreamBatch
-    mapped: Mapped
-    parts: Sequence[Partition] | None = None
-
-    def part(self, index: int) -> Partition:
-        """The partition of one item."""
-        return self.partition if self.parts is None else self.parts[index]
-
-    def hand_out(self) -> None:
-        """All of them are handed out; those that were out before and were lost go before others."""
-        positions = self.batch.positions
-        if self.parts is None:
-            go_first(self.partition, enumerate(positions), self.mapped)
-            self.partition.hand_out(positions)
-            return
-        for index, (part, position) in enumerate(zip(self.parts, positions, strict=True)):
-            if part.again:
-                go_first(part, [(index, position)], self.mapped)
-            part.hand_out((position,))
-
-
-def joined(batches: Iterable[StreamBatch]) -> StreamBatch:
-    """The items of batches of several partitions, one after the other."""
-    whole = StreamBatch("", [], [], [], [], [])
-    for batch in batches:
-        whole.positions += batch.positions
-        whole.times += batch.times
-        whole.keys += batch.keys
-        whole.headers += batch.headers
-        whole.payloads += batch.payloads
-    return whole
-
-
-def chosen(batch: StreamBatch, indexes: Sequence[int]) -> StreamBatch:
-    """Some items of a batch."""
-    return StreamBatch(
-        batch.partition,
-        [batch.positions[index] for index in indexes],
-        [batch.times[index] for index in indexes],
-        [batch.keys[index] for index in indexes],
-        [batch.headers[index] for index in indexes],
-        [batch.payloads[index] for index in indexes],
-        refused={new: batch.refused[old] for new, old in enumerate(indexes) if old in batch.refused},
-    )

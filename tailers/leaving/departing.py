@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 import msgspec
+from msgspec.structs import replace
 
 from ...sdk.model.audit import Fate
 from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.parked import Parked
 from ...sdk.model.tries import Try, added
-from ...sdk.model.workload import Ended
-from ...sdk.source import StreamBatch
+from ...sdk.model.workload import Ended, Extra, Headers, Kind
+from ..items import ItemKey, Items
 from ..ledger.rows import RowHome
-from ..mapping.mapping import Mapped
 from ..partition import Partition
 from ..rules import ledger
 from ..rules.settlement import History
@@ -24,30 +24,78 @@ from ..rules.settlement import History
 OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
 
 
+#: What most items carry beside the rest.
+_NOTHING = Extra()
+
+
 class Departing(msgspec.Struct, frozen=True):
-    """An item that ended: its place in its flight, when that was pushed (wall clock), its fence, and how it ended.
+    """An item that ended: where it is among those that were read with it, when it was pushed (wall clock), its fence,
+    and how it ended.
 
     position  in the source that this tailer reads
     former    what it was when it was parked; None: it comes from the source itself
     row       its row in the ledger, as this tailer knew it when it ended
     """
 
-    partition: Partition
-    batch: StreamBatch
-    mapped: Mapped
-    place: int  # its index in the batch
+    items: Items
+    index: int
     pushed_at: float
     fence: int
     ended: Ended
+    partition: Partition
     position: int
     former: Parked | None
     row: LedgerEntry | None
+
+    @property
+    def key(self) -> ItemKey:
+        """Which item it is."""
+        return self.partition.name, self.position
+
+    @property
+    def id(self) -> str:
+        """Its id, as people know it."""
+        return self.items.mapped.ids[self.index]
+
+    @property
+    def kind(self) -> Kind:
+        """Its kind, by its own priority."""
+        return self.items.mapped.kind(self.index)
+
+    @property
+    def payload(self) -> bytes:
+        """What its function is called with."""
+        return self.items.batch.payloads[self.index]
+
+    @property
+    def headers(self) -> Headers:
+        """Those that the mapping did not use."""
+        return self.items.mapped.headers[self.index]
+
+    @property
+    def extra(self) -> Extra:
+        """What few items have."""
+        return self.items.mapped.extras.get(self.index, _NOTHING)
+
+    @property
+    def first_seen(self) -> float:
+        """When it was first handed out, or read."""
+        return self.pushed_at if self.former is None else self.former.first_seen
+
+    @property
+    def progress(self) -> str:
+        """The last note of its function about how far it came."""
+        return self.ended.progress or self.extra.progress
+
+    def alone(self) -> Departing:
+        """The same in columns of its own, which outlive its flight."""
+        return replace(self, items=self.items.one(self.index), index=0)
 
     def tag(self, fate: Fate) -> Tag:
         """What is settled when it is in its store. Of what was detached the ledger knows how it ended."""
         if fate is not Fate.DELAYED and self.partition.is_detached(self.position):
             fate = Fate.DELAYED
-        return Tag(self.partition, self.position, len(self.batch.payloads[self.place]), fate)
+        return Tag(self.partition, self.position, len(self.payload), fate)
 
     def tries(self, reason: str, now: float) -> tuple[Try, ...]:
         """How its attempts went, this one too. `now`: wall clock seconds."""
@@ -69,14 +117,12 @@ class Departing(msgspec.Struct, frozen=True):
         )
 
 
-def departing(
-    partition: Partition, batch: StreamBatch, mapped: Mapped, place: int, pushed_at: float, fence: int, ended: Ended
-) -> Departing:
+def departing(items: Items, index: int, pushed_at: float, fence: int, ended: Ended) -> Departing:
     """An item of a batch, with what is known of it."""
-    position, former = batch.positions[place], mapped.parked.get(place)
-    return Departing(
-        partition, batch, mapped, place, pushed_at, fence, ended, position, former, partition.row(position)
-    )
+    part = items.partition if items.parts is None else items.parts[index]
+    position = items.batch.positions[index]
+    former, row = items.mapped.parked.get(index), part.row(position)
+    return Departing(items, index, pushed_at, fence, ended, part, position, former, row)
 
 
 class Tag(msgspec.Struct, frozen=True):

@@ -21,13 +21,12 @@ from ...sdk.model.errors import UserError
 from ...sdk.model.ledger import LedgerEntry, LedgerPlace
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.parked import Parked
-from ...sdk.model.workload import DroppedBy, Ended, Extra
-from ...sdk.source import StreamBatch
+from ...sdk.model.workload import DroppedBy, Ended
 from ..counts import Counts
+from ..items import ItemKey, Items
 from ..ledger.rows import RowChange, RowHome, Rows, home_of
-from ..mapping.mapping import Mapped
 from ..means import Setup
-from ..partition import Partition, chosen
+from ..partition import Partition
 from ..rules.detached import FIRST_LOOK, guard_due
 from ..rules.ledger import Find, Next, after_parking, found, is_soon, parking, suspect, throttled
 from ..rules.settlement import Action, History, Settlement
@@ -36,8 +35,6 @@ from .durable import DurableWriter
 from .letters import unparkable
 from .parking import as_row_says
 
-#: What most items carry beside the rest.
-_NOTHING = Extra()
 #: How an item ended that was not run.
 _NOT_RUN = Ended(Outcome.HELD)
 #: What became of an item whose row says that it is over.
@@ -85,7 +82,7 @@ class Departures:
         )
         self._over: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._stored, gathering=many)
         self._guards: DurableWriter[Parked, Tag] = DurableWriter(self._write_guards, departed, gathering=many)
-        self._counting: dict[tuple[str, int], tuple[Departing, float]] = {}
+        self._counting: dict[ItemKey, tuple[Departing, float]] = {}
         self._counted: DurableWriter[RowChange, Tag] = DurableWriter(rows.write, self._were_counted)
         self._writers = (self._parks, self._dead, self._results, self._drops, self._over, self._guards, self._counted)
 
@@ -108,9 +105,9 @@ class Departures:
     def park(self, item: Departing, settlement: Settlement, now: float) -> None:
         """To the delay service, until it is due again: `now` is wall clock. What was parked before keeps its id, origin
         and first sight."""
-        former, before = item.former, item.row
-        home = self._home(item, former)
-        first_seen, due = item.pushed_at if former is None else former.first_seen, now + settlement.delay
+        before = item.row
+        home = self._home(item)
+        first_seen, due = item.first_seen, now + settlement.delay
         wanted: LedgerEntry | None = None
         if home is not None:
             tries = item.tries(settlement.reason, now)
@@ -122,7 +119,7 @@ class Departures:
     def append_again(self, item: Departing, row: LedgerEntry) -> None:
         """To the delay service, as its row says, which somebody wrote who may have died before that (L15, L18)."""
         settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
-        home = self._home(item, item.former)
+        home = self._home(item)
         parked = self._to_park(item, home, settlement, row.due, row.first_seen, row)
         leaving = Leaving(parked, home, None, row, written=True)
         self._parks.add(leaving, len(parked.payload), item.tag(Fate.DELAYED), row.due - self._clock.wall())
@@ -131,7 +128,7 @@ class Departures:
         """What keeps a detached item, as its row says, until it is looked at again."""
         settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
         due = guard_due(self._clock.wall(), row.first_seen)
-        return self._to_park(item, self._home(item, item.former), settlement, due, row.first_seen, row)
+        return self._to_park(item, self._home(item), settlement, due, row.first_seen, row)
 
     def guard_again(self, item: Departing, row: LedgerEntry) -> None:
         """A guard was looked at while its item runs: it goes back into the delay service, then its copy is over."""
@@ -141,7 +138,7 @@ class Departures:
     def release(self, item: Departing, row: LedgerEntry) -> None:
         """A detached item whose payload is not here any more does not run: from now on its row says when its guard
         may start it."""
-        home, before = self._home(item, item.former), item.row
+        home, before = self._home(item), item.row
         assert home is not None
         self._over.add(RowChange(home, before, row), 0, item.tag(Fate.DELAYED))
 
@@ -154,13 +151,12 @@ class Departures:
         first_seen: float,
         row: LedgerEntry | None,
     ) -> Parked:
-        batch, mapped, index, former = item.batch, item.mapped, item.place, item.former
-        extra = mapped.extras.get(index, _NOTHING)
+        extra = item.extra
         return Parked(
-            tailer=self._tailer if former is None else former.tailer,
-            id=mapped.ids[index],
-            kind=mapped.kind(index),
-            payload=batch.payloads[index],
+            tailer=self._tailer if item.former is None else item.former.tailer,
+            id=item.id,
+            kind=item.kind,
+            payload=item.payload,
             due=due,
             first_seen=first_seen,
             attempt=settlement.failed + 1,
@@ -169,9 +165,9 @@ class Departures:
             fence=item.fence if row is None or item.fence > row.fence else row.fence,
             reason=settlement.reason,
             key=extra.key,
-            headers=mapped.headers[index],
+            headers=item.headers,
             expires_at=extra.expires_at,
-            progress=item.ended.progress or extra.progress,
+            progress=item.progress,
             partition="" if home is None else home.partition,
             position=0 if home is None else home.position,
             n=0 if row is None else row.n,
@@ -179,24 +175,21 @@ class Departures:
 
     def bury(self, item: Departing, settlement: Settlement, now: float, fate: Fate = Fate.DEAD) -> None:
         """To the dead letters at `now`, wall clock, with the reason; then it ended as `fate` says."""
-        batch, mapped, index, ended = item.batch, item.mapped, item.place, item.ended
-        former = item.former
-        home = self._home(item, former)
-        extra = mapped.extras.get(index, _NOTHING)
+        home = self._home(item)
         letter = DeadLetter(
-            id=mapped.ids[index],
-            tailer=self._tailer if former is None else former.tailer,
-            kind=mapped.kind(index),
-            payload=batch.payloads[index],
-            outcome=OUTCOMES[ended.outcome],
+            id=item.id,
+            tailer=self._tailer if item.former is None else item.former.tailer,
+            kind=item.kind,
+            payload=item.payload,
+            outcome=OUTCOMES[item.ended.outcome],
             reason=settlement.reason,
             attempts=settlement.failed,
             crashes=settlement.crashes,
-            first_seen=item.pushed_at if former is None else former.first_seen,
+            first_seen=item.first_seen,
             died_at=now,
-            key=extra.key,
-            headers=mapped.headers[index],
-            progress=ended.progress or extra.progress,
+            key=item.extra.key,
+            headers=item.headers,
+            progress=item.progress,
             partition="" if home is None else home.partition,
             position=-1 if home is None else home.position,
             tries=item.tries(settlement.reason, now),
@@ -205,22 +198,23 @@ class Departures:
 
     def store(self, item: Departing, result: bytes) -> None:
         """A success whose return value is kept."""
-        stored = (item.mapped.ids[item.place], result, self._ending(item, LedgerPlace.DONE))
+        stored = (item.id, result, self._ending(item, LedgerPlace.DONE))
         self._results.add(stored, len(result), item.tag(Fate.SUCCEEDED))
 
     def drop(self, item: Departing) -> None:
         """A note of what an operator's gate dropped: by which version, who and why."""
-        gate, position = item.ended.dropped_by or UNKNOWN, item.batch.positions[item.place]
+        gate, position = item.ended.dropped_by or UNKNOWN, item.position
         drop = Drop(position, position, 1, Cause.GATE, *gate, self._clock.wall())
         change = self._ending(item, LedgerPlace.DONE)
-        self._drops.add((item.partition, drop, change), len(item.batch.payloads[item.place]), item.tag(Fate.DROPPED))
+        self._drops.add((item.partition, drop, change), len(item.payload), item.tag(Fate.DROPPED))
 
-    def bury_refused(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> StreamBatch:
-        """The batch without what its source cannot hand out as it is: that becomes dead letters."""
-        for index, why in batch.refused.items():
-            item = departing(part, batch, mapped, index, self._clock.wall(), 0, Ended(Outcome.FATAL, why))
+    def bury_refused(self, items: Items) -> Items:
+        """The items without what its source cannot hand out as it is: that becomes dead letters."""
+        refused = items.batch.refused
+        for index, why in refused.items():
+            item = departing(items, index, self._clock.wall(), 0, Ended(Outcome.FATAL, why))
             self.bury(item, Settlement(Action.DEAD, 0.0, 0, 0, 0, why), item.pushed_at)
-        return chosen(batch, [index for index in range(len(batch.positions)) if index not in batch.refused])
+        return items.chosen([index for index in range(len(items)) if index not in refused])
 
     async def _write_drops(self, batch: list[tuple[Partition, Drop, RowChange | None]]) -> None:
         drops: dict[Partition, list[Drop]] = defaultdict(list)
@@ -235,14 +229,14 @@ class Departures:
         self._counts.settled += len(tags)
         self._departed(tags)
 
-    def to_run(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> list[int]:
-        """The indexes of items that are to be run from their source. Of the others those that may not have reached the
-        delay service are appended again (L15), and all are settled."""
+    def to_run(self, items: Items) -> Items:
+        """The items that are to be run from their source. Of the others those that may not have reached the delay
+        service are appended again (L15), and all are settled."""
         going: list[int] = []
         now = self._clock.wall()
-        for index, position in enumerate(batch.positions):
-            row = part.rows.get(position)
-            item = departing(part, batch, mapped, index, now, 0, _NOT_RUN)
+        for index, position in enumerate(items.batch.positions):
+            row = items.partition.rows.get(position)
+            item = departing(items, index, now, 0, _NOT_RUN)
             match found(row):
                 case Find.RUN | Find.ALONE:
                     going.append(index)
@@ -252,7 +246,7 @@ class Departures:
                     pass  # detaching.py has it
                 case _:
                     self.skip([item], fate_of(row))
-        return going
+        return items.chosen(going)
 
     def skip(self, items: list[Departing], fate: Fate) -> None:
         """Items that are over or elsewhere, as their rows say."""
@@ -270,11 +264,10 @@ class Departures:
     def count(self, item: Departing, history: History, not_before: float) -> None:
         """An item that stays in the stream that this tailer reads: what it has behind it, and the time (monotonic)
         before which it must not start, outlive this tailer. Then it may run again."""
-        one = (item.place,)
-        item = replace(item, batch=chosen(item.batch, one), mapped=item.mapped.chosen(one), place=0)
-        row, home = item.row, self._home(item, item.former)
+        item = item.alone()
+        row, home = item.row, self._home(item)
         due = self._clock.wall() + not_before - self._clock.monotonic() if not_before else 0.0
-        if item.place not in item.mapped.parked:
+        if item.former is None:
             throttled_only = item.ended.outcome == Outcome.THROTTLED  # which is no attempt
             tries = () if throttled_only else item.tries(item.ended.reason, self._clock.wall())
             after = suspect(row, item.position, history, due=due, tries=tries)
@@ -284,23 +277,23 @@ class Departures:
             self._tell_counted(item, not_before)
             return
         assert home is not None
-        self._counting[item.partition.name, item.position] = item, not_before
+        self._counting[item.key] = item, not_before
         self._counted.add(RowChange(home, row, after), 0, item.tag(Fate.DELAYED))
 
     def _were_counted(self, tags: list[Tag]) -> None:
         for tag in tags:
             self._tell_counted(*self._counting.pop((tag.partition.name, tag.position)))
 
-    def _home(self, item: Departing, former: Parked | None) -> RowHome | None:
-        return RowHome(self._tailer, item.partition.name, item.position) if former is None else home_of(former)
+    def _home(self, item: Departing) -> RowHome | None:
+        return RowHome(self._tailer, *item.key) if item.former is None else home_of(item.former)
 
     def _ending(self, item: Departing, place: LedgerPlace) -> RowChange | None:
         """The last write of the row of a copy, or of what was detached; None for any other item of the source itself,
         whose row goes with the checkpoint."""
-        former, row = item.former, item.row
-        if row is None or (former is None and not row.is_detached):
+        row = item.row
+        if row is None or (item.former is None and not row.is_detached):
             return None
-        home = self._home(item, former)
+        home = self._home(item)
         return None if home is None else RowChange(home, row, row._replace(place=place))
 
     async def _write_parks(self, items: list[Leaving]) -> None:

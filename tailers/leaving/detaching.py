@@ -23,10 +23,11 @@ from ...sdk.model.errors import UserError
 from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended
+from ..items import ItemKey, Items
 from ..ledger.rows import RowChange, RowHome, Rows
 from ..means import Setup
 from ..out import Out
-from ..partition import FlightOrigin, Partition
+from ..partition import Partition
 from ..rules.detached import Ages, holding_up, look_every
 from ..rules.ledger import detached, released
 from ..rules.settlement import Settlement
@@ -41,9 +42,7 @@ _OUT = Ended(Outcome.HELD)
 _LOST = Ended(Outcome.LOST)
 SUCCESS = Ended(Outcome.SUCCESS)
 
-#: A partition's name and a position.
-Key = tuple[str, int]
-#: The same with the partition itself.
+#: A partition and a position.
 Spot = tuple[Partition, int]
 #: An outcome: the hand-out, the place in it, and how it ended.
 End = tuple[Out, int, Ended]
@@ -73,9 +72,9 @@ class Going(NamedTuple):
     runs: bool = True
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ItemKey:
         """Which item it is."""
-        return self.item.partition.name, self.item.position
+        return self.item.key
 
 
 def detach_after(setup: Setup) -> float:
@@ -105,7 +104,7 @@ class Detaching:
         clock: Clock,
     ) -> None:
         self.after = after
-        self.bare: set[Key] = set()
+        self.bare: set[ItemKey] = set()
         self._owner = owner
         self._name = name
         self._rows = rows
@@ -114,13 +113,13 @@ class Detaching:
         self._inherited = inherited
         self._clock = clock
         self._ages = Ages(after)
-        self._adopted_since: dict[Key, float] = {}
+        self._adopted_since: dict[ItemKey, float] = {}
         self._writer: DurableWriter[Going, Going] = DurableWriter(self._write, self._durable, gathering=True)
-        self._going: dict[Key, Going] = {}
-        self._ends: dict[Key, End] = {}  # of what is on its way
-        self._refused: set[Key] = set()  # they have a row and no guard, so they are not passed
-        self._rowed: set[Key] = set()  # of what is being written: its row is durable, or that and its guard
-        self._guarded: set[Key] = set()
+        self._going: dict[ItemKey, Going] = {}
+        self._ends: dict[ItemKey, End] = {}  # of what is on its way
+        self._refused: set[ItemKey] = set()  # they have a row and no guard, so they are not passed
+        self._rowed: set[ItemKey] = set()  # of what is being written: its row is durable, or that and its guard
+        self._guarded: set[ItemKey] = set()
         self._later: list[tuple[float, int, Spot | None, Callable[[], None]]] = []
         self._number = count()
         self._wake = asyncio.Event()
@@ -153,24 +152,23 @@ class Detaching:
         for number, out in self._owner.flights.items():
             if number > upto:
                 break
-            place: FlightOrigin = out.place
+            items: Items = out.place
             for index in out.still_open():
-                old[place.part(index)][place.batch.positions[index]] = out, index
+                old[items.part(index)][items.position(index)] = out, index
         known, self._adopted_since = self._adopted_since, {}
         for record in self._inherited.records():
-            key = (record.part.name, record.batch.positions[0])
+            key = record.items.key(0)
             since = self._adopted_since[key] = known.get(key, now)
             if since <= now - self.after:
-                old[record.part][key[1]] = self._owner.out_of(record), 0
-        for part, items in old.items():
+                old[record.items.partition][key[1]] = self._owner.out_of(record), 0
+        for part, outs in old.items():
             part.advance()
-            for position in holding_up(items, part.frontier.newest_settled):
+            for position in holding_up(outs, part.frontier.newest_settled):
                 if not self.knows(part, position):
-                    self._begin(*items[position])
+                    self._begin(*outs[position])
 
     def _begin(self, out: Out, index: int) -> None:
-        place: FlightOrigin = out.place
-        item = departing(place.part(index), place.batch, place.mapped, index, out.pushed_at, out.flight.fence, _OUT)
+        item = departing(out.place, index, out.pushed_at, out.flight.fence, _OUT)
         before, history = item.row, item.history(self._clock.wall())
         tries = () if before is None else before.tries
         row = detached(before, item.position, history, item.fence, out.pushed_at, tries)
@@ -179,7 +177,7 @@ class Detaching:
     def add(self, going: Going) -> None:
         """An item whose row and guard are to be durable; then it is passed."""
         self._going[going.key] = going
-        self._writer.add(going, len(going.item.batch.payloads[going.item.place]), going)
+        self._writer.add(going, len(going.item.payload), going)
 
     async def _write(self, batch: list[Going]) -> None:
         """Rows first. Where a row is not as it was known, its item is looked at again later."""
@@ -226,7 +224,7 @@ class Detaching:
         self._owner.wake()
 
     def _home(self, item: Departing) -> RowHome:
-        return RowHome(self._name, item.partition.name, item.position)
+        return RowHome(self._name, *item.key)
 
     # How they end.
 
@@ -239,16 +237,16 @@ class Detaching:
 
     def succeeded(self, out: Out, indexes: list[int]) -> list[int]:
         """Takes those of the items that are detached, and returns the others. Quick where nothing is."""
-        place: FlightOrigin = out.place
-        part, positions = place.partition, place.batch.positions
+        items: Items = out.place
+        part, positions = items.partition, items.batch.positions
         if not (part.detached or self._going or self._refused):
             return indexes
         mine = [index for index in indexes if self.knows(part, positions[index])]
         for index in mine:
             if not self.waits(out, index, SUCCESS):
-                item = departing(part, place.batch, place.mapped, index, out.pushed_at, out.flight.fence, SUCCESS)
+                item = departing(items, index, out.pushed_at, out.flight.fence, SUCCESS)
                 self._departures.end(item, Fate.SUCCEEDED)
-                self.over(part, positions[index])
+                self.over(item.key)
                 out.release((index,))
         return [index for index in indexes if index not in mine] if mine else indexes
 
@@ -259,21 +257,20 @@ class Detaching:
 
     def waits(self, out: Out, index: int, ended: Ended) -> bool:
         """Whether an outcome waits until its item's row and guard are durable; then the owner is told of it again."""
-        place: FlightOrigin = out.place
-        key = (place.part(index).name, place.batch.positions[index])
+        items: Items = out.place
+        key = items.key(index)
         if key in self._going:
             self._ends[key] = out, index, ended
         return key in self._going
 
-    def over(self, part: Partition, position: int) -> None:
+    def over(self, key: ItemKey) -> None:
         """An item has ended, and its row is about to say how."""
-        key = (part.name, position)
         self._refused.discard(key)
         self.bare.discard(key)
 
     def is_bare(self, item: Departing) -> bool:
         """Whether an item's payload is nowhere but in its guard."""
-        return (item.partition.name, item.position) in self.bare
+        return item.key in self.bare
 
     def again(self, item: Departing, settlement: Settlement) -> None:
         """A detached item is to run again: as a copy, which is its guard where nothing else is known of it."""
@@ -287,8 +284,8 @@ class Detaching:
     def lost(self, out: Out, index: int, not_before: float) -> None:
         """A detached item was lost with its session. It may run until that time (monotonic), and no copy of it starts
         before: what a row says is by the wall clock, which may jump."""
-        place: FlightOrigin = out.place
-        spot = (place.part(index), place.batch.positions[index])
+        items: Items = out.place
+        spot = (items.part(index), items.position(index))
         self.at(not_before, lambda: self._owner.over((out, index, _LOST)), spot)
 
     def at(self, time: float, call: Callable[[], None], spot: Spot | None = None) -> None:
@@ -308,8 +305,8 @@ class Detaching:
 
     def tags(self) -> Iterator[Tag]:
         """The items that are neither out nor with anybody else."""
-        for key, (out, index, _) in self._ends.items():
-            yield Tag(out.place.part(index), key[1], 0, Fate.DELAYED)
+        for (_, position), (out, index, _) in self._ends.items():
+            yield Tag(out.place.part(index), position, 0, Fate.DELAYED)
         for each in self._going.values():
             if not each.runs:
                 yield each.item.tag(Fate.DELAYED)

@@ -10,9 +10,9 @@ from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended
 from ..accounts import FATES
 from ..holding import Holding
+from ..items import Items
 from ..ordering import Ordering
 from ..out import Out
-from ..partition import FlightOrigin
 from ..rules.hand_back import spaced
 from ..rules.settlement import Action, Family, History, Settlement
 from ..session import SchedulerSession
@@ -64,44 +64,39 @@ class Ending:
                 self._ended(out, index, ended, now)
 
     def _ended(self, out: Out, index: int, ended: Ended, now: float) -> None:
-        place: FlightOrigin = out.place
-        part = place.partition if place.parts is None else place.parts[index]
-        batch, mapped = place.batch, place.mapped
+        items: Items = out.place
         if ended.outcome == Outcome.SUCCESS and ended.result is not None:
-            item = departing(part, batch, mapped, index, out.pushed_at, out.flight.fence, ended)
+            item = departing(items, index, out.pushed_at, out.flight.fence, ended)
             self._departures.store(item, ended.result)
-            self._detaching.over(part, item.position)
+            self._detaching.over(item.key)
             return
-        position, kind = batch.positions[index], mapped.kinds[index]
+        part = items.partition if items.parts is None else items.parts[index]
+        position, kind = items.batch.positions[index], items.mapped.kinds[index]
         detached = self._detaching.knows(part, position)
         if not detached and (ended.outcome == Outcome.HELD or part.hand_backs):
             credit, out_for = self._owner.session.credit, now - out.pushed_at
             ended = spaced(part.hand_backs, position, kind, ended, credit, out_for, self._clock.monotonic())
-        item = departing(part, batch, mapped, index, out.pushed_at, out.flight.fence, ended)
+        item = departing(items, index, out.pushed_at, out.flight.fence, ended)
         former, history = item.former, item.history(now)
         family = Family.STREAM if part.order is None else self._ordering.family(part, position)
         origin = "" if former is None else former.tailer
         settlement = self._owner.settlement(kind.function, ended, family, history, origin)
         if detached:
-            self._detached(item, settlement, history, place, now)
+            self._detached(item, settlement, history, now)
         else:
-            self._leave(item, settlement, history, place, now)
+            self._leave(item, settlement, history, now)
         out.flight.payloads[index] = b""
 
-    def _detached(
-        self, item: Departing, settlement: Settlement, history: History, place: FlightOrigin, now: float
-    ) -> None:
+    def _detached(self, item: Departing, settlement: Settlement, history: History, now: float) -> None:
         stays = settlement.action in _STAYS
         if stays or (settlement.action is not Action.DONE and self._detaching.is_bare(item)):
             self._detaching.again(item, settlement)
         else:
-            self._leave(item, settlement, history, place, now)
-        self._detaching.over(item.partition, item.position)
+            self._leave(item, settlement, history, now)
+        self._detaching.over(item.key)
 
-    def _leave(
-        self, item: Departing, settlement: Settlement, history: History, place: FlightOrigin, now: float
-    ) -> None:
-        part, ended, index = item.partition, item.ended, item.place
+    def _leave(self, item: Departing, settlement: Settlement, history: History, now: float) -> None:
+        part, ended = item.partition, item.ended
         match settlement.action:
             case Action.PARK:
                 self._departures.park(item, settlement, now)
@@ -111,11 +106,10 @@ class Ending:
                 part.returned(item.position, settlement)
                 not_before = self._clock.monotonic() + settlement.delay if settlement.delay else 0.0
                 charged = settlement.crashes > history.crashes or settlement.failed >= history.attempt
-                former = item.mapped.parked.get(index)
-                if settlement.throttles > history.throttles or (former is None and charged):
+                if settlement.throttles > history.throttles or (item.former is None and charged):
                     self._departures.count(item, part.troubles[item.position], not_before)
                 else:
-                    self._holding.back(place, index, not_before)
+                    self._holding.hold(item.items, item.index, not_before)
             case Action.DONE if ended.outcome == Outcome.DROPPED:
                 self._departures.drop(item)
             case Action.DONE if ended.outcome == Outcome.EXPIRED:

@@ -11,12 +11,11 @@ from ...sdk.clock import Clock
 from ...sdk.model.audit import Fate
 from ...sdk.model.outcome import EXPIRED_WHY, Outcome
 from ...sdk.model.workload import Ended
-from ...sdk.source import StreamBatch
 from ..config import TailerConfig
 from ..counts import Counts
-from ..mapping.mapping import Mapped
+from ..items import Items
 from ..means import Setup
-from ..partition import Partition, chosen
+from ..partition import Partition
 from ..rules.expiry import is_over
 from ..rules.settlement import Action, Settlement
 from .departing import Departing, departing
@@ -45,18 +44,17 @@ class Expiring:
         self._counts = counts
         self._wake = wake
 
-    def in_time(self, part: Partition, batch: StreamBatch, mapped: Mapped) -> tuple[StreamBatch, Mapped]:
+    def in_time(self, items: Items) -> Items:
         """The items that may still start; the others are over now."""
         now = self._clock.wall()
-        late = [index for index, extra in sorted(mapped.extras.items()) if is_over(extra.expires_at, now)]
+        late = [index for index, extra in sorted(items.mapped.extras.items()) if is_over(extra.expires_at, now)]
         if not late:
-            return batch, mapped
+            return items
         for index in late:
-            item = departing(part, batch, mapped, index, now, 0, LATE)
+            item = departing(items, index, now, 0, LATE)
             attempts, crashes, throttles, _ = item.history(now)
             self.end(item, Settlement(Action.DONE, 0.0, attempts - 1, crashes, throttles, LATE.reason))
-        left = sorted(set(range(len(batch.positions))).difference(late))
-        return chosen(batch, left), mapped.chosen(left)
+        return items.chosen(sorted(set(range(len(items))).difference(late)))
 
     def unread(self, part: Partition, positions: Sequence[int]) -> None:
         """Held positions expired whose payload is not in memory; nobody needs it."""

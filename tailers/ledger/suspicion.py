@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from ...sdk.model.ledger import LedgerPlace
 from ...sdk.model.workload import Extra
-from ...sdk.source import StreamBatch
-from ..mapping.mapping import Mapped
+from ..items import Items
 from ..partition import Partition
 from ..rules.ledger import Find, found, history, is_marked, suspect
 from ..rules.settlement import History
@@ -36,19 +35,21 @@ async def mark_suspects(rows: Rows, source: str, part: Partition, epoch: int) ->
     return len(suspects)
 
 
-def wait_out(part: Partition, batch: StreamBatch, mapped: Mapped) -> None:
+def wait_out(items: Items) -> None:
     """What failed or was throttled here, perhaps under a former owner, does not start before its time."""
-    if not part.has_rows(batch.positions):
+    part, positions, mapped = items.partition, items.batch.positions, items.mapped
+    if not part.has_rows(positions):
         return
-    for index, position in enumerate(batch.positions):
+    for index, position in enumerate(positions):
         row = part.rows.get(position)
         if row is not None and row.due and row.place is LedgerPlace.SUSPECT:
             mapped.due[index] = row.due
 
 
-def remember(part: Partition, batch: StreamBatch, mapped: Mapped) -> None:
+def remember(items: Items) -> None:
     """What is known of items about to be handed out: their attempts, crashes, and whether they run alone."""
-    for index, position in enumerate(batch.positions):
+    part, mapped = items.partition, items.mapped
+    for index, position in enumerate(items.batch.positions):
         row, trouble = part.rows.get(position), part.troubles.get(position)
         if trouble is None and row is not None:
             trouble = history(row)

@@ -68,6 +68,20 @@ class Mapped:
         extra = self.extras.get(index)
         return 0.0 if extra is None else extra.expires_at
 
+    def join(self, other: Mapped) -> None:
+        """Items of another batch come behind these."""
+        begin = len(self.kinds)
+        self.kinds += other.kinds
+        self.cells += other.cells
+        self.ids += other.ids
+        self.attempts += other.attempts
+        self.headers += other.headers
+        self.extras.update({begin + index: extra for index, extra in other.extras.items()})
+        self.due.update({begin + index: due for index, due in other.due.items()})
+        self.parked.update({begin + index: item for index, item in other.parked.items()})
+        self.own.update({begin + index: kind for index, kind in other.own.items()})
+        self.unreadable += other.unreadable
+
     def chosen(self, indexes: Sequence[int]) -> Mapped:
         """Some items of the batch."""
         places = {old: new for new, old in enumerate(indexes)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -19,16 +19,15 @@ from ...sdk.model.errors import StaleFence
 from ...sdk.model.ledger import LedgerPlace as Where
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended
-from ...sdk.source import StreamBatch
 from ...stores.checkpoints.checkpoints import Mark
 from ..checkpoint import DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
 from ..counts import Counts
+from ..items import Items, joined
 from ..leaving.departing import Tag, departing
 from ..ledger.rows import home_of
-from ..mapping.mapping import Mapped
 from ..means import Setup
 from ..out import Out
-from ..partition import FlightOrigin, Partition, chosen, joined
+from ..partition import Partition
 from ..sources.due import DueSource
 from ..takeover.inherited import Record
 from .starting import Starter, Starting, StartStep
@@ -52,7 +51,7 @@ class DuePump(StreamPump):
         self._due = source
         source.on_ready = self._read_wake.set
         self._checkpoint.every, self._checkpoint.of_each = DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
-        self._found: list[tuple[Partition, StreamBatch]] = []  # read, and waiting for what is read in the same moment
+        self._found: list[Items] = []  # read, and waiting for what is read in the same moment
         self._together = self._together_bytes = 0  # of what was found
         self._starting: list[Starting] = []
         self._ends: list[tuple[Record, Ended]] = []
@@ -115,14 +114,14 @@ class DuePump(StreamPump):
             if not some:
                 await self._read_wake.wait()
 
-    def _first(self, part: Partition, batch: StreamBatch) -> None:
+    def push_or_hold(self, items: Items, *, new: bool = False) -> None:
         """What was read of one function goes with what is read of the others."""
-        if batch.positions and part.rows and part.is_troubled(batch.positions):
-            batch = chosen(batch, self._departures.to_run(part, batch, self._aim.mapping.map(batch)))
-        if batch.positions:
-            self._found.append((part, batch))
-            self._together += len(batch.positions)
-            self._together_bytes += sum(map(len, batch.payloads))
+        if not new:
+            super().push_or_hold(items)
+            return
+        self._found.append(items)
+        self._together += len(items)
+        self._together_bytes += items.size
 
     def _gather(self) -> None:
         """Pushes what was read of many functions as one, as far as there is credit."""
@@ -130,40 +129,33 @@ class DuePump(StreamPump):
         self._together = self._together_bytes = 0
         if not found:
             return
-        parts = [part for part, batch in found for _ in batch.positions]
-        together = joined(batch for _, batch in found)
-        mapped = self._aim.mapping.map(together)  # what cannot be read names no function, so it stays
+        items = found[0] if len(found) == 1 else joined(found)
+        mapped = items.mapped  # what cannot be read names no function, so it stays
         idle = self.paused or self.draining or not self._succession.may_push
         credit, counts = self.session.credit, Counter(mapped.cells)
         all_due = max(mapped.due.values(), default=0.0) <= self.clock.wall()
         if all_due and not idle and not credit.closed and credit.fits(counts):
-            self._begin(parts, together, mapped, counts)
+            self._push(items, counts)
             return
-        going = self._holding.with_credit(parts, together, mapped, idle)
-        if going and len(going) < len(parts):
-            parts = [parts[index] for index in going]
-            together, mapped = chosen(together, going), mapped.chosen(going)
+        going = self._holding.with_credit(items, idle)
         if going:
-            self._begin(parts, together, mapped, Counter(mapped.cells))
+            self._push(going, Counter(going.mapped.cells))
 
-    def _push(self, part: Partition, batch: StreamBatch, mapped: Mapped, counts: Counter[Cell]) -> None:
-        self._begin([part] * len(batch.positions), batch, mapped, counts)
-
-    def _begin(self, parts: list[Partition], batch: StreamBatch, mapped: Mapped, counts: Counter[Cell]) -> None:
+    def _push(self, items: Items, counts: Counter[Cell]) -> None:
+        """They start by their rows, and are handed out then."""
         credit = self.session.credit
         credit.take(counts)
-        self._starting.append(Starting(parts, batch, mapped, counts, credit))
+        self._starting.append(Starting(items, counts, credit))
         self._start_wake.set()
 
     def leaving(self) -> Iterator[Tag]:
         """What is on its way into a store, or to its start."""
-        found = [Tag(part, at, 0, Fate.DELAYED) for part, batch in self._found for at in batch.positions]
-        starting = [item.tag(Fate.DELAYED) for each in self._starting for item in each.items(self.clock.wall())]
-        ended = [Tag(part, batch.positions[0], 0, Fate.DELAYED) for (part, batch, _), _ in self._ends]
-        return chain(super().leaving(), found, starting, ended)
+        here = [*self._found, *[each.items for each in self._starting], *[record.items for record, _ in self._ends]]
+        tags = [Tag(items.part(at), position, 0, Fate.DELAYED) for items in here for at, position in items.places()]
+        return chain(super().leaving(), tags)
 
     def going(self) -> int:
-        starting = sum([len(each.parts) for each in self._starting])
+        starting = sum([len(each.items) for each in self._starting])
         return super().going() + self._together + starting + len(self._ends)
 
     async def _start(self) -> None:
@@ -186,12 +178,12 @@ class DuePump(StreamPump):
 
     def _apply(self, starting: Starting, step: StartStep) -> None:
         if step.over or step.append or step.guard:
-            items = starting.items(self.clock.wall())
-            self._departures.skip([items[index] for index in step.over], Fate.FILTERED)
+            not_run = starting.not_run(self.clock.wall())
+            self._departures.skip([not_run[index] for index in step.over], Fate.FILTERED)
             for index, row in step.append.items():
-                self._departures.append_again(items[index], row)
+                self._departures.append_again(not_run[index], row)
             for index, row in step.guard.items():
-                self._departures.guard_again(items[index], row)
+                self._departures.guard_again(not_run[index], row)
         self._hold(starting, step.again)
         self._hold(starting, step.later, self.clock.monotonic() + self.sizes.heartbeat)
         for index, due in step.wait.items():
@@ -199,38 +191,35 @@ class DuePump(StreamPump):
         for index in step.going:
             if index in step.start:
                 starting.as_row_says(index, step.start[index])
-        parts, batch, mapped, counts, credit = starting
+        items, counts, credit = starting.items, starting.counts, starting.credit
         if credit is not self.session.credit or not self._succession.may_push:
             credit.give(counts)
             self._hold(starting, step.going)  # another session: they start anew, from the rows that they have now
             return
-        if len(step.going) < len(parts):
-            parts = [parts[index] for index in step.going]
-            batch, mapped = chosen(batch, step.going), mapped.chosen(step.going)
-            going = Counter(mapped.cells)
+        if len(step.going) < len(items):
+            items = items.chosen(step.going)
+            going = Counter(items.mapped.cells)
             credit.give(counts - going)
             counts = going
-        for place in self._flights(parts, batch, mapped) if parts else ():
-            those = counts if place.mapped is mapped else Counter(place.mapped.cells)
-            self._hand_out(place, those, step.fence, taken=True)
+        for flight in self._flights(items) if items else ():
+            those = counts if flight.mapped is items.mapped else Counter(flight.mapped.cells)
+            self._hand_out(flight, those, step.fence, taken=True)
 
-    def _flights(self, parts: Sequence[Partition], batch: StreamBatch, mapped: Mapped) -> Iterator[FlightOrigin]:
+    def _flights(self, items: Items) -> Iterator[Items]:
         """As few as may be: one, but for a scheduler that knows only flights of one partition."""
-        if self.session.reads_parts and any(part is not parts[0] for part in parts):
-            yield FlightOrigin(parts[0], batch, mapped, parts)
+        parts = items.parts
+        if parts is None or (self.session.reads_parts and any(part is not parts[0] for part in parts)):
+            yield items
             return
         places: dict[Partition, list[int]] = {}
         for index, part in enumerate(parts):
             places.setdefault(part, []).append(index)
         for part, mine in places.items():
-            theirs = (batch, mapped) if len(places) == 1 else (chosen(batch, mine), mapped.chosen(mine))
-            theirs[0].partition = part.name
-            yield FlightOrigin(part, *theirs)
+            yield items.chosen(mine).within(part)
 
     def _hold(self, starting: Starting, indexes: Iterable[int], not_before: float = 0.0) -> None:
-        parts, batch, mapped, *_ = starting
         for index in indexes:
-            self._holding.hold(parts[index], mapped.kinds[index], batch, index, not_before)
+            self._holding.hold(starting.items, index, not_before)
 
     # What was adopted: its copies run under rows that a former owner wrote.
 
@@ -247,13 +236,13 @@ class DuePump(StreamPump):
     async def _settle_inherited(self) -> None:
         """Reads the row of a copy that a former owner started, then settles it as one of this epoch."""
         record, ended = self._ends[0]
-        part, batch, fence = record
-        home = home_of(self._aim.mapping.map(batch).parked[0])
+        items, fence = record
+        home = home_of(items.mapped.parked[0])
         row = None if home is None else (await self._rows.read([home])).get(home)
         del self._ends[0]
         if home is None or (row is not None and row.place is Where.RUNNING and row.fence == fence):
             if row is not None:
-                part.rows[batch.positions[0]] = row
+                items.partition.rows[items.position(0)] = row
             super()._inherited_ended(record, ended)
         else:  # its row went on without it, or this is another copy: the store was put back, and its place given again
             self._inherited_lost(record, 0.0)
@@ -261,9 +250,8 @@ class DuePump(StreamPump):
 
     def succeeded(self, out: Out, indexes: list[int]) -> None:
         """Each row says so before its copy is settled."""
-        place: FlightOrigin = out.place
         ended = Ended(Outcome.SUCCESS)
         for index in indexes:
-            where = (place.part(index), place.batch, place.mapped, index)
-            self._departures.end(departing(*where, out.pushed_at, out.flight.fence, ended), Fate.SUCCEEDED)
+            item = departing(out.place, index, out.pushed_at, out.flight.fence, ended)
+            self._departures.end(item, Fate.SUCCEEDED)
         out.release(indexes)

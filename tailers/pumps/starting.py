@@ -19,38 +19,36 @@ from ...sdk.model.errors import StaleFence
 from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended, Extra
-from ...sdk.source import StreamBatch
+from ..items import Items
 from ..leaving.departing import Departing, departing
 from ..ledger.remembered import Remembered
 from ..ledger.rows import RowChange, RowHome, Rows, by_place, home_of
-from ..mapping.mapping import Mapped
-from ..partition import Partition
 from ..rules.credit import Credit
 from ..rules.ledger import Due, is_suspect, may_start_unread, starts
 from ..takeover.epoch import Epoch
 
+#: How a copy ended that was not run.
+_NOT_RUN = Ended(Outcome.HELD)
+
 
 class Starting(NamedTuple):
-    """Copies on their way to a push, and the partition of each. Their credit is taken, with the session of that
-    time."""
+    """Copies on their way to a push. Their credit is taken, with the session of that time."""
 
-    parts: Sequence[Partition]
-    batch: StreamBatch
-    mapped: Mapped
+    items: Items
     counts: Counter[Cell]
     credit: Credit
 
-    def items(self, now: float) -> list[Departing]:
-        """Each of them as one that was not run."""
-        return not_run(self.parts, self.batch, self.mapped, now)
+    def not_run(self, now: float) -> list[Departing]:
+        """Each of them as one that was not run, at `now`, wall clock."""
+        return [departing(self.items, index, now, 0, _NOT_RUN) for index in range(len(self.items))]
 
     def as_row_says(self, index: int, change: RowChange) -> None:
         """A copy starts with what its row says, not with what its record said when it was parked."""
-        row = change.after
-        self.parts[index].rows[self.batch.positions[index]] = row
-        self.mapped.attempts[index] = row.attempts + 1
+        row, mapped = change.after, self.items.mapped
+        self.items.part(index).rows[self.items.position(index)] = row
+        mapped.attempts[index] = row.attempts + 1
         if row.crashes or (change.before is not None and is_suspect(change.before, row.epoch)):
-            extra = self.mapped.extras.setdefault(index, Extra())
+            extra = mapped.extras.setdefault(index, Extra())
             extra.crashes, extra.alone = row.crashes, True
 
 
@@ -97,7 +95,7 @@ class Starter:
         copies, without = _copies(together)
         homes = [copy.home for copy in copies]
         rows = await self._known(copies, homes)
-        fences = [item.fence for each in together for item in each.mapped.parked.values()]
+        fences = [item.fence for each in together for item in each.items.mapped.parked.values()]
         fence = self._epoch.next_fence(max([*fences, *[row.fence for row in rows.values()]], default=0))
         steps = [StartStep(fence, going) for going in without]
         writing: list[tuple[StartStep, int, RowChange]] = []
@@ -149,22 +147,17 @@ def _copies(together: Sequence[Starting]) -> tuple[list[Copy], list[list[int]]]:
     """Those that have a row; and, of each batch, the indexes of those that have none."""
     copies: list[Copy] = []
     without: list[list[int]] = []
-    for number, (parts, batch, mapped, *_) in enumerate(together):
+    for number, starting in enumerate(together):
+        items = starting.items
         bare: list[int] = []
-        for index, item in mapped.parked.items():
+        for index, item in items.mapped.parked.items():
             home = home_of(item)
             if home is None:
                 bare.append(index)
                 continue
-            part, position = parts[index], batch.positions[index]
+            part, position = items.part(index), items.position(index)
             known = part.rows.get(position) if part.rows else None
             trouble = part.troubles.get(position) if part.troubles else None
             copies.append(Copy(number, index, home, Due(home.position, item.n, known, trouble)))
         without.append(bare)
     return copies, without
-
-
-def not_run(parts: Sequence[Partition], batch: StreamBatch, mapped: Mapped, now: float) -> list[Departing]:
-    """Items that were not run, at `now`, wall clock."""
-    ended = Ended(Outcome.HELD)
-    return [departing(part, batch, mapped, index, now, 0, ended) for index, part in enumerate(parts)]

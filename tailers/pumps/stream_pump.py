@@ -25,6 +25,7 @@ from ..accounts import Accounts
 from ..checkpoint import Checkpoint
 from ..counts import Counts
 from ..holding import Holding
+from ..items import Items, chosen
 from ..leaving.departing import Departing, Tag, settle
 from ..leaving.departures import Departures
 from ..leaving.detaching import Detaching, End, detach_after
@@ -34,11 +35,10 @@ from ..ledger.rows import Rows
 from ..ledger.suspicion import mark_suspects, remember, wait_out
 from ..losses import Losses
 from ..mapping.aim import Aim
-from ..mapping.mapping import Mapped
 from ..means import Setup
 from ..ordering import Ordering
 from ..out import Out
-from ..partition import FlightOrigin, Partition, chosen
+from ..partition import Partition
 from ..reading import Reading
 from ..rules.window import FULL, Room
 from ..session import Renewal
@@ -73,7 +73,7 @@ class StreamPump(Pump):
         self._read_wake = self.new_wake()
         self.expiring = Expiring(setup, self._departures, counts, self.wake)
         self._holding = Holding(self, source, self._partitions, self.session, setup, self.new_wake())
-        self._ordering = Ordering(setup.config, self._aim, self._partitions, self._holding, clock, self._departures)
+        self._ordering = Ordering(setup.config, self._partitions, self._holding, clock, self._departures)
         inherited = Inherited(self._inherited_ended, self._inherited_lost, self._ordering)
         of_rows = (self.config.name, self._rows, self._departures)
         self._detaching = Detaching(self, detach_after(setup), *of_rows, setup.parking, inherited, clock)
@@ -163,83 +163,82 @@ class StreamPump(Pump):
         if run is not None or batch.absent or batch.lost or not batch.positions:
             batch = chosen(batch, run) if run is not None else batch
             self._commit_wake.set()
-        if batch.positions:
-            self.counts.read += len(batch.positions)
-            part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
+        items = self.items(part, batch)
+        self.counts.read += len(items)
+        self.counts.unreadable += items.mapped.unreadable
+        part.window.take(len(items), items.size)
         if part.rows:
-            self._left_running.read(part, batch)
+            self._left_running.read(items)
         if not (inherited := self._succession.inherited).awaits_some:
-            self._first(part, batch)
+            self._first(items)
             return
-        for piece in self._ordering.pieces(batch) if inherited.pending else (batch,):
-            self._first(part, inherited.took(part, piece))
+        for piece in self._ordering.pieces(items) if inherited.pending else (items,):
+            self._first(inherited.took(piece))
         inherited.passed(part)
         self.wake()  # what had ended before it was read may be held by now, and nothing else may happen to offer it
 
-    def _first(self, part: Partition, batch: StreamBatch) -> None:
+    def _first(self, items: Items) -> None:
         """Items that this epoch may hand out."""
-        if batch.positions and part.rows and part.is_troubled(batch.positions):
-            batch = chosen(batch, self._departures.to_run(part, batch, self._aim.mapping.map(batch)))
-        if batch.positions:
-            self.push_or_hold(part, batch, new=True)
+        part, positions = items.partition, items.batch.positions
+        if positions and part.rows and part.is_troubled(positions):
+            items = self._departures.to_run(items)
+        if items:
+            self.push_or_hold(items, new=True)
 
     # Push.
 
-    def push_or_hold(self, part: Partition, batch: StreamBatch, *, new: bool = False) -> None:
+    def items(self, part: Partition, batch: StreamBatch) -> Items:
+        """Records as items."""
+        return Items(part, batch, self._aim.mapping.map(batch))
+
+    def push_or_hold(self, items: Items, *, new: bool = False) -> None:
         """Items in memory; those with credit are pushed, others held. `new` ones pass none that waits as urgently."""
-        if batch.refused:
-            batch = self._departures.bury_refused(part, batch, self._aim.mapping.map(batch))
-        batch, mapped = self._ordering.ready(part, batch)
-        self.counts.unreadable += mapped.unreadable if new else 0
+        if items.batch.refused:
+            items = self._departures.bury_refused(items)
+        items = self._ordering.ready(items)
         if self.expiring.looks:
-            batch, mapped = self.expiring.in_time(part, batch, mapped)
-        if not batch.positions:
+            items = self.expiring.in_time(items)
+        if not items:
             return
-        wait_out(part, batch, mapped)
+        wait_out(items)
+        mapped = items.mapped
         credit, counts = self.session.credit, Counter(mapped.cells)
         idle = self.paused or self.draining or not self._succession.may_push  # read before that was so
         rooms = self._holding.rooms(counts) if new and self.config.ranked and not idle else None
         if not credit.closed and not mapped.due and not idle and rooms is None and credit.fits(counts):
-            self._push(part, batch, mapped, counts)
+            self._push(items, counts)
             return
-        going = self._holding.with_credit([part] * len(mapped.cells), batch, mapped, idle, rooms)
-        if len(going) == len(mapped.cells):
-            self._push(part, batch, mapped, counts)
-        elif going:
-            mapped = mapped.chosen(going)
-            self._push(part, chosen(batch, going), mapped, Counter(mapped.cells))
+        going = self._holding.with_credit(items, idle, rooms)
+        if going:
+            self._push(going, counts if going is items else Counter(going.mapped.cells))
 
-    def _push(self, part: Partition, batch: StreamBatch, mapped: Mapped, counts: Counter[Cell]) -> None:
+    def _push(self, items: Items, counts: Counter[Cell]) -> None:
         """One hand-out under a new fence."""
-        if part.is_troubled(batch.positions):
-            remember(part, batch, mapped)
-        self._hand_out(FlightOrigin(part, batch, mapped), counts, self._epoch.next_fence())
+        if items.partition.is_troubled(items.batch.positions):
+            remember(items)
+        self._hand_out(items, counts, self._epoch.next_fence())
 
-    def _hand_out(self, place: FlightOrigin, counts: Counter[Cell], fence: int, *, taken: bool = False) -> None:
-        part, batch, mapped, parts = place
+    def _hand_out(self, items: Items, counts: Counter[Cell], fence: int, *, taken: bool = False) -> None:
+        mapped = items.mapped
         flight = Flight(
             number=self.next_flight(),
             fence=fence,
             kinds=mapped.kinds,
             ids=mapped.ids,
-            payloads=batch.payloads,
+            payloads=items.batch.payloads,
             attempts=mapped.attempts,
             extras=mapped.extras,
             wants_result=self.config.results,
-            owned=self._succession.owned(batch, parts),
+            owned=self._succession.owned(items),
         )
-        place.hand_out()
-        self.push(flight, mapped.cells, counts, place, taken=taken)
-        self._ordering.handed_out(part, batch)
+        items.hand_out()
+        self.push(flight, mapped.cells, counts, items, taken=taken)
+        self._ordering.handed_out(items)
 
     @property
     def active(self) -> bool:
         """Whether items are read and offered now, as far as there is credit."""
         return self.session.connected and not self.paused and not self.draining and self._succession.may_push
-
-    def mapped(self, batch: StreamBatch) -> Mapped:
-        """Records as items."""
-        return self._aim.mapping.map(batch)
 
     async def reread(self, part: Partition, positions: list[int]) -> StreamBatch:
         """Items that were read before, those of them that the source still has."""
@@ -254,10 +253,11 @@ class StreamPump(Pump):
 
     def succeeded(self, out: Out, indexes: list[int]) -> None:
         """Passed by the frontier; nothing is written, but of what it passed before."""
-        part, batch, *_ = out.place
+        items: Items = out.place
+        part, positions = items.partition, items.batch.positions
         indexes = self._detaching.succeeded(out, indexes)
-        whole = len(indexes) == len(batch.positions)
-        positions = batch.positions if whole else [batch.positions[index] for index in indexes]
+        if len(indexes) < len(positions):
+            positions = [positions[index] for index in indexes]
         part.settle(positions, Fate.SUCCEEDED)
         part.window.give(len(indexes), out.release(indexes))
         self.counts.settled += len(indexes)
@@ -286,18 +286,18 @@ class StreamPump(Pump):
 
     def out_of(self, record: Record) -> Out:
         """An adopted item as a hand-out of this epoch."""
-        return out_of(record, self.mapped(record.batch), self.clock.wall())
+        return out_of(record, self.clock.wall())
 
     def _inherited_lost(self, record: Record, not_before: float) -> None:
         self._lost(self.out_of(record), 0, not_before)
 
     def _lost(self, out: Out, index: int, not_before: float, *, lost: bool = False) -> None:
         """An item comes back whose session is gone; it may run until that time."""
-        place: FlightOrigin = out.place
-        if self._detaching.knows(place.part(index), place.batch.positions[index]):
+        items: Items = out.place
+        if self._detaching.knows(items.part(index), items.position(index)):
             self._detaching.lost(out, index, not_before)
         else:
-            self._holding.back(place, index, not_before, lost=lost)
+            self._holding.hold(items, index, not_before, lost=lost)
 
     def _departed(self, tags: list[Tag]) -> None:
         settle(tags)
@@ -305,7 +305,7 @@ class StreamPump(Pump):
 
     def _counted(self, item: Departing, not_before: float) -> None:
         """What an item has behind it is durable: it may run again."""
-        self._holding.back(FlightOrigin(item.partition, item.batch, item.mapped), item.place, not_before)
+        self._holding.hold(item.items, item.index, not_before)
         self.wake()
 
     def leaving(self) -> Iterator[Tag]:

@@ -18,27 +18,26 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from ...sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes, ref
-from ...sdk.source import StreamBatch
-from ..mapping.mapping import Mapped
+from ..items import Items
 from ..out import Out
-from ..partition import FlightOrigin, Partition, chosen
+from ..partition import Partition
 from ..rules.sides import OWN, Spot, side_of
 from ..session import Inheritance
 
 
 class Record(NamedTuple):
-    """A record that was read: a batch of one, and the fence of the attempt that runs."""
+    """An item that was read, in columns of its own, and the fence of the attempt that runs."""
 
-    part: Partition
-    batch: StreamBatch
+    items: Items
     fence: int
 
 
-def out_of(record: Record, mapped: Mapped, now: float) -> Out:
+def out_of(record: Record, now: float) -> Out:
     """A record as a hand-out of this epoch, but for its fence; `now`: wall clock."""
-    part, batch, fence = record
-    flight = Flight(0, fence, mapped.kinds, mapped.ids, batch.payloads, mapped.attempts)
-    return Out(flight, mapped.cells, Counter(), now, FlightOrigin(part, batch, mapped))
+    items, fence = record
+    mapped = items.mapped
+    flight = Flight(0, fence, mapped.kinds, mapped.ids, items.batch.payloads, mapped.attempts)
+    return Out(flight, mapped.cells, Counter(), now, items)
 
 
 class Turns(Protocol):
@@ -51,7 +50,7 @@ class Turns(Protocol):
 
     def shut(self, part: Partition, *, shut: bool) -> None: ...
 
-    def runs(self, part: Partition, batch: StreamBatch) -> bool: ...
+    def runs(self, item: Items) -> bool: ...
 
     def stopped(self, part: Partition, position: int, not_before: float) -> None: ...
 
@@ -120,7 +119,8 @@ class Inherited:
 
     def positions(self, part: Partition) -> list[int]:
         """The positions of those, in one partition."""
-        return [record.batch.positions[0] for record in self._records.values() if record.part is part]
+        mine = [record.items for record in self._records.values() if record.items.partition is part]
+        return [item.position(0) for item in mine]
 
     def positions_of(self, name: str) -> set[int]:
         """Where in a partition that was not read yet something was adopted, or runs elsewhere."""
@@ -141,37 +141,38 @@ class Inherited:
 
     # Records.
 
-    def took(self, part: Partition, batch: StreamBatch) -> StreamBatch:
-        """A batch read for the first time; returns what of it is to be pushed. Where there is an order, one item."""
+    def took(self, items: Items) -> Items:
+        """Items read for the first time; returns those that are to be pushed. Where there is an order, one item."""
+        part = items.partition
         if not self._awaits(part.name):
-            return batch
+            return items
         self._shut[part.name] = part
         self._turns.shut(part, shut=True)
         going = []
-        for index, position in enumerate(batch.positions):
-            spot = (part.name, position)
+        for index in range(len(items)):
+            spot = items.key(index)
             number = self._unread.pop(spot, None)
             not_before = self._lost.pop(spot, None)
             if number is None and not_before is None:
                 going.append(index)
             else:
-                self._read(part, chosen(batch, [index]), number, not_before)
-        return batch if len(going) == len(batch.positions) else chosen(batch, going)
+                self._read(items.one(index), number, not_before)
+        return items.chosen(going)
 
-    def _read(self, part: Partition, batch: StreamBatch, number: int | None, not_before: float | None) -> None:
+    def _read(self, item: Items, number: int | None, not_before: float | None) -> None:
         """The record of an item that runs or has ended (`number`), or was lost and may run until `not_before`."""
-        position = batch.positions[0]
+        part, position = item.partition, item.position(0)
         ended = None if number is None else self._ends.pop(number, None)
-        if not self._turns.runs(part, batch):
+        if not self._turns.runs(item):
             if number is None or ended is not None:
                 self._turns.stopped(part, position, not_before or 0.0)
             else:
                 self._strays[number] = (part, position)
                 self.cancel([number])
         elif number is None:
-            self._again(Record(part, batch, 0), not_before or 0.0)
+            self._again(Record(item, 0), not_before or 0.0)
         else:
-            record = Record(part, batch, self._fences[number >> INDEX_BITS])
+            record = Record(item, self._fences[number >> INDEX_BITS])
             if ended is None:
                 self._records[number] = record
             else:

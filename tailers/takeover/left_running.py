@@ -17,13 +17,13 @@ from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended
 from ...sdk.source import StreamBatch, StreamSource
+from ..items import Items, chosen
 from ..leaving.departing import departing
 from ..leaving.departures import Departures
 from ..leaving.detaching import Detaching, Going, Spot
 from ..leaving.durable import DurableWriter
 from ..ledger.rows import RowChange, RowHome, Rows
-from ..mapping.mapping import Mapped
-from ..partition import Partition, chosen
+from ..partition import Partition
 from ..rules.ledger import released
 from .inherited import Inherited
 
@@ -37,7 +37,7 @@ class AdoptingPump(Protocol):
 
     source: StreamSource
 
-    def mapped(self, batch: StreamBatch) -> Mapped: ...
+    def items(self, part: Partition, batch: StreamBatch) -> Items: ...
 
     async def reread(self, part: Partition, positions: list[int]) -> StreamBatch: ...
 
@@ -98,20 +98,17 @@ class LeftRunning:
         standing = await self._release(part, over)
         self._again[part] = [row for row in standing if row.position in again]
 
-    def read(self, part: Partition, batch: StreamBatch) -> None:
+    def read(self, items: Items) -> None:
         """Records were read; those of them that are detached were not passed yet, perhaps for want of a guard."""
-        if not part.has_rows(batch.positions):
+        part = items.partition
+        if not part.has_rows(items.batch.positions):
             return
-        mapped = None
-        for index, position in enumerate(batch.positions):
+        for index, position in enumerate(items.batch.positions):
             row = part.rows.get(position)
-            if row is None or not row.is_detached:
-                continue
-            mapped = mapped or self._owner.mapped(batch)
-            one = (index,)
-            item = departing(part, chosen(batch, one), mapped.chosen(one), 0, row.first_seen, row.fence, _NOT_RUN)
-            runs = self._inherited.runs((part.name, position))
-            self._detaching.add(Going(item, row, row, written=True, runs=runs))
+            if row is not None and row.is_detached:
+                item = departing(items.one(index), 0, row.first_seen, row.fence, _NOT_RUN)
+                runs = self._inherited.runs(items.key(index))
+                self._detaching.add(Going(item, row, row, written=True, runs=runs))
 
     async def opened(self) -> None:
         """The source can be read: what was adopted and had been passed gets its record, before anything else is."""
@@ -120,13 +117,14 @@ class LeftRunning:
             positions = sorted(rows)
             for begin in range(0, len(positions), FLIGHT_ITEMS):
                 some = positions[begin : begin + FLIGHT_ITEMS]
-                batch = await self._records(part, some)
-                gone = sorted(set(some).difference(batch.positions))
+                there = await self._records(part, some)
+                gone = sorted(set(some).difference(there.positions))
                 self._detaching.bare.update((part.name, position) for position in gone)
-                for each in (batch, _without_payload(part, gone)):
-                    part.detached |= {position: rows[position] for position in each.positions}
-                    part.window.take(len(each.positions), sum(map(len, each.payloads)))
-                    self._inherited.took(part, each)
+                for batch in (there, _without_payload(part, gone)):
+                    items = self._owner.items(part, batch)
+                    part.detached |= {position: rows[position] for position in batch.positions}
+                    part.window.take(len(items), items.size)
+                    self._inherited.took(items)
 
     async def run(self) -> None:
         """Looks for rows of what was passed, and does not run."""
@@ -178,12 +176,11 @@ class LeftRunning:
         by_position = {row.position: row for row in rows}
         positions = sorted(by_position)
         for begin in range(0, len(positions), FLIGHT_ITEMS):
-            batch = await self._records(part, positions[begin : begin + FLIGHT_ITEMS])
-            part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
-            mapped = self._owner.mapped(batch)
-            for index, position in enumerate(batch.positions):
+            items = self._owner.items(part, await self._records(part, positions[begin : begin + FLIGHT_ITEMS]))
+            part.window.take(len(items), items.size)
+            for index, position in enumerate(items.batch.positions):
                 row = part.detached[position] = by_position[position]
-                self._departures.append_again(departing(part, batch, mapped, index, row.first_seen, 0, _NOT_RUN), row)
+                self._departures.append_again(departing(items, index, row.first_seen, 0, _NOT_RUN), row)
 
 
 def _without_payload(part: Partition, positions: list[int]) -> StreamBatch:

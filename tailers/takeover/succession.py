@@ -16,10 +16,9 @@ from typing import Any
 from ...sdk.clock import Clock
 from ...sdk.model.lease import LeaseSizes
 from ...sdk.model.workload import Outcomes, Owned
-from ...sdk.source import StreamBatch
 from ...stores.checkpoints.checkpoints import Mark
 from ...stores.ownership.ownership import Owner
-from ..partition import Partition
+from ..items import Items
 from ..rules.sides import OWN, Spot, flights_of, newest, refs_of
 from ..rules.takeover import adopted_by_all, may_ask
 from ..session import Adopted, SchedulerSession
@@ -155,13 +154,13 @@ class Succession:
         """Whether the row names the scheduler of this session."""
         return self._epoch.may_push_to(self._session.scheduler)
 
-    def owned(self, batch: StreamBatch, parts: Sequence[Partition] | None = None) -> Owned:
-        """Under what this batch is handed out; `parts`: each item's partition, where they are of several."""
-        row = (self._source, self._epoch.row, self._epoch.number)
-        if parts is None:
-            return Owned(*row, batch.partition, batch.positions)
-        counts = [(part.name, len(list(those))) for part, those in groupby(parts)]
-        return Owned(*row, "", batch.positions, counts)
+    def owned(self, items: Items) -> Owned:
+        """Under what these are handed out."""
+        row, positions = (self._source, self._epoch.row, self._epoch.number), items.batch.positions
+        if items.parts is None:
+            return Owned(*row, items.partition.name, positions)
+        counts = [(part.name, len(list(those))) for part, those in groupby(items.parts)]
+        return Owned(*row, "", positions, counts)
 
     async def close(self) -> None:
         """Ends the sides."""

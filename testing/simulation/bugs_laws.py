@@ -96,9 +96,9 @@ def _the_checkpoint_takes_what_an_older_epoch_writes() -> Bug:
 def _what_was_out_when_its_owner_died_runs_beside_others() -> Bug:
     real = suspicion.remember
 
-    def remember(part: Any, batch: Any, mapped: Any) -> None:
-        real(part, batch, mapped)
-        for extra in mapped.extras.values():
+    def remember(items: Any) -> None:
+        real(items)
+        for extra in items.mapped.extras.values():
             extra.alone = False
 
     return instead(stream_pump_, "remember", remember)

@@ -87,7 +87,7 @@ def _a_parked_item_forgets_its_deadline() -> Bug:
 
 @bug
 def _what_was_adopted_is_in_no_order() -> Bug:
-    return instead(Ordering, "runs", lambda self, part, batch: True)
+    return instead(Ordering, "runs", lambda self, item: True)
 
 
 @bug
@@ -99,8 +99,8 @@ def _heads_do_not_wait_until_what_was_adopted_is_read() -> Bug:
 def _what_was_adopted_behind_another_goes_on() -> Bug:
     real = Ordering.runs
 
-    def runs(self: Ordering, part: Any, batch: Any) -> bool:
-        return real(self, part, batch) or True
+    def runs(self: Ordering, item: Any) -> bool:
+        return real(self, item) or True
 
     return instead(Ordering, "runs", runs)
 
@@ -127,7 +127,7 @@ def _adoption_without_refusing_the_old_epoch() -> Bug:
 
 @bug
 def _a_restart_forgets_when_a_throttled_item_is_due() -> Bug:
-    return instead(stream_pump_, "wait_out", lambda part, batch, mapped: None)
+    return instead(stream_pump_, "wait_out", lambda items: None)
 
 
 @bug

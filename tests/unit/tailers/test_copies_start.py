@@ -16,6 +16,7 @@ from tailrace.sdk.model.parked import Parked, due_stream, parked_headers
 from tailrace.sdk.model.workload import Kind
 from tailrace.sdk.source import StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
+from tailrace.tailers.items import Items
 from tailrace.tailers.ledger import remembered
 from tailrace.tailers.ledger.remembered import Remembered
 from tailrace.tailers.ledger.rows import RowChange, RowHome
@@ -75,8 +76,7 @@ def starting(*copies: tuple[int, int]) -> Starting:
         due_stream("f"), positions, [0.0] * len(copies), [""] * len(copies), headers, [b"{}"] * len(copies)
     )
     mapped = ParkedMapping().map(batch)
-    part = Partition("f", Mark(0))
-    return Starting([part] * len(copies), batch, mapped, Counter(mapped.cells), Credit())
+    return Starting(Items(Partition("f", Mark(0)), batch, mapped), Counter(mapped.cells), Credit())
 
 
 async def started(ledger: Ledger, known: Remembered, *copies: tuple[int, int]) -> StartStep:

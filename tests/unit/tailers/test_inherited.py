@@ -6,10 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.sdk.model.audit import Fate
+from tailrace.sdk.model.demand import Cell
 from tailrace.sdk.model.outcome import Outcome
-from tailrace.sdk.model.workload import Ended, Outcomes, ref
+from tailrace.sdk.model.workload import Ended, Kind, Outcomes, ref
 from tailrace.sdk.source import StreamBatch
 from tailrace.stores.checkpoints.checkpoints import Mark
+from tailrace.tailers.items import Items
+from tailrace.tailers.mapping.mapping import Mapped
 from tailrace.tailers.partition import Partition
 from tailrace.tailers.rules.sides import OWN, flight_here, flights_of, ref_here
 from tailrace.tailers.session import Inheritance
@@ -22,6 +25,13 @@ FLIGHT = 1 << 48
 def batch(*positions: int) -> StreamBatch:
     size = len(positions)
     return StreamBatch("0", list(positions), [0.0] * size, [""] * size, [()] * size, [b"%d" % n for n in positions])
+
+
+def read(*positions: int, part: Partition = PART) -> Items:
+    size = len(positions)
+    kind, ids = Kind("f"), [f"s/0/{position}" for position in positions]
+    mapped = Mapped([kind] * size, [Cell("f", 0)] * size, ids, [1] * size, [()] * size)
+    return Items(part, batch(*positions), mapped)
 
 
 class Told:
@@ -39,17 +49,18 @@ class Told:
         self.inherited.accept([Inheritance(FLIGHT, fence, "0", dict(enumerate(positions)))])
 
     def _settle(self, record: Record, ended: Ended) -> None:
-        assert record.part is PART
-        self.settled.append((record.batch.positions[0], record.batch.payloads[0], record.fence, ended.outcome))
+        item = record.items
+        assert item.partition is PART
+        self.settled.append((item.position(0), item.batch.payloads[0], record.fence, ended.outcome))
 
     def _again(self, record: Record, not_before: float) -> None:
-        self.again.append((record.batch.positions[0], not_before))
+        self.again.append((record.items.position(0), not_before))
 
     def shut(self, part: Partition, *, shut: bool) -> None:
         self.is_shut = shut
 
-    def runs(self, part: Partition, batch: StreamBatch) -> bool:
-        return batch.positions[0] not in self.behind
+    def runs(self, item: Items) -> bool:
+        return item.position(0) not in self.behind
 
     def stopped(self, part: Partition, position: int, not_before: float) -> None:
         self.stops.append((position, not_before))
@@ -57,14 +68,14 @@ class Told:
 
 def test_what_was_adopted_is_not_pushed() -> None:
     told = Told(3, 5)
-    assert told.inherited.took(PART, batch(2, 3, 4, 5)).positions == [2, 4]
+    assert told.inherited.took(read(2, 3, 4, 5)).batch.positions == [2, 4]
     assert flights_of(OWN, told.inherited.running) == [FLIGHT]
 
 
 def test_what_runs_elsewhere_is_handed_out_again_after_its_lease_and_is_in_no_renewal() -> None:
     told = Told()
     told.inherited.accept([Inheritance(FLIGHT, 7, "0", {0: 3})], {("0", 3): 40.0, ("0", 5): 50.0})
-    assert told.inherited.took(PART, batch(2, 3, 4, 5)).positions == [2, 4]
+    assert told.inherited.took(read(2, 3, 4, 5)).batch.positions == [2, 4]
     assert told.again == [(5, 50.0)], "what a session adopted as well goes on"
     assert flights_of(OWN, told.inherited.running) == [FLIGHT]
 
@@ -75,7 +86,7 @@ def test_what_runs_at_two_schedulers_under_one_number_ends_each_by_its_own() -> 
     told.inherited.accept([Inheritance(FLIGHT, 7, "0", {0: 3})], {("0", 5): 50.0, ("0", 6): 50.0})
     # When a side adopts that as well, under the same number there, but for what is behind it
     told.inherited.add([Inheritance(flight_here(1, FLIGHT), 6, "0", {0: 5})])
-    assert told.inherited.took(PART, batch(3, 4, 5, 6)).positions == [4]
+    assert told.inherited.took(read(3, 4, 5, 6)).batch.positions == [4]
     assert told.again == [(6, 50.0)]
     # Then an outcome in one session settles what runs there
     told.inherited.came(Outcomes([ref_here(1, ref(FLIGHT, 0))]))
@@ -86,10 +97,10 @@ def test_what_runs_at_two_schedulers_under_one_number_ends_each_by_its_own() -> 
 def test_a_lost_side_loses_its_own_and_nothing_else() -> None:
     told = Told(3, 7)
     told.inherited.add([Inheritance(flight_here(2, FLIGHT), 6, "0", {0: 5, 1: 8})])
-    told.inherited.took(PART, batch(3, 5))
+    told.inherited.took(read(3, 5))
     told.inherited.lost(42.0, 2)
     assert told.again == [(5, 42.0)] and told.inherited.running == {ref(FLIGHT, 0), ref(FLIGHT, 1)}
-    assert told.inherited.took(PART, batch(7, 8, 9)).positions == [9]
+    assert told.inherited.took(read(7, 8, 9)).batch.positions == [9]
     assert told.again == [(5, 42.0), (8, 42.0)]
     told.inherited.came(Outcomes([ref(FLIGHT, 0), ref(FLIGHT, 1)]))
     assert [position for position, *_ in told.settled] == [3, 7]
@@ -97,7 +108,7 @@ def test_a_lost_side_loses_its_own_and_nothing_else() -> None:
 
 def test_an_outcome_settles_it_with_its_record_and_the_fence_it_ran_under() -> None:
     told = Told(3)
-    told.inherited.took(PART, batch(3))
+    told.inherited.took(read(3))
     told.inherited.came(Outcomes([ref(FLIGHT, 0)]))
     assert told.settled == [(3, b"3", 7, Outcome.SUCCESS)]
     assert not told.inherited.running
@@ -113,7 +124,7 @@ def test_what_lay_beyond_the_end_of_a_stream_that_went_back_is_waited_for_no_mor
     assert told.inherited.runs(("0", 3)) and not told.inherited.runs(("0", 4)) and told.inherited.runs(("0", 5))
     # And once nothing runs and that one was read, nothing is
     told.inherited.came(Outcomes([ref(FLIGHT, 2)]))
-    told.inherited.took(PART, batch(3))
+    told.inherited.took(read(3))
     told.inherited.ends_at({"0": 4})
     assert [position for position, *_ in told.settled] == [3] and not told.inherited.pending
 
@@ -122,26 +133,26 @@ def test_an_outcome_that_comes_before_the_record_waits_for_it() -> None:
     told = Told(3)
     told.inherited.came(Outcomes([], {ref(FLIGHT, 0): Ended(Outcome.RETRY)}))
     assert not told.settled
-    assert told.inherited.took(PART, batch(3)).positions == []
+    assert told.inherited.took(read(3)).batch.positions == []
     assert told.settled == [(3, b"3", 7, Outcome.RETRY)]
 
 
 def test_a_lost_session_hands_out_again_after_the_wait_read_or_not() -> None:
     told = Told(3, 5)
-    told.inherited.took(PART, batch(3))
+    told.inherited.took(read(3))
     told.inherited.lost(42.0)
     assert told.again == [(3, 42.0)]
-    assert told.inherited.took(PART, batch(4, 5)).positions == [4]
+    assert told.inherited.took(read(4, 5)).batch.positions == [4]
     assert told.again == [(3, 42.0), (5, 42.0)] and not told.inherited.running
 
 
 def test_nothing_in_order_is_handed_out_before_all_that_runs_was_read_or_cannot_come() -> None:
     told = Told(3, 5, 7)
-    told.inherited.took(PART, batch(2))
+    told.inherited.took(read(2))
     assert told.is_shut
     part = Partition("0", Mark(0))
     for position in (3, 5):
-        told.inherited.took(part, batch(position))
+        told.inherited.took(read(position, part=part))
     told.inherited.passed(part)
     assert told.is_shut
     part.read(batch(8), Fate.ABSENT)  # 7 is gone
@@ -153,7 +164,7 @@ def test_nothing_in_order_is_handed_out_before_all_that_runs_was_read_or_cannot_
 def test_what_runs_behind_another_is_stopped_and_its_outcome_counts_for_nothing() -> None:
     told = Told(3)
     told.behind = {3}
-    told.inherited.took(PART, batch(3))
+    told.inherited.took(read(3))
     assert told.cancelled == [ref(FLIGHT, 0)] and told.stops == []
     told.inherited.came(Outcomes([ref(FLIGHT, 0)]))
     assert (told.stops, told.settled, told.inherited.pending) == ([(3, 0.0)], [], False)
@@ -163,28 +174,28 @@ def test_what_ran_behind_another_and_ended_or_was_lost_before_it_was_read_runs_a
     told = Told(3, 5)
     told.behind = {3, 5}
     told.inherited.came(Outcomes([ref(FLIGHT, 0)]))
-    told.inherited.took(PART, batch(3))
+    told.inherited.took(read(3))
     told.inherited.lost(42.0)
-    told.inherited.took(PART, batch(5))
+    told.inherited.took(read(5))
     assert (told.stops, told.settled, told.again) == ([(3, 0.0), (5, 42.0)], [], [])
 
 
 def test_where_nothing_more_can_be_read_what_was_not_read_runs_again_once_it_has_ended() -> None:
     told = Told(3, 5)
-    told.inherited.took(PART, batch(2))
+    told.inherited.took(read(2))
     told.inherited.came(Outcomes([ref(FLIGHT, 0)]))
     told.inherited.give_up(1.0)
     assert told.is_shut, "5 runs"
     told.inherited.came(Outcomes([ref(FLIGHT, 1)]))
     told.inherited.give_up(1.0)
     assert not told.is_shut and not told.inherited.pending
-    assert told.inherited.took(PART, batch(3, 5)).positions == [3, 5]
+    assert told.inherited.took(read(3, 5)).batch.positions == [3, 5]
 
 
 def test_a_second_answer_replaces_the_first() -> None:
     told = Told(3)
     told.inherited.accept([])
-    assert told.inherited.took(PART, batch(3)).positions == [3]
+    assert told.inherited.took(read(3)).batch.positions == [3]
 
 
 @given(
@@ -199,7 +210,7 @@ def test_in_any_order_each_adopted_item_settles_once_and_every_other_is_pushed_o
     pushed = []
     for what, position in events:
         if what == "read":
-            pushed += told.inherited.took(PART, batch(position)).positions
+            pushed += told.inherited.took(read(position)).batch.positions
         elif position in adopted:
             told.inherited.came(Outcomes([number[position], number[position]]))
     assert sorted(pushed) == sorted(set(range(10)) - adopted)

@@ -1,0 +1,117 @@
+"""Items of a stream that are in memory: the columns of what was read of them, and of what their mapping made of it.
+
+From the read to the end of an item it travels as such columns and an index in them; there is one way to choose a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ..sdk.model.workload import Extra
+from ..sdk.source import StreamBatch
+from .mapping.mapping import Mapped
+from .partition import Partition
+
+#: A partition's name and a position: which item it is.
+ItemKey = tuple[str, int]
+
+
+class Items(msgspec.Struct, frozen=True):
+    """Columns of items. Invariant: `batch`, `mapped` and, where there are any, `parts` are of the same length.
+
+    partition  of all of them; where they are of several, one of these
+    batch      what was read
+    mapped     what the mapping made of it
+    parts      the partition of each, where they are of several
+    """
+
+    partition: Partition
+    batch: StreamBatch
+    mapped: Mapped
+    parts: Sequence[Partition] | None = None
+
+    def __len__(self) -> int:
+        return len(self.batch.positions)
+
+    def part(self, index: int) -> Partition:
+        """The partition of one item."""
+        return self.partition if self.parts is None else self.parts[index]
+
+    def position(self, index: int) -> int:
+        """The position of one item in its partition."""
+        return self.batch.positions[index]
+
+    def key(self, index: int) -> ItemKey:
+        """Which item it is."""
+        return self.part(index).name, self.batch.positions[index]
+
+    def places(self) -> Iterable[tuple[int, int]]:
+        """The index of each, with its position."""
+        return enumerate(self.batch.positions)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all payloads."""
+        return sum(map(len, self.batch.payloads))
+
+    def chosen(self, indexes: Sequence[int]) -> Items:
+        """Some of them, by rising index."""
+        return self if len(indexes) == len(self.batch.positions) else self._copied(indexes)
+
+    def within(self, part: Partition) -> Items:
+        """The same, all of which are of this partition."""
+        return Items(part, self.batch, self.mapped)
+
+    def one(self, index: int) -> Items:
+        """One of them, in columns of its own: what becomes of the others does not touch it."""
+        return self._copied((index,))
+
+    def _copied(self, indexes: Sequence[int]) -> Items:
+        parts = None if self.parts is None else [self.parts[index] for index in indexes]
+        return Items(self.partition, chosen(self.batch, indexes), self.mapped.chosen(indexes), parts)
+
+    def hand_out(self) -> None:
+        """All of them are handed out; those that were out before and were lost go before others."""
+        positions = self.batch.positions
+        if self.parts is None:
+            self._go_first(self.partition, enumerate(positions))
+            self.partition.hand_out(positions)
+            return
+        for index, (part, position) in enumerate(zip(self.parts, positions, strict=True)):
+            self._go_first(part, ((index, position),))
+            part.hand_out((position,))
+
+    def _go_first(self, part: Partition, items: Iterable[tuple[int, int]]) -> None:
+        for index, position in items if part.again else ():
+            if part.goes_first(position):
+                self.mapped.extras.setdefault(index, Extra()).again = True
+
+
+def joined(several: Sequence[Items]) -> Items:
+    """Items of several partitions, one after the other."""
+    batch, mapped = StreamBatch("", [], [], [], [], []), Mapped([], [], [], [], [])
+    parts: list[Partition] = []
+    for each in several:
+        parts += [each.partition] * len(each)
+        mapped.join(each.mapped)
+        batch.positions += each.batch.positions
+        batch.times += each.batch.times
+        batch.keys += each.batch.keys
+        batch.headers += each.batch.headers
+        batch.payloads += each.batch.payloads
+    return Items(several[0].partition, batch, mapped, parts)
+
+
+def chosen(batch: StreamBatch, indexes: Sequence[int]) -> StreamBatch:
+    """Some records of a batch."""
+    return StreamBatch(
+        batch.partition,
+        [batch.positions[index] for index in indexes],
+        [batch.times[index] for index in indexes],
+        [batch.keys[index] for index in indexes],
+        [batch.headers[index] for index in indexes],
+        [batch.payloads[index] for index in indexes],
+        refused={new: batch.refused[old] for new, old in enumerate(indexes) if old in batch.refused},
+    )
