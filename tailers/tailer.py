@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from ..sdk.lifecycle import cancel
 from ..sdk.logger import Logger
@@ -17,7 +19,7 @@ from .counts import Counts
 from .hurry import Hurry
 from .means import Means, Setup
 from .pumps.due_pump import DuePump
-from .pumps.pump import Pump
+from .pumps.port import TailerPump
 from .pumps.queue_pump import QueuePump
 from .pumps.relay_pump import RelayPump
 from .pumps.shared_pump import SharedPump
@@ -26,10 +28,18 @@ from .registry import kind_of
 from .rules.again import Again, Ended
 from .rules.watchdog import Watchdog, WatchdogFacts, WatchdogVerdict
 from .seek.seeking import Seeking
-from .vitals.pump import facts_of, state_of
-from .vitals.shared import shared_facts, shared_state
+from .vitals import Vitals
 
 log = Logger("tailrace.tailer")
+
+#: By the family of the source, where nobody else has a part of it.
+_PUMPS: Mapping[str, Callable[[Setup, Counts, Any], TailerPump]] = {
+    "queue": QueuePump,
+    "stream": StreamPump,
+    "relay": RelayPump,
+}
+#: Of a tailer that was not begun.
+_NO_VITALS = Vitals("failed", "", WatchdogFacts(0))
 
 
 class Tailer:
@@ -52,7 +62,7 @@ class Tailer:
         )
         self._options = config.options_for(self._kind)
         self._counts = Counts()
-        self._pump: Pump | SharedPump | RelayPump | None = None
+        self._pump: TailerPump | None = None
         self._task: asyncio.Task[None] | None = None
         self._paused = False
         self._failure = ""
@@ -82,7 +92,7 @@ class Tailer:
         try:
             await asyncio.wait((drained, task), return_when=asyncio.FIRST_COMPLETED)
             if drained.done() and not drained.result():
-                log.warning("drain timed out", tailer=self.config.name, in_flight=pump.in_flight)
+                log.warning("drain timed out", tailer=self.config.name, in_flight=pump.vitals().facts.in_flight)
         finally:
             await cancel(drained)
 
@@ -113,19 +123,16 @@ class Tailer:
         """Moves the checkpoint of a stream by hand, while it is paused or has stopped; then it goes on from there,
         paused as it was. Raises InvalidRequest, with nothing changed, and what the source and the stores raise."""
         pump, name = self._pump, self.config.name
-        if self._kind.family != "stream" or self._kind.name == "due":
-            raise InvalidRequest(f"the tailer {name!r} reads {self._kind.name} items, which have no checkpoint to move")
-        if self._kind.shared:
-            raise InvalidRequest(
-                f"the tailer {name!r} shares its source ({self._kind.name}) with others, which has no single checkpoint"
-            )
+        if pump is not None:
+            pump.may_seek()
         stopped = self._task is None or self._task.done()
         if self._seeking or not (stopped or self._paused):
             why = "is being moved already" if self._seeking else f"runs: pause it first (tailrace tailer pause {name})"
             raise InvalidRequest(f"the tailer {name!r} {why}")
         if not stopped and pump is not None and pump.busy:
+            out = pump.vitals().facts.in_flight
             raise InvalidRequest(
-                f"{pump.in_flight} items of the tailer {name!r} are still out: wait until they ended, then seek again"
+                f"{out} items of the tailer {name!r} are still out: wait until they ended, then seek again"
             )
         source = self._kind.build(self._options, self._setup.environment)
         move = Seeking(self._setup, self._counts, source).move
@@ -146,7 +153,7 @@ class Tailer:
     async def expect(self, *functions: str) -> None:
         """These may have due items from now on; for the tailer of what is due. What cannot be looked at now is found
         later."""
-        if isinstance(self._pump, DuePump):
+        if self._pump is not None:
             with contextlib.suppress(TailraceError):
                 await self._pump.expect(*functions)
 
@@ -156,19 +163,19 @@ class Tailer:
         if pump is not None and not pump.draining:
             over = self._task is None or self._task.done()
             failed = self._failure if over else ""
-            facts = _facts(pump, failed)._replace(by_hand=self._mend)
+            facts = pump.vitals().facts._replace(failed=failed, by_hand=self._mend)
             self.verdict = self._watchdog.look(facts, self._setup.clock.monotonic())
         return self.verdict.healthy
 
     def overview(self) -> TailerOverview:
         """How it is, for people."""
-        pump, counts, verdict = self._pump, self._counts, self.verdict
-        if self._failure or pump is None:
+        counts, verdict = self._counts, self.verdict
+        vitals = _NO_VITALS if self._pump is None else self._pump.vitals()
+        state, detail = vitals.state, vitals.detail
+        if self._failure or self._pump is None:
             state, detail = "failed", self._failure
-        else:
-            state, detail = _state(pump)
-            if self._mend:
-                state, detail = "failed", self._mend
+        elif self._mend:
+            state, detail = "failed", self._mend
         if self._seeking:
             state, detail = "paused", "its checkpoint is being moved"
         return TailerOverview(
@@ -181,13 +188,13 @@ class Tailer:
             dead=counts.dead,
             dropped=counts.dropped,
             lost=counts.lost,
-            in_flight=0 if pump is None else pump.in_flight,
-            held=0 if pump is None else pump.held,
-            lag=-1 if pump is None else pump.lag,
+            in_flight=vitals.facts.in_flight,
+            held=vitals.facts.held,
+            lag=vitals.lag,
             detail=detail,
-            unaccounted=0 if pump is None else pump.unaccounted,
-            classes={} if pump is None else pump.classes,
-            since=0.0 if pump is None else min((closed.since for closed in pump.outages), default=0.0),
+            unaccounted=vitals.unaccounted,
+            classes=dict(vitals.classes),
+            since=vitals.since,
             healthy=verdict.healthy,
             idle=verdict.idle,
             cause=verdict.cause.value,
@@ -208,29 +215,28 @@ class Tailer:
     def _mend(self) -> str:
         """What somebody must mend before it goes on, which it finds by itself; empty when it is well or has stopped."""
         now, pump = self._setup.clock.monotonic(), self._pump
-        return self._again.why(now) or (pump.needs_a_hand if isinstance(pump, SharedPump) else "")
+        return self._again.why(now) or ("" if pump is None else pump.needs_a_hand)
 
     def _set_paused(self, paused: bool) -> None:
         self._paused = paused
         if self._pump is not None:
-            self._pump.paused = paused
-            self._pump.wake()
+            self._pump.pause(paused)
 
-    def _build(self) -> Pump | SharedPump | RelayPump:
+    def _build(self) -> TailerPump:
         self._failure = ""
-        source = self._kind.build(self._options, self._setup.environment)
-        if self._kind.family == "relay":
-            relay = RelayPump(self._setup, self._counts, source)
-            relay.paused = self._paused
-            return relay
-        if self._kind.shared:
-            shared = SharedPump(self._setup, self._counts, source)
-            shared.paused = self._paused
-            return shared
-        pump_of = QueuePump if self._kind.family == "queue" else DuePump if self._kind.name == "due" else StreamPump
-        pump: Pump = pump_of(self._setup, self._counts, source)
-        pump.paused = self._paused
+        pump = self._pump_over(self._setup)
+        pump.pause(self._paused)
         return pump
+
+    def _pump_over(self, setup: Setup) -> TailerPump:
+        """A pump for the kind of its source."""
+        kind = self._kind
+        source = kind.build(self._options, setup.environment)
+        if kind.shared:
+            return SharedPump(setup, self._counts, source)
+        if kind.name == "due":
+            return DuePump(setup, self._counts, source)
+        return _PUMPS[kind.family](setup, self._counts, source)
 
     async def _run(self) -> None:
         """One pump after another, until one ends for a reason that must not be passed."""
@@ -270,15 +276,3 @@ class Tailer:
             log.error("tailer failed, starting again", tailer=name, reason=reason, exc_info=error)
         elif ended.news:
             log.error("tailer failed, trying again until somebody mended it", tailer=name, reason=reason)
-
-
-def _facts(pump: Pump | SharedPump | RelayPump, failed: str) -> WatchdogFacts:
-    if isinstance(pump, RelayPump):
-        return pump.facts(failed)
-    return shared_facts(pump, failed) if isinstance(pump, SharedPump) else facts_of(pump, failed)
-
-
-def _state(pump: Pump | SharedPump | RelayPump) -> tuple[str, str]:
-    if isinstance(pump, RelayPump):
-        return pump.state
-    return shared_state(pump) if isinstance(pump, SharedPump) else state_of(pump)

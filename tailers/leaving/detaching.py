@@ -31,7 +31,7 @@ from ..partition import Partition
 from ..rules.detached import Ages, holding_up, look_every
 from ..rules.ledger import detached, released
 from ..rules.settlement import Settlement
-from ..takeover.inherited import Inherited, Record
+from ..takeover.inherited import Inherited, out_of
 from .departing import Departing, Tag, departing, settle
 from .departures import Departures
 from .durable import DurableWriter
@@ -49,14 +49,11 @@ End = tuple[Out, int, Ended]
 
 
 class DetachingPump(Protocol):
-    """The pump. `flights` are out, by rising number; `over` is told of an outcome as if it had come just now; `out_of`
-    makes a hand-out of what was adopted."""
+    """The pump. `flights` are out, by rising number; `over` is told of an outcome as if it had come just now."""
 
     flights: dict[int, Out]
 
     def over(self, end: End) -> None: ...
-
-    def out_of(self, record: Record) -> Out: ...
 
     def wake(self) -> None: ...
 
@@ -160,7 +157,7 @@ class Detaching:
             key = record.items.key(0)
             since = self._adopted_since[key] = known.get(key, now)
             if since <= now - self.after:
-                old[record.items.partition][key[1]] = self._owner.out_of(record), 0
+                old[record.items.partition][key[1]] = out_of(record, self._clock.wall()), 0
         for part, outs in old.items():
             part.advance()
             for position in holding_up(outs, part.frontier.newest_settled):

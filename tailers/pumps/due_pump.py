@@ -30,6 +30,7 @@ from ..out import Out
 from ..partition import Partition
 from ..sources.due import DueSource
 from ..takeover.inherited import Record
+from .pump import Pump
 from .starting import Starter, Starting, StartStep
 from .stream_pump import StreamPump
 
@@ -84,6 +85,9 @@ class DuePump(StreamPump):
         part = self._partitions[name] = Partition(name, self._marks.get(name, Mark(0)), window)
         self._holding.watch(part)
         return part
+
+    def may_seek(self) -> None:
+        Pump.may_seek(self)
 
     async def expect(self, *functions: str) -> None:
         """These may have due items from now on."""

@@ -31,7 +31,9 @@ from ..out import Out
 from ..rules.clog import OnOutage, settle_in_outage
 from ..rules.reconnect import Reconnect
 from ..rules.settlement import Action, Family, History, Settlement, settle
+from ..rules.watchdog import WatchdogFacts
 from ..session import Renewal, SchedulerSession
+from ..vitals import Vitals, state_of
 
 log = Logger("tailrace.tailer")
 
@@ -95,7 +97,70 @@ class Pump(ABC):
             return False
         return True
 
+    def pause(self, paused: bool) -> None:
+        """Reads nothing more, or goes on."""
+        self.paused = paused
+        self.wake()
+
+    def may_seek(self) -> None:
+        """Raises InvalidRequest: what it reads has no checkpoint."""
+        raise InvalidRequest(
+            f"the tailer {self.config.name!r} reads {self.setup.kind.name} items, which have no checkpoint to move"
+        )
+
+    async def expect(self, *functions: str) -> None:  # noqa: B027 - nothing that most read comes due
+        """These may have due items from now on."""
+
+    # How it is.
+
+    def vitals(self) -> Vitals:
+        """How it is now. A tailer of many functions runs while one of them is clogged."""
+        session, outages = self.session, self.outages
+        held, why_held = self.held, self.held_because
+        outage = "; ".join(sorted(closed.reason for closed in outages))
+        waiting = f"{held} items are held: {why_held}" if held and why_held else ""
+        disconnected = session.unreachable and not session.connected
+        states: list[tuple[str, str | bool]] = [
+            ("disconnected", self.source_unreachable),
+            ("draining", self.draining),
+            ("starting", self.starting),
+            ("paused", self.paused),
+            ("disconnected", session.unreachable if disconnected else ""),
+            ("clogged", self.clogged or (outage if self.only_function else "")),
+        ]
+        since = min((closed.since for closed in outages), default=0.0)
+        state = state_of(states, outage or waiting)
+        return Vitals(*state, self._facts(), self.lag, self.unaccounted, self.classes, since)
+
+    def _facts(self) -> WatchdogFacts:
+        session, credit = self.session, self.session.credit
+        names = self.functions or set(session.functions)
+        unserved = sorted(names - credit.served())
+        no_worker = ""
+        if session.connected and len(unserved) == len(names):
+            no_worker = f"no worker runs {', '.join(unserved[:3])}" if unserved else "no worker runs any function"
+        gates = sorted({closed.reason for closed in credit.closed if closed.function in names})
+        pushed = min((out.pushed_at for out in self.flights.values()), default=None)
+        return WatchdogFacts(
+            completions=self.counts.completed,
+            lag=self.backlog,
+            in_flight=self.in_flight,
+            held=self.held,
+            oldest=0.0 if pushed is None else max(0.0, self.clock.wall() - pushed),
+            source=self.source_unreachable,
+            store=self.store_failing,
+            scheduler=session.unreachable if not session.connected else "",
+            starting=self.starting,
+            paused=self.paused,
+            clogged="; ".join(closed.reason for closed in self.outages),
+            gate="; ".join(gates[:3]),
+            no_worker=no_worker,
+            held_because=self.held_because,
+        )
+
     # What a family adds.
+
+    needs_a_hand = ""
 
     @property
     def starting(self) -> str:

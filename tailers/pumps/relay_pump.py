@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...sdk.model.audit import Audit
 from ...sdk.model.backoff import Backoff
-from ...sdk.model.demand import Closed
 from ...sdk.model.errors import InvalidRequest, Unavailable, UserError
 from ...sdk.model.function_spec import FunctionSpec
 from ...stores.outbox.item import OutboxRow, item_of
@@ -25,6 +24,7 @@ from ..means import Setup
 from ..rules.reconnect import FIRST_PAUSE
 from ..rules.relay import step, still_waiting
 from ..rules.watchdog import WatchdogFacts
+from ..vitals import Vitals, state_of
 
 #: Functions whose rows wait until somebody registers them, and are not looked at before; rows of any further one are
 #: set aside.
@@ -49,11 +49,10 @@ class RelayPump:
         self.config = setup.config
         self.counts = counts
         self.source = source
-        self.draining = self.paused = False
-        self.outages: list[Closed] = []
-        self.in_flight = self.held = self.unaccounted = 0
-        self.lag = -1
-        self.classes: dict[str, int] = {}
+        self.needs_a_hand = ""
+        self.draining = self._paused = False
+        self._in_hand = 0
+        self._lag = -1
         self._options = setup.config.options_for(setup.kind)
         self._unreachable = self._store_failing = ""
         self._waiting: set[str] = set()
@@ -70,7 +69,7 @@ class RelayPump:
                 self._wake.clear()
                 self._resting.clear()
                 wait: float | None = None
-                if not (self.paused or self.draining):
+                if not (self._paused or self.draining):
                     try:
                         wait = 0.0 if await self.turn() else self._options.poll
                         backoff.reset()
@@ -88,7 +87,7 @@ class RelayPump:
     async def drain(self, timeout: float) -> bool:
         """Takes nothing more; False when what is in hand did not end within `timeout` seconds."""
         self.draining = True
-        self.wake()
+        self._wake.set()
         try:
             async with asyncio.timeout(timeout):
                 await self._resting.wait()
@@ -96,8 +95,9 @@ class RelayPump:
             return False
         return True
 
-    def wake(self) -> None:
-        """Something changed."""
+    def pause(self, paused: bool) -> None:
+        """Takes nothing more, or goes on."""
+        self._paused = paused
         self._wake.set()
 
     async def turn(self) -> bool:
@@ -118,7 +118,7 @@ class RelayPump:
             refused |= {place: TOO_MANY for place, item in items.items() if item.kind.function in unheard}
         stored: list[int] = []
         fresh = 0
-        self.in_flight = len(plan.go)
+        self._in_hand = len(plan.go)
         try:
             if plan.go:
                 stored, never, fresh = await self._submit({places[index]: items[places[index]] for index in plan.go})
@@ -129,13 +129,13 @@ class RelayPump:
                 if refused:
                     await self.source.set_aside(refused)
         finally:
-            self.in_flight = 0
+            self._in_hand = 0
         over = len(stored) + len(refused)
         self.counts.read += over
         self.counts.settled += len(stored)
         self.counts.dead += len(refused)
         self.counts.completed += over
-        self.lag = max(0, self.lag - over)
+        self._lag = max(0, self._lag - over)
         # Where all were repetitions another relay is at work: then this one keeps to its pace.
         return bool(fresh or refused or plan.unknown)
 
@@ -193,7 +193,7 @@ class RelayPump:
     async def _count(self) -> None:
         now = self.setup.clock.monotonic()
         if now - self._counted >= COUNT_EVERY:
-            self.lag = (await self.source.count()).going
+            self._lag = (await self.source.count()).going
             self._counted = now
 
     @contextlib.contextmanager
@@ -210,36 +210,38 @@ class RelayPump:
     @property
     def busy(self) -> bool:
         """Whether a batch is in hand."""
-        return self.in_flight > 0
+        return self._in_hand > 0
 
-    @property
-    def state(self) -> tuple[str, str]:
-        """The state's name as people see it, and a detail."""
-        waits = f"rows wait for {', '.join(sorted(self._waiting)[:3])}: no worker has registered it" * bool(
-            self._waiting
-        )
-        states = [
+    def vitals(self) -> Vitals:
+        """How it is now."""
+        waits = sorted(self._waiting)
+        unserved = f"no worker runs {', '.join(waits[:3])}" if waits else ""
+        waiting = f"rows wait for {', '.join(waits[:3])}: no worker has registered it" if waits else ""
+        states: list[tuple[str, str | bool]] = [
             ("disconnected", self._unreachable),
             ("draining", self.draining),
-            ("paused", self.paused),
+            ("paused", self._paused),
             ("clogged", self._store_failing),
         ]
-        name, why = next(((name, why) for name, why in states if why), ("running", waits))
-        return name, why if isinstance(why, str) else ""
-
-    def facts(self, failed: str) -> WatchdogFacts:
-        """How it is now. `failed`: why its tailer ended for good, empty while it runs."""
-        waits = sorted(self._waiting)
-        return WatchdogFacts(
+        facts = WatchdogFacts(
             completions=self.counts.completed,
-            lag=self.lag,
-            in_flight=self.in_flight,
-            failed=failed,
+            lag=self._lag,
+            in_flight=self._in_hand,
             source=self._unreachable,
             store=self._store_failing,
-            paused=self.paused,
-            no_worker=f"no worker runs {', '.join(waits[:3])}" if waits else "",
+            paused=self._paused,
+            no_worker=unserved,
         )
+        return Vitals(*state_of(states, waiting), facts, self._lag)
+
+    def may_seek(self) -> None:
+        """Raises InvalidRequest: rows have no positions."""
+        raise InvalidRequest(
+            f"the tailer {self.config.name!r} reads {self.setup.kind.name} items, which have no checkpoint to move"
+        )
+
+    async def expect(self, *functions: str) -> None:
+        """Nothing it reads comes due."""
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
         """None: its rows are audited as items of the queue. Raises InvalidRequest."""

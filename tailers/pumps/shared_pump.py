@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,8 +16,7 @@ from functools import partial
 from ...sdk.lifecycle import cancel
 from ...sdk.logger import Logger
 from ...sdk.model.audit import Audit
-from ...sdk.model.demand import Closed
-from ...sdk.model.errors import NotConnected, StaleFence
+from ...sdk.model.errors import InvalidRequest, NotConnected, StaleFence
 from ...sdk.model.spread import spread
 from ...sdk.source import SharedSource
 from ..counts import Counts
@@ -26,6 +24,7 @@ from ..hurry import Hurry
 from ..means import Setup
 from ..rules.again import Again, Ended
 from ..rules.reconnect import Reconnect
+from ..vitals import Vitals, together
 from .stream_pump import StreamPump
 
 log = Logger("tailrace.tailer")
@@ -46,7 +45,6 @@ class SharedPump:
         self.source = source
         self.pumps: dict[str, StreamPump] = {}
         self.draining = False
-        self.due: dict[str, int] | None = None
         self._paused = False
         self._reconnect = Reconnect()
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -216,22 +214,27 @@ class SharedPump:
 
     # What people see.
 
-    @property
-    def paused(self) -> bool:
-        """Whether an operator paused it."""
-        return self._paused
-
-    @paused.setter
-    def paused(self, paused: bool) -> None:
+    def pause(self, paused: bool) -> None:
+        """Reads nothing more, or goes on; one that waits to be begun again is begun at once."""
         self._paused = paused
-        for pump in self.pumps.values():
-            pump.paused = paused
-
-    def wake(self) -> None:
-        """Something changed: every pump looks again, and one that waits to be begun again is."""
         self._hurry.say()
         for pump in self.pumps.values():
-            pump.wake()
+            pump.pause(paused)
+
+    def vitals(self) -> Vitals:
+        """All partitions together, by the worst of them."""
+        vitals = {name: pump.vitals() for name, pump in self.pumps.items()}
+        return together(vitals, self.counts.completed, self._paused, self.source_unreachable)
+
+    def may_seek(self) -> None:
+        """Raises InvalidRequest: each partition has a checkpoint of its own, here or at another owner."""
+        raise InvalidRequest(
+            f"the tailer {self.config.name!r} shares its source ({self.setup.kind.name}) with others, which has no "
+            "single checkpoint"
+        )
+
+    async def expect(self, *functions: str) -> None:
+        """Nothing it reads comes due."""
 
     @property
     def source_unreachable(self) -> str:
@@ -248,43 +251,9 @@ class SharedPump:
         return self._again[name].why(now) if name in self._again else ""
 
     @property
-    def in_flight(self) -> int:
-        """How many items were pushed and have no outcome."""
-        return sum(pump.in_flight for pump in self.pumps.values())
-
-    @property
     def busy(self) -> bool:
         """Whether something is out, or on its way into a store."""
         return any(pump.busy for pump in self.pumps.values())
-
-    @property
-    def held(self) -> int:
-        """How many items are held by position."""
-        return sum(pump.held for pump in self.pumps.values())
-
-    @property
-    def lag(self) -> int:
-        """Of this share; -1: not known yet."""
-        return sum(pump.lag for pump in self.pumps.values()) if all(p.lag >= 0 for p in self.pumps.values()) else -1
-
-    @property
-    def unaccounted(self) -> int:
-        """How many items the running audit misses or counts twice."""
-        return sum(pump.unaccounted for pump in self.pumps.values())
-
-    @property
-    def classes(self) -> dict[str, int]:
-        """The running audit of this share: how many positions are in which class."""
-        counts: Counter[str] = Counter()
-        for pump in self.pumps.values():
-            counts.update(pump.classes)
-        return dict(counts)
-
-    @property
-    def outages(self) -> list[Closed]:
-        """The functions of this tailer that are clogged."""
-        found = {closed.function: closed for pump in self.pumps.values() for closed in pump.outages}
-        return list(found.values())
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
         """What became of every position of each partition of this share, or of a range of one."""

@@ -282,14 +282,10 @@ class StreamPump(Pump):
 
     def _inherited_ended(self, record: Record, ended: Ended) -> None:
         """An adopted item ended; it settles as one that this epoch handed out, but for its fence."""
-        self.over((self.out_of(record), 0, ended))
-
-    def out_of(self, record: Record) -> Out:
-        """An adopted item as a hand-out of this epoch."""
-        return out_of(record, self.clock.wall())
+        self.over((out_of(record, self.clock.wall()), 0, ended))
 
     def _inherited_lost(self, record: Record, not_before: float) -> None:
-        self._lost(self.out_of(record), 0, not_before)
+        self._lost(out_of(record, self.clock.wall()), 0, not_before)
 
     def _lost(self, out: Out, index: int, not_before: float, *, lost: bool = False) -> None:
         """An item comes back whose session is gone; it may run until that time."""
@@ -350,6 +346,9 @@ class StreamPump(Pump):
         self.wake()
 
     # What people see.
+
+    def may_seek(self) -> None:
+        """It has a checkpoint."""
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
         return self._accounts.audits(self.flights, partition, span)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from ...sdk.model.replay import Replay
 from ..config import TailerConfig
-from ..means import Means
-from ..pumps.pump import Pump
+from ..means import Means, Setup
+from ..pumps.port import TailerPump
 from ..tailer import Tailer
 from .plan import reader_of
 from .pump import ReplayPump
@@ -29,14 +29,13 @@ class ReplayTailer(Tailer):
         self._live_environment = replace(means.environment, tailer=config.name)
         super().__init__(replay_config(config, replay), means)
         self._stopped_at: float | None = None
+        self._reading: ReplayPump | None = None
 
-    def _build(self) -> Pump:
-        self._failure = ""
+    def _pump_over(self, setup: Setup) -> TailerPump:
         reader = reader_of(self._kind, self._live, self._live_environment)
-        source = ReplaySource(reader, self._replay, self._setup.clock)
-        pump = ReplayPump(self._setup, self._counts, source, self._replay)
-        pump.paused = self._paused
-        return pump
+        source = ReplaySource(reader, self._replay, setup.clock)
+        self._reading = ReplayPump(setup, self._counts, source, self._replay)
+        return self._reading
 
     def hold(self, paused: bool) -> None:
         """Pauses or resumes it; harmless when it is so already."""
@@ -58,12 +57,12 @@ class ReplayTailer(Tailer):
     @property
     def owns(self) -> bool:
         """Whether it is this process that reads; else another one does, or nobody yet."""
-        return isinstance(self._pump, ReplayPump) and self._pump.owns
+        return self._reading is not None and self._reading.owns
 
     @property
     def settled(self) -> bool:
         """Whether its source is done: everything was read, and has ended or waits for a retry."""
-        return isinstance(self._pump, ReplayPump) and self._pump.settled
+        return self._reading is not None and self._reading.settled
 
     @property
     def busy(self) -> bool:

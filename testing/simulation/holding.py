@@ -72,8 +72,8 @@ def _of_tailers(part: Tailers) -> Iterator[str]:
         if pump is None:
             continue
         if isinstance(pump, RelayPump):
-            if pump.in_flight:
-                yield f"{pump.in_flight} rows of {tailer.config.name}"
+            if rows := pump.vitals().facts.in_flight:
+                yield f"{rows} rows of {tailer.config.name}"
             continue
         flights, credit = getattr(pump, "flights", {}), pump.session.credit
         if flights or credit.out:

@@ -50,6 +50,9 @@ class Deposed:
     async def drain(self, timeout: float) -> bool:
         return True
 
+    def pause(self, paused: bool) -> None:
+        self.paused = paused
+
     def wake(self) -> None:
         pass
 

@@ -224,7 +224,7 @@ async def test_a_partition_that_needs_a_hand_holds_up_no_other_and_goes_on_by_it
     assert set(pump.pumps) == {"b"} and pump.needs_a_hand == "partition a: no such schema"
     # And somebody who mended it, and says so, need not wait
     mended = True
-    pump.wake()
+    pump.pause(False)
     await until(lambda: set(pump.pumps) == {"a", "b"})
     running.cancel()
     async with asyncio.timeout(5):

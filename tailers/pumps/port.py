@@ -1,0 +1,48 @@
+"""What a tailer asks of its pump, whatever it reads: a queue, a stream, the share of a stream, an outbox."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ...sdk.model.audit import Audit
+from ..vitals import Vitals
+
+
+class TailerPump(Protocol):
+    """It lives from one opening of its source to the first error that is not a lost connection.
+
+    draining  whether it was told to read nothing more, for good
+    busy      whether something is out, or on its way into a store
+    """
+
+    draining: bool
+
+    @property
+    def busy(self) -> bool: ...
+
+    async def run(self) -> None:
+        """Opens the source and pumps until cancelled; raises what ends it."""
+
+    async def drain(self, timeout: float) -> bool:
+        """Reads nothing more and waits until nothing is out; False when `timeout` seconds did not suffice."""
+
+    def pause(self, paused: bool) -> None:
+        """Reads nothing more, or goes on; what is out goes on in any case. Either way it looks again at once."""
+
+    def vitals(self) -> Vitals:
+        """How it is."""
+
+    @property
+    def needs_a_hand(self) -> str:
+        """What somebody must mend before a part of it goes on; empty when there is nothing."""
+
+    def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
+        """What became of every position of each partition, or of a range of one. Raises InvalidRequest for a range that
+        is none, and for a source that has no positions."""
+
+    def may_seek(self) -> None:
+        """Raises InvalidRequest where there is no checkpoint to move by hand."""
+
+    async def expect(self, *functions: str) -> None:
+        """These may have due items from now on; who does not read what is due does nothing. Raises what its source
+        raises."""
