@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
-from ..redis_full import reads, settles
-from ..redis_order import packed, unpacked
+from ..redis.full import reads, settles
+from ..redis.order import packed, unpacked
 from ..state.redis_home import HOME
 from ..state.redis_server import StateServer, unavailable
 from .epochs import EPOCHS_BY_CLOCK, EPOCHS_FROM

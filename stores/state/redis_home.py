@@ -12,7 +12,7 @@ know is
     anything else       a promoted replica, a snapshot that was loaded, a server that may lose a second, data older
                         than somebody remembers, or a word (`HSET {PREFIX}:state:home run ''`): nothing is taken, and
                         all epochs rise, also in the ledger's rows of what waits, so that owners begin anew
-                        (`stores/sqlite_restored.py` says why)
+                        (`stores/state/sqlite_restored.py` says why)
 
 Every write of ownership looks again, in its own script, so that a failover behind connections that stay is seen too.
 """

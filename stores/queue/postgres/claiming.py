@@ -11,7 +11,7 @@ from typing import Any
 from ....sdk.model.claim import Leased, Settle, State
 from ....sdk.model.demand import Demand
 from ....sdk.model.outcome import EXPIRED_WHY
-from ...postgres_arrays import numbers
+from ...postgres.arrays import numbers
 from ..gates import Gates
 from ..ids import id_text
 from ..poller import Claimed, Found, Poller

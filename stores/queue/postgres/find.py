@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....sdk.model.search import Search
-from ...postgres_arrays import numbers
+from ...postgres.arrays import numbers
 from ..ids import id_text
 from ..looking import LOOK, Span, kinds_of, span
 from ..queue import Page

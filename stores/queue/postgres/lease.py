@@ -10,7 +10,7 @@ import msgspec
 from ....sdk.model.claim import Leased
 from ....sdk.model.demand import Cell, Demand
 from ....sdk.model.workload import FLIGHT_ITEMS, Extra
-from ...postgres_arrays import numbers
+from ...postgres.arrays import numbers
 from ..gates import Gates
 from ..ids import id_text
 from ..kinds import Kinds

@@ -1,5 +1,5 @@
-"""The queue on PostgreSQL: each verb is one call of a function of the schema (stores/migrations/0001_queue.sql), over
-columns, in one transaction. Any number of nodes may use one queue.
+"""The queue on PostgreSQL: each verb is one call of a function of the schema
+(stores/postgres/migrations/0001_queue.sql), over columns, in one transaction. Any number of nodes may use one queue.
 
 The time is the server's, so that a node whose clock is wrong starts nothing early. Polling is the base: a lease that
 waits looks when something changed through this process, when another one hints so, when the next item is due, and once
@@ -22,9 +22,9 @@ from ....sdk.model.errors import InvalidRequest, Unavailable
 from ....sdk.model.search import Search
 from ....sdk.model.tries import Try
 from ...config import StoresConfig
-from ...postgres import explained
-from ...postgres_arrays import numbers
-from ...postgres_hints import PostgresHints
+from ...postgres.arrays import numbers
+from ...postgres.hints import PostgresHints
+from ...postgres.server import explained
 from ..admission import check
 from ..engines import QueueEngine
 from ..gates import Gates

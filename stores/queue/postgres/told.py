@@ -7,7 +7,7 @@ from typing import Any
 
 from ....sdk.model.claim import State
 from ....sdk.model.tries import Try
-from ...postgres_arrays import numbers
+from ...postgres.arrays import numbers
 from ..ids import created_at, id_number
 from ..kinds import Kinds
 from ..queue import Ageing, Status, Tally

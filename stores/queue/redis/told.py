@@ -11,7 +11,7 @@ from typing import Any
 
 from ....sdk.model.claim import State
 from ....sdk.model.tries import Try
-from ...redis import RedisServer
+from ...redis.server import RedisServer
 from ..ageing import folded
 from ..ids import created_at, id_number
 from ..kinds import Kinds

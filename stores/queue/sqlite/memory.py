@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 
 from ....sdk.model.claim import State
 from ....sdk.model.height import Height
-from ...sqlite_identity import identity
+from ...sqlite.identity import identity
 from ..ids import Ids
 from .known import stems
 from .rows import BLOCKED, SqliteKinds, json_text

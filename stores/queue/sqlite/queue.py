@@ -1,8 +1,8 @@
 """The queue on SQLite: submissions, claims and settlements as statements over batches, in one writer thread.
 
-Every statement takes one step, however many rows it touches (see stores/sqlite.py); a look that finds nothing due costs
-no statement, because a lower bound of each lane's next trigger is kept in memory. The steps of each verb are in files
-of their own beside this one.
+Every statement takes one step, however many rows it touches (see stores/sqlite/file.py); a look that finds nothing due
+costs no statement, because a lower bound of each lane's next trigger is kept in memory. The steps of each verb are in
+files of their own beside this one.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ....sdk.model.height import Height
 from ....sdk.model.search import Search
 from ....sdk.model.tries import Try
 from ...config import StoresConfig
-from ...sqlite import AskAgain, SqliteFile
-from ...sqlite_identity import note_height
+from ...sqlite.file import AskAgain, SqliteFile
+from ...sqlite.identity import note_height
 from ..admission import check
 from ..ageing import folded
 from ..gates import Gates

@@ -18,7 +18,7 @@ import msgspec
 
 from ....sdk.model.workload import Kind
 from ...outbox.sqlite_table import create
-from ...sqlite_identity import SCHEMA as IDENTITY
+from ...sqlite.identity import SCHEMA as IDENTITY
 from ..kinds import Kinds
 
 _TABLES = """
