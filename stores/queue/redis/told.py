@@ -15,7 +15,7 @@ from ...redis.server import RedisServer
 from ..ageing import folded
 from ..ids import created_at, id_number
 from ..kinds import Kinds
-from ..lifecycle import LEASED, TERMINAL
+from ..lifecycle import TERMINAL, next_trigger
 from ..queue import Ageing, Status, Tally
 from .kinds import RedisKinds
 from .script import queue_script
@@ -143,7 +143,6 @@ def _status(id: str, kinds: Kinds, row: Any) -> Status | None:
         return None
     (number, _, _, kind, _, attempts, crashes, _, _, at), reason, progress, until = row
     state = State(number)
-    due = float(until or 0) if state in LEASED else 0 if state in TERMINAL else at
     return Status(
         id=id,
         state=state,
@@ -151,7 +150,7 @@ def _status(id: str, kinds: Kinds, row: Any) -> Status | None:
         attempts=attempts,
         crashes=crashes,
         created_at=created_at(id_number(id)),
-        due=due / 1e6,
+        due=(next_trigger(state, at, float(until or 0)) or 0) / 1e6,
         ended_at=at / 1e6 if state in TERMINAL else 0.0,
         reason=reason.decode(),
         progress=progress.decode(),

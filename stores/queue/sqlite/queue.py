@@ -32,7 +32,7 @@ from ..gates import Gates
 from ..history import ROW, kept
 from ..ids import created_at, first_id, id_number, id_text
 from ..lease_clock import STEP
-from ..lifecycle import LEASED, TERMINAL
+from ..lifecycle import LEASED, TERMINAL, next_trigger
 from ..looking import kinds_of, span
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from . import known
@@ -227,7 +227,7 @@ class SqliteQueue:
             attempts=attempts,
             crashes=crashes,
             created_at=min(created_at(id_number(id)), self._clock.wall()),
-            due=((due if trigger == BLOCKED else trigger or until) or 0) / 1e6,
+            due=(next_trigger(State(state), due if trigger == BLOCKED else trigger, until) or 0) / 1e6,
             ended_at=(ended or 0) / 1e6,
             reason=reason or "",
             progress=progress or "",
