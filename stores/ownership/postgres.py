@@ -64,9 +64,11 @@ class PostgresOwnership:
     ) -> Owner | None:
         asked = (source, partition, epoch, texts(list(schedulers)), seen)
         rows = await self._schema.write(_RENEW, asked, "a renewal")
-        if not rows or rows[0][2] != epoch:
-            raise _stale(source, epoch, rows[0][2] if rows else None)
-        [(renewed, version, _, holder, lease)] = rows
+        if not rows:
+            raise _stale(source, epoch, None)
+        [(renewed, version, newest, holder, lease)] = rows
+        if newest != epoch:
+            raise _stale(source, epoch, newest)
         if not renewed and holder:
             return None
         if not renewed:

@@ -42,7 +42,7 @@ async def find(rows: Rows, kinds: PostgresKinds, search: Search) -> Page:
     if fitting == []:
         return Page([])
     found, after = await _find(rows, search, wanted, fitting)
-    if any(row[2] not in kinds.kinds for row in found):
+    if any(kind not in kinds.kinds for _, _, kind, *_ in found):
         await kinds.look()
     return Page([status_of(id_text(row[0]), kinds, row[1:]) for row in found], after)
 

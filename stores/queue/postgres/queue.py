@@ -147,8 +147,9 @@ class PostgresQueue:
             if taker is not None:
                 self._waiting.bring(taker, leased)
         self._room.taken(len(items) - len(first))
-        out = {row[0] for row in taken}.union(first)
-        left = [each for each in zip(ids, lanes, items, strict=True) if each[0] not in out]
+        out = {row[call.ID] for row in taken}.union(first)
+        stored_now = zip(ids, lanes, items, strict=True)
+        left = [(number, lane, item) for number, lane, item in stored_now if number not in out]
         moments = [(lane, int(item.due * 1e6) or moment) for _, lane, item in left]
         self._claiming.put(moments, {number: lane for number, lane, item in left if not item.due})
         if left:
