@@ -21,7 +21,7 @@ from ..sdk.model.errors import ConfigError, StoreFull
 from ..stores import node_id
 from ..stores.data_dir import DataDir
 from ..stores.restored import STAMP
-from ..stores.sqlite_backup import copy, is_sound, sizes, snapshots, sync
+from ..stores.sqlite.backup import copy, is_sound, sizes, snapshots, sync
 
 #: What says that a folder is a backup, and of which files.
 LIST = "backup.json"

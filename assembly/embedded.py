@@ -31,11 +31,11 @@ from ..stores.queue.engines import ENGINES as QUEUES
 from ..stores.queue.engines import OpenQueue
 from ..stores.queue.sqlite import queue
 from ..stores.restored import Stamp
-from ..stores.sqlite import SqliteFile
-from ..stores.sqlite_log import HeldLog, log_size, watch
-from ..stores.sqlite_restored import supersede
+from ..stores.sqlite.file import SqliteFile
+from ..stores.sqlite.write_ahead_log import HeldLog, log_size, watch
 from ..stores.state import sqlite as state
 from ..stores.state.engines import ENGINES as STATES
+from ..stores.state.sqlite_restored import supersede
 from .binding import bind
 from .heights import Heights
 from .left_behind import refuse_what_rests_in, refuse_what_waits_in

@@ -13,9 +13,9 @@ from ..sdk.model.reopening import Trouble
 from ..stores.heights import QUEUE, STATE
 from ..stores.outside import PERIOD, Outside
 from ..stores.queue.sqlite.queue import SqliteQueue
-from ..stores.sqlite import SqliteFile
-from ..stores.sqlite_identity import log_height, state_height
-from ..stores.sqlite_restored import supersede
+from ..stores.sqlite.file import SqliteFile
+from ..stores.sqlite.identity import log_height, state_height
+from ..stores.state.sqlite_restored import supersede
 
 #: What the databases are asked by (stores/heights.py), and their files.
 _FILES = {QUEUE: "queue.db", STATE: "state.db"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from ..sdk.model.errors import ConfigError
 from ..stores.queue.lifecycle import LEASED, WAITING
 from ..stores.queue.sqlite import queue
-from ..stores.sqlite import SqliteFile
+from ..stores.sqlite.file import SqliteFile
 from ..stores.state import sqlite as state
 
 

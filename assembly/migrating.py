@@ -15,13 +15,13 @@ from ..stores.state.engines import ENGINES as STATES
 from .settings import ConfigDirectory
 
 if TYPE_CHECKING:
-    from ..stores.postgres import PostgresOptions
+    from ..stores.postgres.server import PostgresOptions
 
 
 def migrate(config: Path | None, plan: bool, as_json: bool) -> None:
     """Takes the steps that are lacking, or says which. Raises ConfigError where nothing is on a server."""
     places = schemas_of(ConfigDirectory(config).read("stores.yaml", StoresConfig))
-    from ..stores.migrations.postgres import bring_up
+    from ..stores.postgres.migrations.migrate import bring_up
 
     rows: list[dict[str, object]] = []
     for options in places:

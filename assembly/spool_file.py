@@ -13,7 +13,7 @@ from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.lifecycle import Part, each_of
 from ..stores.data_dir import DataDir
 from ..stores.spool import sqlite as spool
-from ..stores.sqlite import SqliteFile
+from ..stores.sqlite.file import SqliteFile
 
 NAME = "spool.db"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ..assembly.platform import Platform
 from ..sdk.wire.gateway import GatewayClient
+from ..stores.kafka.options import KafkaOptions
 from ..stores.log.kafka import KafkaLog
-from ..stores.log.kafka_options import KafkaOptions
 from ..stores.log.log import Record
 from .figures import Figures, Progress
 from .percentiles import percentile

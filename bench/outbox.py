@@ -56,7 +56,7 @@ async def _fill_postgres(folder: Path, calls: list[tuple[str, str]]) -> float:
     """Makes the queue's schema and fills its outbox."""
     from ..assembly.settings import ConfigDirectory
     from ..stores.config import StoresConfig
-    from ..stores.migrations.postgres import migrate
+    from ..stores.postgres.migrations.migrate import migrate
     from ..stores.queue.engines import ENGINES
 
     options = ENGINES.options_of(ConfigDirectory(folder / "config").read("stores.yaml", StoresConfig).queue)

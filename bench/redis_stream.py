@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..assembly.platform import Platform
 from ..sdk.wire.gateway import GatewayClient
-from ..stores.redis import RedisOptions, RedisServer, Script
+from ..stores.redis.server import RedisOptions, RedisServer, Script
 from .figures import Figures, Progress
 from .redis_server import redis_server
 from .scenarios import FUNCTIONS, throughput

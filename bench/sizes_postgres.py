@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from ..stores.postgres import PostgresOptions
+from ..stores.postgres.server import PostgresOptions
 
 _SIZES = """
 SELECT coalesce(sum(pg_table_size(c.oid)), 0)::float8, coalesce(sum(pg_indexes_size(c.oid)), 0)::float8

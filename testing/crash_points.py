@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..assembly.embedded import EmbeddedStores
-from ..stores import sqlite
+from ..stores.sqlite import file as sqlite
 from .clock import ManualClock
 
 #: Of a commit.

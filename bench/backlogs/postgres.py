@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...stores.postgres import PostgresOptions
+from ...stores.postgres.server import PostgresOptions
 
 #: Twins of each item that one transaction writes.
 STEP = 25

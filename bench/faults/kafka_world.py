@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from ...stores.kafka.options import KafkaOptions
 from ...stores.log.kafka import KafkaLog
-from ...stores.log.kafka_options import KafkaOptions
 from ..kafka_nodes import KafkaCluster
 from .fed import Fed, FedLog
 from .kafka_offsets import group_offsets

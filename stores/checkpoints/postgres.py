@@ -1,5 +1,5 @@
-"""Checkpoints in PostgreSQL: each verb is one call of a function of the schema (stores/migrations/0002_state.sql), but
-for making few ranges of many, which comes seldom.
+"""Checkpoints in PostgreSQL: each verb is one call of a function of the schema
+(stores/postgres/migrations/0002_state.sql), but for making few ranges of many, which comes seldom.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...sdk.model.errors import StaleFence
-from ..postgres_arrays import blobs, numbers, texts, texts_or_none
-from ..postgres_schema import PostgresSchema
+from ..postgres.arrays import blobs, numbers, texts, texts_or_none
+from ..postgres.schema import PostgresSchema
 from .checkpoints import MOST, Ending, Mark
 from .merge import fewer
 

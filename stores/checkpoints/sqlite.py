@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from ...sdk.model.errors import StaleFence
-from ..sqlite import SqliteFile
-from ..sqlite_insert import insert
+from ..sqlite.file import SqliteFile
+from ..sqlite.insert import insert
 from .checkpoints import MOST, Ending, Mark
 from .merge import fewer
 

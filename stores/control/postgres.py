@@ -14,9 +14,9 @@ from typing import Any
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...sdk.model.limits import Gate, Quota, Snapshot
-from ..postgres_arrays import shown, texts
-from ..postgres_schema import PostgresSchema
-from ..postgres_watch import Watch
+from ..postgres.arrays import shown, texts
+from ..postgres.schema import PostgresSchema
+from ..postgres.watch import Watch
 
 _GATE = "SELECT version, changed FROM S.control_gate(%s, %s, %s, %s, %s, %s::float8)"
 _QUOTA = "SELECT version, changed FROM S.control_quota(%s, %s::bigint, %s::float8, %s::float8, %s::float8)"

@@ -14,8 +14,8 @@ from typing import Any
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...sdk.model.limits import Gate, Quota, Snapshot
-from ..redis_full import grows, reads, settles
-from ..redis_order import packed
+from ..redis.full import grows, reads, settles
+from ..redis.order import packed
 from ..state.redis_server import HELD, StateServer
 
 #: KEYS: book, changes, and what is changed. Answers the version, which rises when something changed. It begins with 1.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...sdk.model.limits import Gate, Quota, Snapshot
-from ..sqlite import SqliteFile
+from ..sqlite.file import SqliteFile
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS control_version (

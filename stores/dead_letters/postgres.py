@@ -12,9 +12,9 @@ import msgspec
 from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
 from ...sdk.model.tries import Try
 from ...sdk.model.workload import Kind
-from ..postgres_arrays import blobs, floats, shown, texts
-from ..postgres_arrays import numbers as whole
-from ..postgres_schema import PostgresSchema
+from ..postgres.arrays import blobs, floats, shown, texts
+from ..postgres.arrays import numbers as whole
+from ..postgres.schema import PostgresSchema
 from .dead_letters import GONE, KEPT_PAST
 from .sql_filter import Own, condition
 

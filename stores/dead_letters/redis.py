@@ -13,7 +13,7 @@ import msgspec
 from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
 from ...sdk.model.tries import Try
 from ...sdk.model.workload import Kind
-from ..redis_order import DIGITS, digits, packed, unpacked
+from ..redis.order import DIGITS, digits, packed, unpacked
 from ..state.redis_server import StateServer
 from .dead_letters import GONE, KEPT_PAST
 from .redis_scripts import ADD, FIND, KEYS, MARK, PAYLOADS, PLACES, REMOVE

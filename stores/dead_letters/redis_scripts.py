@@ -8,8 +8,8 @@ went, `folded` how many of these are not known one by one any more, `ever` how m
 
 from __future__ import annotations
 
-from ..redis_full import grows, reads, settles
-from ..redis_order import EACH
+from ..redis.full import grows, reads, settles
+from ..redis.order import EACH
 
 #: What the keys of every script are, in this order.
 KEYS = (

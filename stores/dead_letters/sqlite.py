@@ -17,8 +17,8 @@ import msgspec
 from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved, Past
 from ...sdk.model.tries import Try
 from ...sdk.model.workload import Kind
-from ..sqlite import SqliteFile
-from ..sqlite_insert import insert
+from ..sqlite.file import SqliteFile
+from ..sqlite.insert import insert
 from .dead_letters import GONE, KEPT_PAST
 from .sql_filter import Own, condition
 

@@ -1,4 +1,6 @@
-"""Drops in PostgreSQL: a row per range. The schema joins those that touch (stores/migrations/0002_state.sql)."""
+"""Drops in PostgreSQL: a row per range. The schema joins those that touch
+(stores/postgres/migrations/0002_state.sql).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...sdk.model.drop import Cause, Drop, DropRow
-from ..postgres_arrays import floats, numbers, shown, texts
-from ..postgres_schema import PostgresSchema
+from ..postgres.arrays import floats, numbers, shown, texts
+from ..postgres.schema import PostgresSchema
 from .drops import MOST
 from .merge import fewer, joined
 

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Any
 
 from ...sdk.model.drop import Cause, Drop, DropRow
-from ..redis_full import settles
-from ..redis_order import DIGITS, EACH, LAST, MINUS, digits, packed, unpacked
+from ..redis.full import settles
+from ..redis.order import DIGITS, EACH, LAST, MINUS, digits, packed, unpacked
 from ..state.redis_server import StateServer
 from .drops import MOST
 from .merge import fewer, joined

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...sdk.model.drop import Cause, Drop, DropRow
-from ..sqlite import SqliteFile
+from ..sqlite.file import SqliteFile
 from .drops import MOST
 from .merge import fewer, join, joined
 

@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Sequence
 
 from ...sdk.model.errors import InvalidRequest
-from ..postgres_arrays import blobs, texts
-from ..postgres_schema import PostgresSchema
+from ..postgres.arrays import blobs, texts
+from ..postgres.schema import PostgresSchema
 from .inventory import Entries, InventoryEntry
 
 _OFFER = "SELECT added FROM S.inventory_offer(%s, %s::text[], %s::text[], %s::bytea[]) AS added"

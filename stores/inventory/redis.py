@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...sdk.model.errors import InvalidRequest
-from ..redis_full import grows, settles
-from ..redis_order import BEFORE, packed, unpacked
+from ..redis.full import grows, settles
+from ..redis.order import BEFORE, packed, unpacked
 from ..state.redis_server import StateServer
 from .inventory import Entries, InventoryEntry
 

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from ...sdk.model.errors import InvalidRequest
-from ..sqlite import SqliteFile
+from ..sqlite.file import SqliteFile
 from .inventory import Entries, InventoryEntry
 
 SCHEMA = """

@@ -1,5 +1,5 @@
-"""The ledger in PostgreSQL: each verb is one call of a function of the schema (stores/migrations/0002_state.sql) or one
-statement, for any number of rows.
+"""The ledger in PostgreSQL: each verb is one call of a function of the schema
+(stores/postgres/migrations/0002_state.sql) or one statement, for any number of rows.
 
 A row's fields are one text in one form (`text.py`), which every write compares; what the schema itself watches, its
 place, n and fence, stands beside it.
@@ -12,8 +12,8 @@ import json
 from collections.abc import Sequence
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
-from ..postgres_arrays import numbers, texts, texts_or_none
-from ..postgres_schema import PostgresSchema
+from ..postgres.arrays import numbers, texts, texts_or_none
+from ..postgres.schema import PostgresSchema
 from .ledger import Change, Delayed, LedgerEntry, LedgerPlace, LedgerRow
 from .lifecycle import refusal
 from .text import entry_of, entry_text, rounds

@@ -6,8 +6,8 @@ noted (`heads`), and one of how many rows each partition has in which place, its
 
 from __future__ import annotations
 
-from ..redis_full import grows, reads, settles
-from ..redis_order import EACH
+from ..redis.full import grows, reads, settles
+from ..redis.order import EACH
 
 _HEAD = """
 local epoch, passed = nil, '0000000000000000000'

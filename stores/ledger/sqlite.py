@@ -18,8 +18,8 @@ import msgspec
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
 from ...sdk.model.ledger import TERMINAL
-from ..sqlite import SqliteFile
-from ..sqlite_insert import CHUNKS, chunks, insert, places
+from ..sqlite.file import SqliteFile
+from ..sqlite.insert import CHUNKS, chunks, insert, places
 from .ledger import Change, Delayed, LedgerEntry, LedgerPlace, LedgerRow
 from .lifecycle import refusal
 from .recent import WAITING, RecentTexts, Written

@@ -16,13 +16,13 @@ from pydantic import Field
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidPayload, InvalidRequest
+from ..kafka.client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Looker, Reader, Writer
+from ..kafka.clients import client_of
+from ..kafka.errors import unavailable
+from ..kafka.gather import Gather, KafkaThread
+from ..kafka.options import KafkaOptions
 from .engines import LogEngine
-from .kafka_client import MAX_MESSAGE, MAX_RECORD, Append, Fetch, Looker, Reader, Writer
-from .kafka_clients import client_of
-from .kafka_errors import unavailable
-from .kafka_gather import Gather, KafkaThread
 from .kafka_names import stream_of, topic_of
-from .kafka_options import KafkaOptions
 from .kafka_watch import Ends, KafkaWatch
 from .log import Bounds, Record, Records
 

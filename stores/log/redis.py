@@ -16,7 +16,7 @@ from pydantic import Field
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import ConfigError, InvalidRequest, NotConnected
-from ..redis import RedisOptions, RedisServer
+from ..redis.server import RedisOptions, RedisServer
 from .batch import Batch, decode, rows, take
 from .engines import LogEngine
 from .log import Bounds, Record, Records

@@ -7,7 +7,7 @@ ever given twice.
 
 from __future__ import annotations
 
-from ..redis import Script
+from ..redis.server import Script
 
 #: KEYS: records, bounds. ARGV: time, then for each batch how many records and their columns. Answers the first.
 APPEND = Script("""

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidRequest
-from ..sqlite import SqliteFile
-from ..sqlite_identity import SCHEMA as IDENTITY
-from ..sqlite_insert import CHUNKS, chunks, insert, places
+from ..sqlite.file import SqliteFile
+from ..sqlite.identity import SCHEMA as IDENTITY
+from ..sqlite.insert import CHUNKS, chunks, insert, places
 from .batch import Batch, BatchRow, decode, rows, take
 from .log import Bounds, Record, Records
 from .recent import Recent

@@ -13,7 +13,7 @@ from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.name import EXPECTED, NAME_LENGTH, is_name
 from ...sdk.model.priority import Priority
 from ...sdk.model.workload import Kind
-from ..postgres_arrays import shown
+from ..postgres.arrays import shown
 from ..queue.admission import SUBMISSION_PREFIX
 from ..queue.queue import NewItem
 from .row import MAX_HEADERS

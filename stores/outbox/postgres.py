@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import AsyncConnection, IntegrityError
 
 from ...sdk.model.errors import NotConnected
-from ..postgres import NoTables, PostgresOptions, PostgresServer, UnsaidValue
+from ..postgres.server import NoTables, PostgresOptions, PostgresServer, UnsaidValue
 from .item import TEXTS, OutboxRow, said, unread
 from .outbox import OutboxCounts, not_set_aside
 from .postgres_table import create

@@ -32,8 +32,8 @@ def create(table: str) -> list[str]:
 
 
 def into_queue(schema: str) -> str:
-    """Calls the schema's `enqueue` (stores/migrations/0003_outbox.sql) and answers the id that the item will have. The
-    token is not needed: there the row itself becomes the item."""
+    """Calls the schema's `enqueue` (stores/postgres/migrations/0003_outbox.sql) and answers the id that the item will
+    have. The token is not needed: there the row itself becomes the item."""
     return (
         f"SELECT {quoted(schema)}.enqueue(function => a.f, payload => a.p, priority => a.r, collection => a.c,"
         " tenant => a.t, key => a.k, dedupe_key => a.d, headers => a.h, delay => a.w, at => a.m, expires_after => a.e)"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...sdk.model.errors import NotConnected
-from ..sqlite_errors import is_of_a_row
+from ..sqlite.errors import is_of_a_row
 from .item import OutboxRow, said
 from .outbox import OutboxCounts, not_set_aside
 from .sqlite_table import NOW, any_text, create

@@ -1,5 +1,5 @@
 """Ownership in PostgreSQL: one row per source and partition, each verb one call of a function of the schema
-(stores/migrations/0002_state.sql).
+(stores/postgres/migrations/0002_state.sql).
 
 Versions are max(old + 1, microseconds since 1970) and epochs max(old + 1, seconds since 2020), both by the server's
 clock. On a server that was promoted or put back from a copy the schema itself refuses to give a stream away for the
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidRequest, StaleFence, Unavailable
-from ..postgres_arrays import texts
-from ..postgres_schema import PostgresSchema
+from ..postgres.arrays import texts
+from ..postgres.schema import PostgresSchema
 from .ownership import Owned, Owner
 
 _TAKE = "SELECT quiet, version, epoch FROM S.ownership_take(%s, %s, %s, %s::float8, %s::bigint, %s::text[])"
@@ -64,9 +64,11 @@ class PostgresOwnership:
     ) -> Owner | None:
         asked = (source, partition, epoch, texts(list(schedulers)), seen)
         rows = await self._schema.write(_RENEW, asked, "a renewal")
-        if not rows or rows[0][2] != epoch:
-            raise _stale(source, epoch, rows[0][2] if rows else None)
-        [(renewed, version, _, holder, lease)] = rows
+        if not rows:
+            raise _stale(source, epoch, None)
+        [(renewed, version, newest, holder, lease)] = rows
+        if newest != epoch:
+            raise _stale(source, epoch, newest)
         if not renewed and holder:
             return None
         if not renewed:

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
-from ..redis_full import reads, settles
-from ..redis_order import packed, unpacked
+from ..redis.full import reads, settles
+from ..redis.order import packed, unpacked
 from ..state.redis_home import HOME
 from ..state.redis_server import StateServer, unavailable
 from .epochs import EPOCHS_BY_CLOCK, EPOCHS_FROM
@@ -43,10 +43,10 @@ _TAKE = settles(
     _KEEP
     + f"""
 if wait > 0 then return {{whole(wait), moved, run}} end
-if (row and row[1] or '0') ~= ARGV[7] then return {{'0', moved, run}} end
+if (row and row[VERSION] or '0') ~= ARGV[7] then return {{'0', moved, run}} end
 local by_clock = math.min(math.floor(now / 1000000) - {EPOCHS_FROM}, {EPOCHS_BY_CLOCK})
-local epoch = whole(math.max(row and tonumber(row[2]) + 1 or 1, by_clock))
-local version = keep(row and tonumber(row[1]) + 1 or 1, epoch, ARGV[8], ARGV[9], ARGV[10])
+local epoch = whole(math.max(row and tonumber(row[EPOCH]) + 1 or 1, by_clock))
+local version = keep(row and tonumber(row[VERSION]) + 1 or 1, epoch, ARGV[8], ARGV[9], ARGV[10])
 return {{'0', moved, run, version, epoch}}
 """
 )
@@ -56,12 +56,12 @@ _HOLD = settles(
     _KEEP
     + """
 local function answer(...) return {whole(wait), moved, run, ...} end
-if not row or row[2] ~= ARGV[7] then return answer('', row and row[2] or 'none') end
-if row[3] ~= '' and (ARGV[9] or '0') ~= '0' and row[1] ~= ARGV[9] then return answer('', row[2]) end
-if row[3] ~= '' then
-  local holder, schedulers = row[3], ARGV[8]
+if not row or row[EPOCH] ~= ARGV[7] then return answer('', row and row[EPOCH] or 'none') end
+if row[HOLDER] ~= '' and (ARGV[9] or '0') ~= '0' and row[VERSION] ~= ARGV[9] then return answer('', row[EPOCH]) end
+if row[HOLDER] ~= '' then
+  local holder, schedulers = row[HOLDER], ARGV[8]
   if not schedulers then holder, schedulers = '', '[]' end
-  keep(tonumber(row[1]) + 1, row[2], holder, row[4], schedulers)
+  keep(tonumber(row[VERSION]) + 1, row[EPOCH], holder, row[LEASE], schedulers)
   return answer(redis.call('HGET', KEYS[2], ARGV[6]))
 end
 return answer('')

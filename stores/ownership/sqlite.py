@@ -17,9 +17,9 @@ from typing import Any
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidRequest, StaleFence, Unavailable
-from ..sqlite import SqliteFile
-from ..sqlite_identity import SCHEMA as IDENTITY
-from ..sqlite_identity import identity
+from ..sqlite.file import SqliteFile
+from ..sqlite.identity import SCHEMA as IDENTITY
+from ..sqlite.identity import identity
 from .epochs import next_epoch
 from .ownership import Owned, Owner
 

@@ -1,6 +1,6 @@
 """The states of a queued workload and their next-trigger times, as one table (ATF).
 
-    state               next trigger (when somebody must look again)      reached from
+    state               next trigger (when somebody must look again)       reached from
     NEW                 its due time                                       (submission); a hand-back
     ENQUEUED            the lease's end: a tailer holds it                 NEW, RETRIABLE_FAILURE, or a lease that ended
     PROCESSING          the lease's end: its tailer renewed it             ENQUEUED
@@ -13,6 +13,10 @@
 What is placed on a worker is in no state of its own: one lease covers the way to the worker and the run there, so that
 neither its hand-over nor its start is a write. Number 3 was meant for it, and is in no store.
 A leased state whose trigger passes is leased again (its holder died): that is a move to ENQUEUED with a higher fence.
+
+Each engine says the next trigger as `Status.due`, and the model of the conformance suite holds it to this table. How it
+is kept is the engine's: a claim's items share the end of its lease, and an item that waits for an older one of its key
+is in no index of what is due, though its due time stands.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ def may_move(before: State, after: State) -> bool:
 
 
 def next_trigger(state: State, due: float, lease_end: float) -> float | None:
-    """The time that is written with the state: its due time, its lease's end, or none."""
+    """When somebody must look at an item in this state again: at its due time, at its lease's end, or never (None)."""
     if state in WAITING:
         return due
     if state in LEASED:

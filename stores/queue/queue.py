@@ -41,7 +41,8 @@ class Submitted(NamedTuple):
 
 @dataclass(slots=True)
 class Status:
-    """What the store knows of one item. `due` 0: it will not run again; `ended_at` 0: it has not ended."""
+    """What the store knows of one item. `due`: its next trigger (lifecycle.py), 0: it has ended; `ended_at` 0: it has
+    not."""
 
     id: str
     state: State

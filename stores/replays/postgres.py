@@ -10,8 +10,8 @@ import msgspec
 
 from ...sdk.model.errors import InvalidRequest, NotConnected
 from ...sdk.model.replay import OVER, Replay, ReplayState, may_move
-from ..postgres_arrays import shown
-from ..postgres_schema import PostgresSchema
+from ..postgres.arrays import shown
+from ..postgres.schema import PostgresSchema
 from .replays import KEPT
 
 #: Times that a move is tried on a row that others move.

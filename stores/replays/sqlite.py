@@ -11,7 +11,7 @@ import msgspec
 
 from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.replay import OVER, Replay, ReplayState, may_move
-from ..sqlite import SqliteFile
+from ..sqlite.file import SqliteFile
 from .replays import KEPT
 
 SCHEMA = """

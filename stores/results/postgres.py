@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ..postgres_arrays import blobs, texts
-from ..postgres_schema import PostgresSchema
+from ..postgres.arrays import blobs, texts
+from ..postgres.schema import PostgresSchema
 
 _PUT = "SELECT 1 FROM S.results_put(%s::bigint, %s::text[], %s::bytea[], %s::bigint)"
 _SWEEP = "SELECT gone FROM S.results_sweep(%s::bigint, %s::bigint) AS gone"

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ..sqlite import SqliteFile
+from ..sqlite.file import SqliteFile
 
 #: Rows that one write may sweep away: a bound on how long it holds the writer.
 SWEEP = 1000

@@ -11,9 +11,9 @@ import msgspec
 
 from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
-from ..postgres_arrays import floats
-from ..postgres_schema import PostgresSchema
-from ..postgres_watch import Watch
+from ..postgres.arrays import floats
+from ..postgres.schema import PostgresSchema
+from ..postgres.watch import Watch
 from .schedules import KEPT_RUNS, MOST_SCHEDULES, Due, RunBounds, Runs
 
 _PUT = (

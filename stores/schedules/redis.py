@@ -13,7 +13,7 @@ import msgspec
 
 from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
-from ..redis_order import digits, packed
+from ..redis.order import digits, packed
 from ..state.redis_server import HELD, StateServer
 from .redis_scripts import BOUNDS, FIND, FIRE, FORGET, KEYS, LAST, PUT, READ, REMOVE, RUN, TRIM, TRIMMABLE
 from .schedules import KEPT_RUNS, MOST_SCHEDULES, Due, RunBounds, Runs

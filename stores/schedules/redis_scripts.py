@@ -6,7 +6,7 @@ and instant, so that there is none twice.
 
 from __future__ import annotations
 
-from ..redis_full import grows, reads, settles
+from ..redis.full import grows, reads, settles
 
 #: What the keys of every script are, in this order.
 KEYS = (
@@ -19,6 +19,8 @@ _NAMED = "\n".join(f"local {name}_key = KEYS[{place}]" for place, name in enumer
 _ROW = (
     _NAMED
     + """
+local VERSION, PAUSED, DECIDED, RUNS, PASSED, NEXT_AT, KEPT = 1, 2, 3, 4, 5, 6, 7
+local VERSION_OF_RUN = 3
 local function whole(number) return string.format('%.0f', number) end
 local function row_of(name)
   local text = redis.call('HGET', rows_key, name)
@@ -29,10 +31,10 @@ local function keep(name, row)
   redis.call('HSET', rows_key, name, cjson.encode(row))
   redis.call('ZREM', next_key, name)
   redis.call('ZREM', over_key, name)
-  if tonumber(row[6]) > 0 then
-    redis.call('ZADD', next_key, row[6], name)
-  elseif row[2] == '0' and row[7] == '0' then
-    redis.call('ZADD', over_key, row[3], name)
+  if tonumber(row[NEXT_AT]) > 0 then
+    redis.call('ZADD', next_key, row[NEXT_AT], name)
+  elseif row[PAUSED] == '0' and row[KEPT] == '0' then
+    redis.call('ZADD', over_key, row[DECIDED], name)
   end
 end
 local function use(version, count)
@@ -44,7 +46,7 @@ end
 local function forget(name, row)
   redis.call('HDEL', rows_key, name)
   for _, key in ipairs({names_key, next_key, over_key}) do redis.call('ZREM', key, name) end
-  use(row[1], -1)
+  use(row[VERSION], -1)
 end
 -- A run at the end; nothing when there is one of this instant. `begin` is the schedule and the instant as a member.
 local added
@@ -71,14 +73,14 @@ PUT = grows(
     _ROW
     + """
 local before = row_of(ARGV[1])
-if (before and before[1] or '0') ~= ARGV[2] then return 0 end
+if (before and before[VERSION] or '0') ~= ARGV[2] then return 0 end
 if not before and redis.call('HLEN', rows_key) >= tonumber(ARGV[3]) then return -1 end
 local version = whole(redis.call('HINCRBY', book_key, 'version', 1))
 redis.call('HSET', definitions_key, version, ARGV[4])
 use(version, 1)
 redis.call('ZADD', names_key, 0, ARGV[1])
 keep(ARGV[1], {version, ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})
-if before then use(before[1], -1) end
+if before then use(before[VERSION], -1) end
 return tonumber(version)
 """
 )
@@ -109,7 +111,7 @@ for _, name in ipairs(names) do
   local text = redis.call('HGET', rows_key, name)
   if text then
     answer[#answer + 1] = text
-    answer[#answer + 1] = redis.call('HGET', definitions_key, cjson.decode(text)[1])
+    answer[#answer + 1] = redis.call('HGET', definitions_key, cjson.decode(text)[VERSION])
   end
 end
 return answer
@@ -122,11 +124,11 @@ FIRE = grows(
     _ROW
     + """
 local row = row_of(ARGV[1])
-if not row or row[1] ~= ARGV[2] or row[3] ~= ARGV[3] then return 0 end
-row[3], row[5], row[6] = ARGV[4], whole(tonumber(row[5]) + tonumber(ARGV[5])), ARGV[6]
-row[4] = whole(tonumber(row[4]) + (#ARGV - 7) / 2)
+if not row or row[VERSION] ~= ARGV[2] or row[DECIDED] ~= ARGV[3] then return 0 end
+row[DECIDED], row[PASSED], row[NEXT_AT] = ARGV[4], whole(tonumber(row[PASSED]) + tonumber(ARGV[5])), ARGV[6]
+row[RUNS] = whole(tonumber(row[RUNS]) + (#ARGV - 7) / 2)
 keep(ARGV[1], row)
-for at = 8, #ARGV, 2 do run(ARGV[at], ARGV[1], row[1], ARGV[at + 1], ARGV[7], '0') end
+for at = 8, #ARGV, 2 do run(ARGV[at], ARGV[1], row[VERSION], ARGV[at + 1], ARGV[7], '0') end
 tell()
 return 1
 """
@@ -137,9 +139,9 @@ RUN = grows(
     _ROW
     + """
 local row = row_of(ARGV[1])
-local position = row and run(ARGV[2], ARGV[1], row[1], ARGV[3], ARGV[4], '1')
+local position = row and run(ARGV[2], ARGV[1], row[VERSION], ARGV[3], ARGV[4], '1')
 tell()
-return position and {position, row[1]} or {}
+return position and {position, row[VERSION]} or {}
 """
 )
 
@@ -149,7 +151,7 @@ READ = reads(
     + """
 local texts, versions, said, size = {}, {}, {}, 0
 for _, text in ipairs(redis.call('ZRANGEBYSCORE', runs_key, ARGV[1], '+inf', 'LIMIT', 0, ARGV[2])) do
-  local version = cjson.decode(text)[3]
+  local version = cjson.decode(text)[VERSION_OF_RUN]
   said[version] = said[version] or redis.call('HGET', definitions_key, version)
   size = size + math.floor(string.match(said[version], '"payload":"([^"]*)"'):len() * 3 / 4)
   if #texts > 0 and size > tonumber(ARGV[3]) then break end

@@ -10,7 +10,7 @@ import msgspec
 
 from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
-from ..sqlite import SqliteFile
+from ..sqlite.file import SqliteFile
 from .schedules import KEPT_RUNS, MOST_SCHEDULES, Due, RunBounds, Runs
 
 SCHEMA = """

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...sdk.model.segment import Segment
-from ..postgres_arrays import numbers, shown, texts, truths
-from ..postgres_schema import PostgresSchema
+from ..postgres.arrays import numbers, shown, texts, truths
+from ..postgres.schema import PostgresSchema
 
 _APPEND = (
     "SELECT added FROM S.segments_append(%s, %s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::bigint[],"

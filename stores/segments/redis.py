@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 
 from ...sdk.model.segment import Segment
-from ..redis_full import grows, reads, settles
-from ..redis_order import DIGITS, EACH, digits
+from ..redis.full import grows, reads, settles
+from ..redis.order import DIGITS, EACH, digits
 from ..state.redis_server import StateServer
 
 #: Segments of one script: a bound on how long it holds the server.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...sdk.model.segment import Segment
-from ..sqlite import SqliteFile
+from ..sqlite.file import SqliteFile
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS segments (

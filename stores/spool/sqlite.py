@@ -12,8 +12,8 @@ from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dic
 from ...sdk.model.workload import Kind
 from ..queue.ids import Ids, created_at, id_number, id_text
 from ..queue.queue import NewItem, Submitted
-from ..sqlite import SqliteFile
-from ..sqlite_insert import insert
+from ..sqlite.file import SqliteFile
+from ..sqlite.insert import insert
 from .spool import PREFIX, Spooled, SpooledItem, SpooledTotals
 
 #: Rows that one write may sweep away: a bound on how long it holds the writer.

@@ -1,8 +1,8 @@
 """The state on PostgreSQL: a pool of connections to one schema, and a store of each kind over it.
 
 Any number of nodes may use one. What a failover or a restore means for owners stands in the schema itself
-(stores/migrations/0002_state.sql): each new connection looks where it leads, and on another server than it was all
-epochs rise before anything is written, and no stream is given away for the lease of a source.
+(stores/postgres/migrations/0002_state.sql): each new connection looks where it leads, and on another server than it was
+all epochs rise before anything is written, and no stream is given away for the lease of a source.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..dead_letters.postgres import PostgresDeadLetters
 from ..drops.postgres import PostgresDrops
 from ..inventory.postgres import PostgresInventory
 from ..ledger.postgres import PostgresLedger
-from ..migrations.postgres import require
 from ..ownership.postgres import PostgresOwnership
-from ..postgres import PostgresOptions, PostgresServer, refuse_unsafe
-from ..postgres_hints import PostgresHints
-from ..postgres_schema import PostgresSchema
-from ..postgres_watch import Watch
+from ..postgres.hints import PostgresHints
+from ..postgres.migrations.migrate import require
+from ..postgres.schema import PostgresSchema
+from ..postgres.server import PostgresOptions, PostgresServer, refuse_unsafe
+from ..postgres.watch import Watch
 from ..replays.postgres import PostgresReplays
 from ..results.postgres import PostgresResults
 from ..schedules.postgres import PostgresSchedules

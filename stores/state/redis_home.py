@@ -12,7 +12,7 @@ know is
     anything else       a promoted replica, a snapshot that was loaded, a server that may lose a second, data older
                         than somebody remembers, or a word (`HSET {PREFIX}:state:home run ''`): nothing is taken, and
                         all epochs rise, also in the ledger's rows of what waits, so that owners begin anew
-                        (`stores/sqlite_restored.py` says why)
+                        (`stores/state/sqlite_restored.py` says why)
 
 Every write of ownership looks again, in its own script, so that a failover behind connections that stay is seen too.
 """
@@ -31,6 +31,7 @@ KEYS = ("home", "ownership", "checkpoints", "ledger", "control", "control:change
 HOME = (
     (
         """
+local VERSION, EPOCH, HOLDER, LEASE = 1, 2, 3, 4 -- of ownership's rows
 local function whole(number) return string.format('%.0f', number) end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -68,7 +69,7 @@ local function supersede(mark)
   local rows, heads = redis.call('HGETALL', KEYS[2]), redis.call('HGETALL', KEYS[4])
   local highest, sources, owned, failing = 0, {}, {}, {}
   for i = 1, #rows, 2 do
-    highest = math.max(highest, tonumber(cjson.decode(rows[i + 1])[2]))
+    highest = math.max(highest, tonumber(cjson.decode(rows[i + 1])[EPOCH]))
     local stop = string.find(rows[i], '\\0\\1', 1, true)
     local source, partition = string.sub(rows[i], 1, stop - 1), string.sub(rows[i], stop + 2, -3)
     sources[#sources + 1] = partition == '' and source or source .. '/' .. partition
@@ -86,9 +87,9 @@ local function supersede(mark)
   local epoch = whole(math.max(highest + 1, math.min(math.floor(now / 1000000) - EPOCHS_FROM, EPOCHS_BY_CLOCK)))
   for i = 1, #rows, 2 do
     local row = cjson.decode(rows[i + 1])
-    local version = math.max(tonumber(row[1]) + 1, now)
+    local version = math.max(tonumber(row[VERSION]) + 1, now)
     mark = math.max(mark, version)
-    row[1], row[2] = whole(version), epoch
+    row[VERSION], row[EPOCH] = whole(version), epoch
     redis.call('HSET', KEYS[2], rows[i], cjson.encode(row))
   end
   for _, source in ipairs(sources) do

@@ -13,9 +13,9 @@ from pydantic import Field
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import ConfigError, NotConnected, Unavailable
 from ..queue.redis.cluster import cluster_client
-from ..redis import RedisOptions, RedisServer, Script
-from ..redis_full import settles
-from ..redis_trust import facts, profile
+from ..redis.full import settles
+from ..redis.server import RedisOptions, RedisServer, Script
+from ..redis.trust import facts, profile
 from .redis_home import HOME, KEYS
 
 #: Seconds that the server holds one wait.

@@ -17,7 +17,7 @@ from ..replays import sqlite as replays
 from ..results import sqlite as results
 from ..schedules import sqlite as schedules
 from ..segments import sqlite as segments
-from ..sqlite import SqliteFile
+from ..sqlite.file import SqliteFile
 from .state import StateStores
 
 SCHEMA = (

@@ -89,7 +89,7 @@ def copy_finds(row: LedgerEntry | None, n: int, epoch: int, known: LedgerEntry |
 
 def is_newer(row: LedgerEntry, epoch: int) -> bool:
     """Whether a copy's row is of an owner of the due stream after the one in `epoch`: it runs the copy, or is yet to
-    come, since the ledger was put back from a backup (`stores/sqlite_restored.py`)."""
+    come, since the ledger was put back from a backup (`stores/state/sqlite_restored.py`)."""
     return row.place in _OF_COPIES and row.epoch > epoch
 
 

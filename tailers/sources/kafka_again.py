@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ...sdk.source import Capabilities, StreamBatch
-from ...stores.log.kafka_client import MAX_RECORD, Fetch, Looker, Place, Reader
-from ...stores.log.kafka_clients import client_of
-from ...stores.log.kafka_errors import unavailable
-from ...stores.log.kafka_gather import KafkaThread
-from ...stores.log.kafka_records import TOMBSTONE
+from ...stores.kafka.client import MAX_RECORD, Fetch, Looker, Place, Reader
+from ...stores.kafka.clients import client_of
+from ...stores.kafka.errors import unavailable
+from ...stores.kafka.gather import KafkaThread
+from ...stores.kafka.records import TOMBSTONE
 from ...stores.log.log import Bounds, Records
 
 #: Positions so near to each other are read again together.

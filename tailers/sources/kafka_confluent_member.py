@@ -9,8 +9,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka import KafkaError as Code
 
-from ...stores.log.kafka_client import Place
-from ...stores.log.kafka_confluent import columns_of, consumer_settings, taken
+from ...stores.kafka.client import Place
+from ...stores.kafka.confluent import columns_of, consumer_settings, taken
 from ...stores.log.log import Records
 from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOptions, OutOfRange, Polled
 

@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 from ...sdk.duties import Duties
 from ...sdk.logger import Logger
 from ...sdk.model.errors import NotConnected, PositionsGone, Unavailable
-from ...stores.log.kafka_client import Fetch, Looker, Place, Reader
-from ...stores.log.kafka_clients import client_of
-from ...stores.log.kafka_errors import unavailable
-from ...stores.log.kafka_gather import Gather, KafkaThread
+from ...stores.kafka.client import Fetch, Looker, Place, Reader
+from ...stores.kafka.clients import client_of
+from ...stores.kafka.errors import unavailable
+from ...stores.kafka.gather import Gather, KafkaThread
 from ...stores.log.log import Bounds, Records
 from ..rules.group_members import client_name, stranger
 from ..rules.group_offsets import Settled

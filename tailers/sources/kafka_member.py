@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol, Self
 from pydantic import Field, field_validator, model_validator
 
 from ...sdk.config import Seconds
-from ...stores.log.kafka_client import Place
-from ...stores.log.kafka_options import KafkaOptions
+from ...stores.kafka.client import Place
+from ...stores.kafka.options import KafkaOptions
 from ...stores.log.log import Records
 
 #: Records that one poll may bring, and bytes of one partition.

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 from ...sdk.model.errors import NotConnected
 from ...sdk.source import Capabilities, StreamBatch
-from ...stores.log.kafka_client import Place
+from ...stores.kafka.client import Place
 from .kafka_again import Rereads, reread, without_the_oversized
 from .kafka_member import Polled
 

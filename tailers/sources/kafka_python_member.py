@@ -12,8 +12,8 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from kafka.structs import MemberState
 
-from ...stores.log.kafka_client import Place
-from ...stores.log.kafka_python import columns_of, consumer_settings, made, poll
+from ...stores.kafka.client import Place
+from ...stores.kafka.python import columns_of, consumer_settings, made, poll
 from ...stores.log.log import Records
 from .kafka_member import DISCOVER_EVERY, POLL_BYTES, POLL_RECORDS, MemberOptions, OutOfRange, Polled
 

@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeVar
 
 from ...sdk.logger import Logger
 from ...sdk.model.errors import NotConnected
-from ...stores.log.kafka_client import Place
-from ...stores.log.kafka_errors import explained
+from ...stores.kafka.client import Place
+from ...stores.kafka.errors import explained
 from ..rules.group_offsets import Settled, to_tell
 from .kafka_member import Member, MemberOptions, OutOfRange, Polled
 from .kafka_members import member_of

@@ -63,7 +63,7 @@ def outbox_of(options: OutboxOptions) -> Any:
         return SqliteOutbox(Path(database), options.table)
     try:
         from ...stores.outbox.postgres import PostgresOutbox
-        from ...stores.postgres import PostgresOptions
+        from ...stores.postgres.server import PostgresOptions
     except ModuleNotFoundError as error:
         raise ConfigError(
             f'an outbox in PostgreSQL needs the Python package "{error.name}", which is not installed: '

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.workload import Headers
 from ...sdk.source import StreamBatch
-from ...stores.redis import RedisOptions
+from ...stores.redis.server import RedisOptions
 from ..rules.overtaken import StreamFacts
 
 SEQUENCE_BITS = 20

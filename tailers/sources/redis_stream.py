@@ -17,7 +17,7 @@ from ...sdk.lifecycle import cancel
 from ...sdk.model.errors import InvalidRequest, Unavailable
 from ...sdk.source import Capabilities, SourceKind, StreamBatch
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
-from ...stores.redis import RedisServer
+from ...stores.redis.server import RedisServer
 from ..registry import Environment
 from ..rules.overtaken import Had, StreamFacts, at_end, made_anew, opened, overtaken, still
 from .redis_entries import SEQUENCE_BITS, Entries, RedisStreamOptions, facts_of, id_of, position_of

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
-from ...stores.sqlite import SqliteFile
+from ...stores.sqlite.file import SqliteFile
 from ..clock import ManualClock
 
 E = TypeVar("E")

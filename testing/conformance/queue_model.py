@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ...sdk.model.claim import Settle, State
 from ...sdk.model.demand import Cell, Closed, Demand
 from ...sdk.model.workload import Kind
-from ...stores.queue.lifecycle import LEASED, TERMINAL, WAITING
+from ...stores.queue.lifecycle import LEASED, TERMINAL, WAITING, next_trigger
 from ...stores.queue.queue import NewItem
 from .queue_engine import QueueEngine
 
@@ -235,8 +235,9 @@ class QueueModel(RuleBasedStateMachine):
                 continue
             assert status is not None
             assert (status.state, status.kind, status.attempts) == (item.state, item.kind, item.attempts)
-            if item.state in WAITING:
-                assert abs(status.due - item.due) < 0.01 or (item.first and status.due < item.due)
+            look = next_trigger(item.state, item.due, item.until) or 0.0
+            early = item.first and item.state in WAITING and status.due < look
+            assert abs(status.due - look) < 0.01 or early
         if settled:
             told = self.do(self.engine.queue.counts())
             tally = self.do(self.engine.queue.tally())

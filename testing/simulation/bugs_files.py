@@ -8,7 +8,7 @@ from typing import Any
 from ...stores.queue import lease_clock
 from ...stores.queue.sqlite.memory import Memory
 from ...stores.queue.sqlite.queue import SqliteQueue
-from ...stores.sqlite import SqliteFile
+from ...stores.sqlite.file import SqliteFile
 from ...tailers.pumps.queue_pump import QueuePump
 from ...tailers.session import Renewal
 from ...tailers.takeover.inherited import Inherited

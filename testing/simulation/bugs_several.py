@@ -12,7 +12,7 @@ from ...gateway import submission as submission_
 from ...scheduler.server import SchedulerServer
 from ...sdk.model.workload import ref
 from ...sdk.wire.session import Dialer
-from ...stores import sqlite_restored as restored_
+from ...stores.state import sqlite_restored as restored_
 from ...tailers.rules.sides import OWN, flights_of
 from ...tailers.session import SchedulerSession
 from ...tailers.takeover import sides as sides_

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...sdk.model.errors import NotConnected, Overloaded
-from ...stores.sqlite import MAX_GROUP, MAX_PENDING, SqliteFile
-from ...stores.sqlite_answers import Write
+from ...stores.sqlite.answers import Write
+from ...stores.sqlite.file import MAX_GROUP, MAX_PENDING, SqliteFile
 from .host import Host, WriterEnded, here
 from .torn import torn
 

@@ -7,8 +7,8 @@ import uuid
 
 import pytest
 
+from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka import KafkaLog
-from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.log import LogLaws

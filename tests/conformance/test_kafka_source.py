@@ -10,8 +10,8 @@ import uuid
 import pytest
 
 from tailrace.sdk.model.errors import NotConnected
+from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka import KafkaLog
-from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
 from tailrace.tailers.sources.kafka import KIND, KafkaSourceOptions
 from tailrace.tailers.sources.kafka_group import KafkaGroup

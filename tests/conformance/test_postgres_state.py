@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.migrations.postgres import bring_up
-from tailrace.stores.postgres import PostgresOptions
+from tailrace.stores.postgres.migrations.migrate import bring_up
+from tailrace.stores.postgres.server import PostgresOptions
 from tailrace.stores.state.postgres import PostgresGround, stores_on
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance import (

@@ -16,7 +16,7 @@ from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.stores.log.batch import MAX_RECORD
 from tailrace.stores.log.log import AtHand, Bounds, Counting, Log, Record, Telling, append_to_each, trim_each
 from tailrace.stores.log.sqlite import SCHEMA, SqliteLog
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.conformance.bench import StoreBench
 from tailrace.testing.conformance.embedded import SqliteBench
 from tailrace.testing.conformance.log import LogLaws
@@ -26,7 +26,7 @@ import asyncio, itertools, sys
 from pathlib import Path
 from tailrace.stores.log.log import Record
 from tailrace.stores.log.sqlite import SCHEMA, SqliteLog
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 
 async def main():
     file = SqliteFile(Path(sys.argv[1]), SCHEMA, name="log")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.conformance.queue import MAX_PAYLOAD, QueueLaws
 from tailrace.testing.conformance.queue_model import QueueModel

@@ -17,7 +17,7 @@ import pytest
 from tailrace.sdk.model.claim import State
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 
 _CHILD = """
 import asyncio, json, sys
@@ -27,7 +27,7 @@ from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 
 def say(**what):
     print(json.dumps(what), flush=True)

@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from journal import judge
 
 from tailrace.assembly.platform import Platform
+from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka import KafkaLog
-from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
 
 FUNCTIONS = str(Path(__file__).parent / "journaled_functions.py")

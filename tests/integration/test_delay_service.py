@@ -25,7 +25,7 @@ from tailrace.stores.log.log import Record
 from tailrace.stores.log.sqlite import SqliteLog
 from tailrace.stores.ownership import sqlite as ownership_sqlite
 from tailrace.stores.ownership.sqlite import SqliteOwnership
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 
 NOW = 1_700_000_000.0
 

@@ -10,8 +10,8 @@ import pytest
 
 from tailrace.bench.kafka_nodes import KafkaCluster
 from tailrace.sdk.model.errors import NotConnected
+from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka import KafkaLog
-from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
 
 

@@ -26,9 +26,9 @@ from tailrace.sdk.model.parked import Parked
 from tailrace.sdk.model.workload import Kind
 from tailrace.sdk.wire.delay import DelayClient
 from tailrace.sdk.wire.gateway import GatewayClient
-from tailrace.stores import sqlite as files
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite.memory import Memory
+from tailrace.stores.sqlite import file as files
 from tailrace.tailers.supervisor import Tailers
 
 from ..scenes import lone_node

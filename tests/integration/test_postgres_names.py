@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tailrace.sdk.model.errors import NotConnected
-from tailrace.stores.postgres import PostgresOptions, PostgresServer
+from tailrace.stores.postgres.server import PostgresOptions, PostgresServer
 
 NAMES = "SELECT count(*) FROM pg_prepared_statements"
 SUM = "SELECT 40 + %s::int"

@@ -14,7 +14,7 @@ from tailrace.sdk.model.claim import Settle, State
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.errors import ConfigError, NotConnected
 from tailrace.sdk.model.workload import Kind
-from tailrace.stores.migrations.postgres import steps
+from tailrace.stores.postgres.migrations.migrate import steps
 from tailrace.stores.queue.queue import NewItem
 
 MAIL = Kind("mail", 2)

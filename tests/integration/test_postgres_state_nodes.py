@@ -17,7 +17,7 @@ from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.control.control import Gate, Quota
 from tailrace.stores.drops import postgres as drops_postgres
-from tailrace.stores.postgres import PostgresOptions
+from tailrace.stores.postgres.server import PostgresOptions
 from tailrace.stores.state.postgres import postgres_state
 from tailrace.stores.state.state import StateStores
 
@@ -159,7 +159,7 @@ async def test_of_any_number_of_copies_of_one_row_one_starts(bench: Bench) -> No
 
 async def test_what_one_node_changes_another_one_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given nodes that poll so seldom that only a hint can end a wait, and that hear each other
-    monkeypatch.setattr("tailrace.stores.postgres_watch.POLL", 1000.0)
+    monkeypatch.setattr("tailrace.stores.postgres.watch.POLL", 1000.0)
     one, other = await bench.node(notify=True), await bench.node(notify=True)
     for node in (one, other):
         await asyncio.wait_for(node.ground._hints.listening.wait(), 20)

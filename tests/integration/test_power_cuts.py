@@ -25,7 +25,7 @@ from tailrace.stores.log.log import Record
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.spool import sqlite as spool_sqlite
 from tailrace.stores.spool.sqlite import SqliteSpool
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.sqlite_recorded import NoShim, RecordedDisk
 
 ROUNDS, CUTS = 12, 25

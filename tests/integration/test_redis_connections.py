@@ -12,8 +12,8 @@ import pytest
 from redis import exceptions
 
 from tailrace.sdk.model.errors import NotConnected
-from tailrace.stores import redis_connections
-from tailrace.stores.redis import RedisOptions, RedisServer, Script
+from tailrace.stores.redis import connections
+from tailrace.stores.redis.server import RedisOptions, RedisServer, Script
 
 WORDS = ("text", "ü", 7, -1, 2.5, b"\x00\xff", b"", memoryview(b"view"), "x" * 100_000, 10**18, 1e22)
 
@@ -52,7 +52,7 @@ async def test_a_command_is_packed_as_redis_py_packs_it(client: Any, key: str) -
     assert await client.execute_command(*command) == len(WORDS)
     # Then the server has what redis-py would have sent
     connection = await client.connection_pool.get_connection()
-    assert b"".join(connection.pack_command(*command)) == redis_connections.pack_command(command)
+    assert b"".join(connection.pack_command(*command)) == connections.pack_command(command)
     await client.connection_pool.release(connection)
     kept = await client.execute_command("LRANGE", key, 0, -1)
     assert kept[:6] == [b"text", "ü".encode(), b"7", b"-1", b"2.5", b"\x00\xff"]
@@ -96,7 +96,7 @@ async def test_the_answer_to_who_left_is_told_to_nobody_else(client: Any, key: s
 
 async def test_who_comes_when_all_are_in_use_waits_for_one_and_not_for_ever(redis_server: str) -> None:
     # Given two connections, both in use
-    pool = redis_connections.Connections.from_url(redis_server, max_connections=2, timeout=0.05, protocol=2)
+    pool = connections.Connections.from_url(redis_server, max_connections=2, timeout=0.05, protocol=2)
     first, second = await pool.get_connection(), await pool.get_connection()
     assert first is not second
     # When nobody gives one back, then the next one is refused
@@ -111,7 +111,7 @@ async def test_who_comes_when_all_are_in_use_waits_for_one_and_not_for_ever(redi
 
 
 async def test_who_waits_for_a_connection_gets_the_first_that_is_given_back(redis_server: str) -> None:
-    pool = redis_connections.Connections.from_url(redis_server, max_connections=1, timeout=30.0, protocol=2)
+    pool = connections.Connections.from_url(redis_server, max_connections=1, timeout=30.0, protocol=2)
     only = await pool.get_connection()
     waiting = [asyncio.create_task(pool.get_connection()) for _ in range(3)]
     async with asyncio.timeout(10):

@@ -21,7 +21,7 @@ from tailrace.sdk.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.spool import sqlite as spool_sqlite
 from tailrace.stores.spool.sqlite import SqliteSpool
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.crash_points import explore, passed
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from tailrace.stores.sqlite import AskAgain, SqliteFile
+from tailrace.stores.sqlite.file import AskAgain, SqliteFile
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;"
 SOON = 5.0

@@ -1,1 +1,1 @@
-"""The queue on PostgreSQL: each verb is one function of the schema in `stores/migrations`."""
+"""The queue on PostgreSQL: each verb is one function of the schema in `stores/postgres/migrations`."""

@@ -11,7 +11,7 @@ from typing import Any
 from ....sdk.model.claim import Leased, Settle, State
 from ....sdk.model.demand import Demand
 from ....sdk.model.outcome import EXPIRED_WHY
-from ...postgres_arrays import numbers
+from ...postgres.arrays import numbers
 from ..gates import Gates
 from ..ids import id_text
 from ..poller import Claimed, Found, Poller
@@ -102,7 +102,7 @@ class Claiming:
             others, found = await self._look_into(lanes, shut)
             if others:  # what they have is known with the next look
                 continue
-            moment = int(found[0][2] if found else self._ground.time() or self._server_clock.about())
+            moment = int(found[0][call.LOOKED_AT] if found else self._ground.time() or self._server_clock.about())
             ready = [lane for lane, earliest, _ in found if earliest is not None and earliest <= moment]
             for lane, earliest, _ in found:
                 if lane in partly:
@@ -126,7 +126,7 @@ class Claiming:
             self.changed()
             return 0.01
         leased = await self.out_by(rows, seconds)
-        self._dry.claimed(row[0] for row in rows)
+        self._dry.claimed(row[call.ID] for row in rows)
         return Claimed(leased, self._dry.left(self._clock.monotonic()) if fresh else 0.0) if leased else 0.0
 
     async def _look_into(self, lanes: Sequence[int], shut: Sequence[int]) -> tuple[bool, Rows]:
@@ -146,7 +146,7 @@ class Claiming:
             await self._learn(new)
             self._stocked.put(new)
         self._seen = changes
-        return bool(new), [row for row in rows if row[2] is not None]
+        return bool(new), [row for row in rows if row[call.LOOKED_AT] is not None]
 
     async def _learn(self, lanes: Iterable[int]) -> None:
         if any(lane not in self._kinds.lanes for lane in lanes):
@@ -159,14 +159,15 @@ class Claiming:
     async def out_by(self, rows: Rows, seconds: float) -> Leased | None:
         """What the rows of a claim hand out."""
         self._turn += 1
-        if any(row[1] not in self._kinds.kinds for row in rows):
+        if any(row[call.KIND] not in self._kinds.kinds for row in rows):
             await self._kinds.look()
         taken = claimed(self._kinds, rows, seconds)
-        self._out.claimed(taken.number, rows[0][10], taken.ids)
+        fence = rows[0][call.FENCE]
+        self._out.claimed(taken.number, fence, taken.ids)
         self._soonest = min(self._soonest, taken.moment + int(seconds * 1e6))
         if taken.expired:
-            over = [Settle(id_text(number), rows[0][10], State.EXPIRED, reason=EXPIRED_WHY) for number in taken.expired]
-            await self._settle(rows[0][10], [], over)
+            over = [Settle(id_text(number), fence, State.EXPIRED, reason=EXPIRED_WHY) for number in taken.expired]
+            await self._settle(fence, [], over)
         return taken.leased
 
     async def _look_at_others(self) -> bool:

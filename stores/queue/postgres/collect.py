@@ -16,8 +16,8 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class Collecting:
-    """Moves rows of the schema's outbox (stores/migrations/0003_outbox.sql). `rows` runs a statement; `time` is µs, or
-    None for the server's clock."""
+    """Moves rows of the schema's outbox (stores/postgres/migrations/0003_outbox.sql). `rows` runs a statement; `time`
+    is µs, or None for the server's clock."""
 
     def __init__(self, rows: Rows, time: Callable[[], int | None], config: StoresConfig) -> None:
         self._rows = rows

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....sdk.model.search import Search
-from ...postgres_arrays import numbers
+from ...postgres.arrays import numbers
 from ..ids import id_text
 from ..looking import LOOK, Span, kinds_of, span
 from ..queue import Page
@@ -42,7 +42,7 @@ async def find(rows: Rows, kinds: PostgresKinds, search: Search) -> Page:
     if fitting == []:
         return Page([])
     found, after = await _find(rows, search, wanted, fitting)
-    if any(row[2] not in kinds.kinds for row in found):
+    if any(kind not in kinds.kinds for _, _, kind, *_ in found):
         await kinds.look()
     return Page([status_of(id_text(row[0]), kinds, row[1:]) for row in found], after)
 

@@ -10,8 +10,8 @@ from psycopg import AsyncConnection
 
 from ....sdk.clock import Clock
 from ...config import StoresConfig
-from ...migrations.postgres import require
-from ...postgres import PostgresServer, refuse_unsafe
+from ...postgres.migrations.migrate import require
+from ...postgres.server import PostgresServer, refuse_unsafe
 from ..server_clock import ServerClock
 from .home import PostgresHome
 from .kinds import PostgresKinds

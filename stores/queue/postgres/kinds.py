@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from ....sdk.model.workload import Kind
-from ...postgres_arrays import numbers, texts
+from ...postgres.arrays import numbers, texts
 from ..kinds import Kinds
 from . import statements as call
 from .told import Rows

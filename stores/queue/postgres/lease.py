@@ -10,12 +10,13 @@ import msgspec
 from ....sdk.model.claim import Leased
 from ....sdk.model.demand import Cell, Demand
 from ....sdk.model.workload import FLIGHT_ITEMS, Extra
-from ...postgres_arrays import numbers
+from ...postgres.arrays import numbers
 from ..gates import Gates
 from ..ids import id_text
 from ..kinds import Kinds
 from ..turns import Ready, limits_in_turn
 from .bounds import Bounds
+from .statements import ATTEMPTS, CRASHES, EXPIRES_AT, FENCE, HEADERS, ID, KEY, KIND, PAYLOAD, PROGRESS
 
 _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
 
@@ -88,17 +89,18 @@ class Claimed(NamedTuple):
 
 def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Claimed:
     """`rows` are those of `queue_claim`, at least one; their kinds are known."""
-    fence, number, moment = rows[0][10:13]
-    ids = [row[0] for row in rows]
-    expired = [row[0] for row in rows if 0 < row[7] <= moment / 1e6]
+    fence, number, moment = rows[0][FENCE:]
+    ids = [row[ID] for row in rows]
+    expired = [row[ID] for row in rows if 0 < row[EXPIRES_AT] <= moment / 1e6]
     if expired:
         gone = set(expired)
-        rows = [row for row in rows if row[0] not in gone]
+        rows = [row for row in rows if row[ID] not in gone]
         if not rows:
             return Claimed(number, moment, ids, None, expired)
     extras: dict[int, Extra] = {}
     for index, row in enumerate(rows):
-        crashes, key, headers, expires_at, progress = row[3], row[5], row[6], row[7], row[8]
+        crashes, key, headers = row[CRASHES], row[KEY], row[HEADERS]
+        expires_at, progress = row[EXPIRES_AT], row[PROGRESS]
         if crashes or key or headers or expires_at or progress:
             extras[index] = Extra(
                 key=key,
@@ -111,10 +113,10 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Cl
     leased = Leased(
         fence=fence,
         lease=seconds,
-        kinds=[kinds.kinds[row[1]] for row in rows],
-        ids=[id_text(row[0]) for row in rows],
-        payloads=[row[4] for row in rows],
-        attempts=[row[2] + 1 for row in rows],
+        kinds=[kinds.kinds[row[KIND]] for row in rows],
+        ids=[id_text(row[ID]) for row in rows],
+        payloads=[row[PAYLOAD] for row in rows],
+        attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras=extras,
     )
     return Claimed(number, moment, ids, leased, expired)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from ....sdk.config import Seconds
-from ...postgres import PostgresOptions
+from ...postgres.server import PostgresOptions
 from ..poller import INTERVAL
 
 

@@ -1,5 +1,5 @@
-"""The queue on PostgreSQL: each verb is one call of a function of the schema (stores/migrations/0001_queue.sql), over
-columns, in one transaction. Any number of nodes may use one queue.
+"""The queue on PostgreSQL: each verb is one call of a function of the schema
+(stores/postgres/migrations/0001_queue.sql), over columns, in one transaction. Any number of nodes may use one queue.
 
 The time is the server's, so that a node whose clock is wrong starts nothing early. Polling is the base: a lease that
 waits looks when something changed through this process, when another one hints so, when the next item is due, and once
@@ -22,9 +22,9 @@ from ....sdk.model.errors import InvalidRequest, Unavailable
 from ....sdk.model.search import Search
 from ....sdk.model.tries import Try
 from ...config import StoresConfig
-from ...postgres import explained
-from ...postgres_arrays import numbers
-from ...postgres_hints import PostgresHints
+from ...postgres.arrays import numbers
+from ...postgres.hints import PostgresHints
+from ...postgres.server import explained
 from ..admission import check
 from ..engines import QueueEngine
 from ..gates import Gates
@@ -147,8 +147,9 @@ class PostgresQueue:
             if taker is not None:
                 self._waiting.bring(taker, leased)
         self._room.taken(len(items) - len(first))
-        out = {row[0] for row in taken}.union(first)
-        left = [each for each in zip(ids, lanes, items, strict=True) if each[0] not in out]
+        out = {row[call.ID] for row in taken}.union(first)
+        stored_now = zip(ids, lanes, items, strict=True)
+        left = [(number, lane, item) for number, lane, item in stored_now if number not in out]
         moments = [(lane, int(item.due * 1e6) or moment) for _, lane, item in left]
         self._claiming.put(moments, {number: lane for number, lane, item in left if not item.due})
         if left:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...postgres_arrays import blobs, numbers, texts
+from ...postgres.arrays import blobs, numbers, texts
 from ..kinds import Kinds
 from ..queue import NewItem
 
-#: Flags of a task; `stores/migrations/` has the same numbers.
+#: Flags of a task; `stores/postgres/migrations/` has the same numbers.
 HAS_EXTRA = 1  # key, headers, expiry or progress in its entity
 CANCEL = 2  # its holder is to be told
 KEYED = 4  # in `keyed`; waits for the older ones of its key

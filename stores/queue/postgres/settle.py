@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from ....sdk.model.claim import Settle
-from ...postgres_arrays import numbers, texts
+from ...postgres.arrays import numbers, texts
 from ..ids import id_number
 from ..lifecycle import LEASED
 from ..queue import PROGRESS, REASON

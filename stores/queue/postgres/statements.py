@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 KINDS = "SELECT * FROM S.queue_kinds(%s::text[], %s::int[], %s::text[], %s::text[])"
 LEARN = (
     "SELECT k.kind, k.lane, k.tenant, l.function, l.priority, l.collection FROM S.kinds AS k"
@@ -13,6 +15,8 @@ SUBMIT = (
     " %s::text[])"
 )
 LOOK = "SELECT lane, earliest, moment FROM S.queue_look(%s::bigint, %s::int[], %s::bigint[], %s::int[])"
+#: Where the moment of the look is in its rows.
+LOOKED_AT: Final = 2
 STOCKED = "SELECT lane FROM S.queue_stocked(%s::int[]) AS lane"
 #: Both of them: rows of other lanes in which something waits have no moment.
 LOOK_AROUND = f"{LOOK} UNION ALL SELECT lane, NULL, NULL FROM S.queue_stocked(%s::int[]) AS lane"
@@ -21,6 +25,17 @@ CLAIM = (
     " FROM S.queue_claim(%s::bigint, %s::int[], %s::int[], %s::bigint[], %s::int[], %s::int[], %s::int[], %s::int,"
     " %s::bigint, %s::bigint, %s::text)"
 )
+#: Where each column of a claimed row is in it; behind the fence come the claim's number and the moment.
+ID: Final = 0
+KIND: Final = 1
+ATTEMPTS: Final = 2
+CRASHES: Final = 3
+PAYLOAD: Final = 4
+KEY: Final = 5
+HEADERS: Final = 6
+EXPIRES_AT: Final = 7
+PROGRESS: Final = 8
+FENCE: Final = 10
 #: Both in one transaction. The rows of the submission have nothing behind their two columns, those of the claim nothing
 #: in them.
 SUBMIT_AND_CLAIM = (
@@ -30,6 +45,8 @@ SUBMIT_AND_CLAIM = (
     + ", "
     + CLAIM.partition("(%s::bigint, ")[2]
 )
+#: Where the columns of a claimed row begin in them.
+CLAIMED: Final = 2
 TIMELINE = "SELECT S.this_timeline()"
 END_LEASES = "SELECT moment, soonest, claims_ended, troubles FROM S.queue_end_leases(%s::bigint, %s::boolean)"
 RENEW = "SELECT id, cancel, claim FROM S.queue_renew(%s::bigint, %s::bigint[], %s::bigint, %s::bigint, %s::smallint)"

@@ -48,6 +48,6 @@ async def stored(
             if attempt == NEW_IDS - 1:
                 raise
             continue
-        first = {row[0]: row[1] for row in found if row[0] is not None}
-        return Stored(numbers, first, first.pop(-1), [row[2:] for row in found if row[0] is None])
+        first = {item: known for item, known, *_ in found if item is not None}
+        return Stored(numbers, first, first.pop(-1), [row[call.CLAIMED :] for row in found if row[0] is None])
     raise AssertionError

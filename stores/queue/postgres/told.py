@@ -7,7 +7,7 @@ from typing import Any
 
 from ....sdk.model.claim import State
 from ....sdk.model.tries import Try
-from ...postgres_arrays import numbers
+from ...postgres.arrays import numbers
 from ..ids import created_at, id_number
 from ..kinds import Kinds
 from ..queue import Ageing, Status, Tally
@@ -38,7 +38,7 @@ async def statuses(rows: Rows, kinds: Kinds, learn: Callable[[], Awaitable[None]
     """A Status for each id, or None."""
     wanted = numbers(map(id_number, ids))
     found = {row[0]: row[1:] for row in await rows(_STATUS.replace("%(ids)s", "%s"), (wanted, wanted), "a status")}
-    if any(row[1] not in kinds.kinds for row in found.values()):
+    if any(kind not in kinds.kinds for _, kind, *_ in found.values()):
         await learn()
     return [None if (row := found.get(id_number(each))) is None else status_of(each, kinds, row) for each in ids]
 

@@ -14,7 +14,7 @@ from ....sdk.model.outcome import EXPIRED_WHY
 from ..gates import Gates
 from ..poller import Claimed, Found, Poller
 from ..server_clock import JUMP
-from .claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, QUIET
+from .claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, PASSED, QUIET, TASKS
 from .ground import RedisQueueGround
 from .lease import Plan, claimed, number_of_kinds, planned
 from .passed import Passed
@@ -100,7 +100,7 @@ class Claiming:
                 break
         else:
             return 0.01
-        passed = found[1] if why != CLAIMED else answer[8]
+        passed = answer[PASSED[why]]
         for lane, count in zip(plan.lanes, passed, strict=True):
             self._passed.told(lane, plan.shut, count)
         if why != CLAIMED:
@@ -119,7 +119,7 @@ class Claiming:
         return await self._out_by(answer, seconds) if answer[0] == CLAIMED else None
 
     async def _out_by(self, answer: Sequence[Any], seconds: float) -> Leased | None:
-        if any(number not in self._kinds.kinds for number in number_of_kinds(answer[5])):
+        if any(number not in self._kinds.kinds for number in number_of_kinds(answer[TASKS])):
             await self._kinds.look()
         self._turn += 1
         claim = claimed(self._kinds, answer, seconds)

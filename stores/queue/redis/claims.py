@@ -6,12 +6,17 @@ that the others end in their time.
 
 from __future__ import annotations
 
+from typing import Final
+
 from .script import AT_HOME, queue_script
 from .submit import SUBMIT_BODY
 
 #: What LOOK and CLAIM answer first where they are not at home (MOVED), nothing is leased until a time, something was
 #: claimed, nothing was, or there is more due than the claim was planned for; then the time.
 QUIET, CLAIMED, NOTHING, MORE = 1, 2, 3, 4
+#: Where some of CLAIM's answer is in it: the tasks that it claimed, and what it passed by.
+TASKS: Final = 5
+PASSED: Final = {CLAIMED: 8, NOTHING: 2}
 
 _AWAKE = """
 if tonumber(facts[3] or '0') > now then return {1, now, tonumber(facts[3])} end

@@ -9,7 +9,7 @@ from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from ...redis import CONNECTIONS, RedisOptions
+from ...redis.server import CONNECTIONS, RedisOptions
 
 #: Commands without a key: they are for the node that has the queue.
 _OF_A_NODE = frozenset({"CONFIG", "INFO"})

@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Sequence
 
 from ....sdk.model.search import Search
-from ...redis import RedisServer
+from ...redis.server import RedisServer
 from ..ids import id_number, id_text
 from ..looking import LOOK, Span, kinds_of, span
 from ..queue import Page, Status

@@ -10,7 +10,7 @@ from typing import Any
 from ....sdk.clock import Clock
 from ....sdk.model.errors import ConfigError, NotConnected
 from ...config import StoresConfig
-from ...redis import RedisServer, Script
+from ...redis.server import RedisServer, Script
 from ..server_clock import ServerClock
 from .home import RedisHome
 from .kinds import RedisKinds

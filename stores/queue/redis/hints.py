@@ -9,7 +9,7 @@ from typing import Any
 from redis import exceptions as errors
 
 from ...hints import Hints
-from ...redis import RedisServer
+from ...redis.server import RedisServer
 
 #: Seconds of one wait for a hint.
 LISTEN = 60.0

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable
 
 from ....sdk.clock import Clock
-from ...redis import RedisServer
+from ...redis.server import RedisServer
 from .script import queue_script
 
 #: Seconds by which a server may be older than it says: INFO tells whole ones.

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 
 from ....sdk.model.workload import Kind
-from ...redis import RedisServer
+from ...redis.server import RedisServer
 from ..kinds import Kinds
 from .script import queue_script
 

@@ -14,7 +14,7 @@ from ..gates import Gates
 from ..kinds import Kinds
 from ..turns import Ready, limits_in_turn
 from .script import EXTRA
-from .told import TASK
+from .told import ATTEMPTS, CRASHES, FLAGS, KIND, TASK
 
 _decode = msgspec.json.Decoder(type=tuple[str, tuple[tuple[str, str], ...], float]).decode
 
@@ -77,7 +77,7 @@ class Claimed(NamedTuple):
 
 def number_of_kinds(tasks: bytes) -> list[int]:
     """The kinds of tasks."""
-    return [row[3] for row in TASK.iter_unpack(tasks)]
+    return [row[KIND] for row in TASK.iter_unpack(tasks)]
 
 
 def claimed(kinds: Kinds, answer: Sequence[Any], seconds: float) -> Claimed:
@@ -90,11 +90,11 @@ def claimed(kinds: Kinds, answer: Sequence[Any], seconds: float) -> Claimed:
     expired: list[str] = []
     told = {more[n]: (more[n + 1], more[n + 2]) for n in range(0, len(more), 3)}
     for index, row in enumerate(rows):
-        crashes = row[6]
+        crashes = row[CRASHES]
         if index not in told and not crashes:
             continue
         extra, progress = told.get(index, (b"", b""))
-        key, headers, expires_at = _decode(extra) if row[1] & EXTRA and extra else ("", (), 0.0)
+        key, headers, expires_at = _decode(extra) if row[FLAGS] & EXTRA and extra else ("", (), 0.0)
         if 0 < expires_at <= moment / 1e6:
             expired.append(ids[index])
         if crashes or progress or extra:
@@ -106,14 +106,14 @@ def claimed(kinds: Kinds, answer: Sequence[Any], seconds: float) -> Claimed:
                 alone=crashes > 0,
                 progress=progress.decode(),
             )
-    of, numbers = kinds.kinds, [row[3] for row in rows]
+    of, numbers = kinds.kinds, [row[KIND] for row in rows]
     leased = Leased(
         fence=fence,
         lease=seconds,
         kinds=[of[number] for number in numbers],
         ids=ids,
         payloads=payloads,
-        attempts=[row[5] + 1 for row in rows],
+        attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras=extras,
     )
     return Claimed(fence, position, numbers, _without(leased, set(expired)) if expired else leased, expired, unread)

@@ -10,7 +10,7 @@ import logging
 import math
 
 from ....sdk.clock import Clock
-from ...redis import RedisServer
+from ...redis.server import RedisServer
 from .script import queue_script
 
 #: Tasks that one step looks at.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from ....sdk.config import Seconds
-from ...redis import RedisOptions
+from ...redis.server import RedisOptions
 from ..poller import INTERVAL
 
 

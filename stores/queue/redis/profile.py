@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ....sdk.model.errors import ConfigError, NotConnected
-from ... import redis_trust
-from ...redis import RedisServer
-from ...redis_trust import OLDEST, facts
+from ...redis import trust
+from ...redis.server import RedisServer
+from ...redis.trust import OLDEST, facts
 from .script import queue_script
 
 _FACTS = queue_script("no-writes", "return redis.call('INFO', 'everything')")
@@ -20,4 +20,4 @@ async def profile(server: RedisServer, base: str, *, durability: str, cluster: b
         if "ompil" in str(error):  # Error compiling script: it does not know what scripts may say of themselves
             raise ConfigError(f"{server.name} is too old: expected Redis {OLDEST} or newer") from None
         raise
-    return await redis_trust.profile(server, facts(text), durability, cluster=cluster, about="queue")
+    return await trust.profile(server, facts(text), durability, cluster=cluster, about="queue")

@@ -21,7 +21,7 @@ from ....sdk.model.errors import InvalidRequest, NotConnected, Unavailable
 from ....sdk.model.search import Search
 from ....sdk.model.tries import Try
 from ...config import StoresConfig
-from ...redis import RedisServer
+from ...redis.server import RedisServer
 from ..admission import check
 from ..engines import QueueEngine
 from ..gates import Gates

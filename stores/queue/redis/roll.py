@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...redis import RedisServer
+from ...redis.server import RedisServer
 from ..poller import SEEN
 from .script import queue_script
 

@@ -25,7 +25,7 @@ next trigger, when it is out its claim, when it ended the time of that). Numbers
 
 from __future__ import annotations
 
-from ...redis import Script
+from ...redis.server import Script
 
 #: Flags of a task; the scripts have the same numbers.
 EXTRA = 1  # key, headers or expiry

@@ -158,6 +158,7 @@ def submitted(answer: Sequence[Any], count: int, most: int) -> list[Submitted]:
     """What SUBMIT answered of so many items. Raises Overloaded where there was no room beside `most`."""
     if answer[0] < 0:
         raise Overloaded(f"the queue holds {answer[1]} workloads and takes at most {most}; try again later", 5.0)
-    same, text = frozenset(answer[2]), answer[1].hex()
+    _, stored, duplicates = answer
+    same, text = frozenset(duplicates), stored.hex()
     ids = [text[index : index + 16] for index in range(0, 16 * count, 16)]
     return [Submitted(id, place in same) for place, id in enumerate(ids, 1)]

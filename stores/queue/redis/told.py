@@ -7,21 +7,26 @@ import json
 import struct
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from ....sdk.model.claim import State
 from ....sdk.model.tries import Try
-from ...redis import RedisServer
+from ...redis.server import RedisServer
 from ..ageing import folded
 from ..ids import created_at, id_number
 from ..kinds import Kinds
-from ..lifecycle import LEASED, TERMINAL
+from ..lifecycle import TERMINAL, next_trigger
 from ..queue import Ageing, Status, Tally
 from .kinds import RedisKinds
 from .script import queue_script
 
-#: A task as it is stored: state, flags, lane, kind, size, attempts, crashes, throttles, fence, at.
+#: A task as it is stored: state, flags, lane, kind, size, attempts, crashes, throttles, fence, at; and where
+#: some of these are in it.
 TASK = struct.Struct(">BBIIIIHHQQ")
+FLAGS: Final = 1
+KIND: Final = 3
+ATTEMPTS: Final = 5
+CRASHES: Final = 6
 #: Tasks that one step of a tally counts; the server is held for so long.
 STEP = 1000
 #: Tallies that are made when the rows do not add up: a hash that shrank meanwhile shows some rows twice.
@@ -133,7 +138,7 @@ async def statuses(server: RedisServer, base: str, kinds: RedisKinds, ids: Seque
     """A Status for each id, or None."""
     found = await server.run(_STATUS, [base], -1, blob([*map(id_bytes, ids)]), about="a status")
     rows = [row and (TASK.unpack(row[0]), *row[1:]) for row in found]
-    if any(row and row[0][3] not in kinds.kinds for row in rows):
+    if any(row and row[0][KIND] not in kinds.kinds for row in rows):
         await kinds.look()
     return [_status(each, kinds, row) for each, row in zip(ids, rows, strict=True)]
 
@@ -143,7 +148,6 @@ def _status(id: str, kinds: Kinds, row: Any) -> Status | None:
         return None
     (number, _, _, kind, _, attempts, crashes, _, _, at), reason, progress, until = row
     state = State(number)
-    due = float(until or 0) if state in LEASED else 0 if state in TERMINAL else at
     return Status(
         id=id,
         state=state,
@@ -151,7 +155,7 @@ def _status(id: str, kinds: Kinds, row: Any) -> Status | None:
         attempts=attempts,
         crashes=crashes,
         created_at=created_at(id_number(id)),
-        due=due / 1e6,
+        due=(next_trigger(state, at, float(until or 0)) or 0) / 1e6,
         ended_at=at / 1e6 if state in TERMINAL else 0.0,
         reason=reason.decode(),
         progress=progress.decode(),

@@ -15,7 +15,7 @@ import msgspec
 from ....sdk.model.errors import Overloaded, UserError
 from ...outbox.item import OutboxRow, item_of, said
 from ...outbox.sqlite_table import any_text
-from ...sqlite_errors import is_of_a_row
+from ...sqlite.errors import is_of_a_row
 from ..admission import check
 from ..queue import NewItem
 from .memory import Memory

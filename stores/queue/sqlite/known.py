@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...sqlite_insert import insert
+from ...sqlite.insert import insert
 from ..admission import SUBMISSION_PREFIX
 from ..queue import NewItem
 from .rows import IDS, json_text

@@ -19,14 +19,31 @@ from ..ids import id_text
 from ..turns import Ready, turns
 from .claims import end_leases
 from .clocks import grant
-from .memory import Fresh, Memory, Row
-from .rows import BLOCKED, HAS_EXTRA, IDS, json_text, one_or_many
+from .memory import Fresh, Memory
+from .rows import (
+    ATTEMPTS,
+    BLOCKED,
+    CRASHES,
+    FENCE,
+    FLAGS,
+    HAS_EXTRA,
+    ID,
+    IDS,
+    KIND,
+    LANE,
+    SIZE,
+    STATE,
+    TRIGGER,
+    Row,
+    json_text,
+    one_or_many,
+)
 from .settle import end
 
 _decode = msgspec.json.Decoder().decode
-_due_and_id = itemgetter(8, 0)
+_due_and_id = itemgetter(TRIGGER, ID)
 
-# The first items of many lanes in one step: where each lane begins is in ?1, ?2 is now, ?3 how many of each.
+# The first items of many lanes in one step, as Row: where each lane begins is in ?1, ?2 is now, ?3 how many of each.
 _PICK = (
     "SELECT json_group_array(json_array(t.id, t.kind, t.state, t.fence, t.attempts, t.crashes, t.flags, t.size,"
     " t.next_trigger, t.lane)) FROM json_each(?1) AS j CROSS JOIN tasks AS t WHERE t.id IN"
@@ -67,13 +84,13 @@ class _Visit:
         cell = memory.kinds.cells[lane]
         rows = rows[: min(self.cells[cell], self.left())]
         for index, row in enumerate(rows):
-            self.room -= row[7]
+            self.room -= row[SIZE]
             if self.room < 0 and (index or self.rows):
                 rows = rows[:index]
                 break
         if rows:
             self.rows += rows
-            self.taken[lane] = (rows[-1][8], rows[-1][0])
+            self.taken[lane] = (rows[-1][TRIGGER], rows[-1][ID])
             self.cells[cell] -= len(rows)
         return len(rows)
 
@@ -114,7 +131,7 @@ def claim(
     fresh = memory.just_submitted(connection)
     if fresh is not None and (rows := _all_fresh(memory, fresh, demand, ready, shut)):
         memory.turn += 1
-        return _take(connection, memory, rows, now, seconds, until, [fresh.payloads[row[0]] for row in rows])
+        return _take(connection, memory, rows, now, seconds, until, [fresh.payloads[row[ID]] for row in rows])
     visit = _Visit(demand, BESIDE_ITEMS if 0 <= now - memory.stored < BESIDE else FLIGHT_ITEMS)
     while ready and visit.left():
         plan = turns(ready, visit.left(), share, memory.turn)
@@ -149,7 +166,7 @@ def _all_fresh(
     for each in sorted(ready, key=attrgetter("priority")):
         rows += fresh.rows[each.lane]
         counts[memory.kinds.cells[each.lane]] += len(fresh.rows[each.lane])
-    size = sum(row[7] for row in rows)
+    size = sum(row[SIZE] for row in rows)
     if len(rows) > min(demand.total, FLIGHT_ITEMS) or (size > demand.max_bytes and len(rows) > 1):
         return []
     if any(count > demand.cells[cell] for cell, count in counts.items()):
@@ -179,16 +196,16 @@ def _pick(
         (text,) = connection.execute(_PICK_ALL, (json_text(starts), now, limit)).fetchone()
     found: dict[int, list[Row]] = {lane: [] for lane in lanes}
     for row in sorted(_decode(text), key=_due_and_id):
-        found[row[9]].append(row)
+        found[row[LANE]].append(row)
     emptied: list[int] = []
     for lane, rows in found.items():
         took = visit.take(memory, lane, rows)
         if took < len(rows):
-            memory.advance(lane, shut, rows[took][8])
+            memory.advance(lane, shut, rows[took][TRIGGER])
         elif len(rows) < limit:
             emptied.append(lane)
         else:
-            memory.advance(lane, shut, rows[-1][8])
+            memory.advance(lane, shut, rows[-1][TRIGGER])
     if emptied:
         (text,) = connection.execute(_NEXT, (json_text(emptied), now)).fetchone()
         for lane, trigger in zip(emptied, _decode(text), strict=True):
@@ -205,34 +222,34 @@ def _take(
     payloads: list[bytes] | None = None,
 ) -> Leased | float:
     """Writes the claim and reads the payloads that are not known. Expired items end here, without being handed out."""
-    numbers = [row[0] for row in rows]
+    numbers = [row[ID] for row in rows]
     which, ids = one_or_many(numbers)
-    fence = memory.fence = max([now, memory.fence + 1, *(row[3] + 1 for row in rows)])
+    fence = memory.fence = max([now, memory.fence + 1, *(row[FENCE] + 1 for row in rows)])
     connection.execute(f"UPDATE tasks SET state = 2, fence = ?, next_trigger = NULL WHERE id {which}", (fence, ids))
     grant(connection, memory, int(seconds * 1e6))
     memory.claim(connection, fence, until, numbers)
     for row in rows:
-        memory.counts[State(row[2])] -= 1
+        memory.counts[State(row[STATE])] -= 1
     memory.counts[State.ENQUEUED] += len(rows)
     extras = _extras(connection, rows)
     expired = {number for number, extra in extras.items() if 0 < extra.expires_at <= now / 1e6}
     if expired:
         over = [Settle(id_text(number), fence, State.EXPIRED, reason=EXPIRED_WHY) for number in expired]
         end(connection, memory, fence, over, now)
-        rows = [row for row in rows if row[0] not in expired]
+        rows = [row for row in rows if row[ID] not in expired]
         if not rows:
             return 0.0
     if payloads is None:
-        payloads = _payloads(connection, [row[0] for row in rows])
+        payloads = _payloads(connection, [row[ID] for row in rows])
     kinds = memory.kinds.kinds
     return Leased(
         fence=fence,
         lease=seconds,
-        kinds=[kinds[row[1]] for row in rows],
-        ids=[f"{row[0]:016x}" for row in rows],
+        kinds=[kinds[row[KIND]] for row in rows],
+        ids=[f"{row[ID]:016x}" for row in rows],
         payloads=payloads,
-        attempts=[row[4] + 1 for row in rows],
-        extras={index: extras[row[0]] for index, row in enumerate(rows) if row[0] in extras} if extras else {},
+        attempts=[row[ATTEMPTS] + 1 for row in rows],
+        extras={index: extras[row[ID]] for index, row in enumerate(rows) if row[ID] in extras} if extras else {},
     )
 
 
@@ -246,7 +263,7 @@ def _payloads(connection: sqlite3.Connection, numbers: list[int]) -> list[bytes]
 
 
 def _extras(connection: sqlite3.Connection, rows: list[Row]) -> dict[int, Extra]:
-    crashes = {row[0]: row[5] for row in rows if row[6] & HAS_EXTRA or row[5]}
+    crashes = {row[ID]: row[CRASHES] for row in rows if row[FLAGS] & HAS_EXTRA or row[CRASHES]}
     if not crashes:
         return {}
     (text,) = connection.execute(

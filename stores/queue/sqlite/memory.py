@@ -13,17 +13,13 @@ from collections.abc import Collection, Iterable
 
 from ....sdk.model.claim import State
 from ....sdk.model.height import Height
-from ...sqlite_identity import identity
+from ...sqlite.identity import identity
 from ..ids import Ids
 from .known import stems
-from .rows import BLOCKED, SqliteKinds, json_text
+from .rows import BLOCKED, ID, LANE, Row, SqliteKinds, json_text
 
 #: Rows of `tasks` by state, in the order of State.
 SUMS = ", ".join(f"coalesce(sum(state = {int(state)}), 0)" for state in State)
-
-
-# id, kind, state, fence, attempts, crashes, flags, size, next trigger, lane
-Row = tuple[int, int, int, int, int, int, int, int, int, int]
 
 
 class ClaimPart:
@@ -67,8 +63,8 @@ class Fresh:
 
     def add(self, row: Row, payload: bytes) -> None:
         """One more row of a lane of which all rows are here."""
-        self.rows.setdefault(row[9], []).append(row)
-        self.payloads[row[0]] = payload
+        self.rows.setdefault(row[LANE], []).append(row)
+        self.payloads[row[ID]] = payload
 
 
 class Memory:

@@ -1,8 +1,8 @@
 """The queue on SQLite: submissions, claims and settlements as statements over batches, in one writer thread.
 
-Every statement takes one step, however many rows it touches (see stores/sqlite.py); a look that finds nothing due costs
-no statement, because a lower bound of each lane's next trigger is kept in memory. The steps of each verb are in files
-of their own beside this one.
+Every statement takes one step, however many rows it touches (see stores/sqlite/file.py); a look that finds nothing due
+costs no statement, because a lower bound of each lane's next trigger is kept in memory. The steps of each verb are in
+files of their own beside this one.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ....sdk.model.height import Height
 from ....sdk.model.search import Search
 from ....sdk.model.tries import Try
 from ...config import StoresConfig
-from ...sqlite import AskAgain, SqliteFile
-from ...sqlite_identity import note_height
+from ...sqlite.file import AskAgain, SqliteFile
+from ...sqlite.identity import note_height
 from ..admission import check
 from ..ageing import folded
 from ..gates import Gates
 from ..history import ROW, kept
 from ..ids import created_at, first_id, id_number, id_text
 from ..lease_clock import STEP
-from ..lifecycle import LEASED, TERMINAL
+from ..lifecycle import LEASED, TERMINAL, next_trigger
 from ..looking import kinds_of, span
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from . import known
@@ -227,7 +227,7 @@ class SqliteQueue:
             attempts=attempts,
             crashes=crashes,
             created_at=min(created_at(id_number(id)), self._clock.wall()),
-            due=((due if trigger == BLOCKED else trigger or until) or 0) / 1e6,
+            due=(next_trigger(State(state), due if trigger == BLOCKED else trigger, until) or 0) / 1e6,
             ended_at=(ended or 0) / 1e6,
             reason=reason or "",
             progress=progress or "",

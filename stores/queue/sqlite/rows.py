@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from ....sdk.model.workload import Kind
 from ...outbox.sqlite_table import create
-from ...sqlite_identity import SCHEMA as IDENTITY
+from ...sqlite.identity import SCHEMA as IDENTITY
 from ..kinds import Kinds
 
 _TABLES = """
@@ -107,6 +107,19 @@ CREATE TABLE IF NOT EXISTS runs ( -- dedupe keys that rise together with their i
 ) STRICT, WITHOUT ROWID;
 """
 SCHEMA = _TABLES + "".join(f"{statement};\n" for statement in create()) + IDENTITY
+
+#: A task as claims read it, and where each column is in it.
+Row = tuple[int, int, int, int, int, int, int, int, int, int]
+ID: Final = 0
+KIND: Final = 1
+STATE: Final = 2
+FENCE: Final = 3
+ATTEMPTS: Final = 4
+CRASHES: Final = 5
+FLAGS: Final = 6
+SIZE: Final = 7
+TRIGGER: Final = 8
+LANE: Final = 9
 
 #: Flags of a task.
 HAS_EXTRA = 1  # key, headers, expiry or progress in its entity

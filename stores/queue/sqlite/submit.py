@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ....sdk.model.claim import State
 from ....sdk.model.errors import Overloaded
-from ...sqlite_insert import insert
+from ...sqlite.insert import insert
 from ..ids import id_text
 from ..lifecycle import LEASED, WAITING
 from ..queue import NewItem, Submitted

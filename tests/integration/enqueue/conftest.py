@@ -13,7 +13,7 @@ from scenes.enqueue_place import Place
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
 from tailrace.stores.queue.sqlite import queue as sqlite_queue
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 
 
 @pytest.fixture

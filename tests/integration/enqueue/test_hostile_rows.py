@@ -17,7 +17,7 @@ import tailrace
 from tailrace.cli import app
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.sqlite import queue as sqlite_queue
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 
 NOT_UTF8, WITH_NUL = "CAST(x'61ff62' AS TEXT)", "'a' || char(0) || 'b'"
 #: What one column is set to, and words of the reason.

@@ -23,7 +23,7 @@ from tailrace.stores.queue.sqlite import queue as queue_sqlite
 from tailrace.stores.queue.sqlite.queue import SqliteQueue
 from tailrace.stores.results import sqlite as results_sqlite
 from tailrace.stores.results.sqlite import SqliteResults
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 
 
 class Stores(GatewayStores):

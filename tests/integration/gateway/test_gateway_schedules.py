@@ -21,7 +21,7 @@ from tailrace.sdk.model.errors import Conflict, InvalidPayload, InvalidRequest, 
 from tailrace.sdk.model.schedule import CatchUp, Origin, Overlap, Schedule
 from tailrace.sdk.wire.gateway import GatewayClient
 from tailrace.stores.schedules.sqlite import SCHEMA, SqliteSchedules
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 
 NIGHTLY = Schedule("nightly", "add", b'{"n":1}', cron="0 3 * * *", timezone="Europe/Berlin", created_by="ann@host")
 

@@ -7,8 +7,8 @@ import uuid
 
 from kafka import KafkaConsumer, TopicPartition
 
+from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka import KafkaLog
-from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
 
 

@@ -16,7 +16,7 @@ from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.stores.control import sqlite as control
 from tailrace.stores.queue.sqlite import queue
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.counts import Counts
 from tailrace.tailers.means import Setup

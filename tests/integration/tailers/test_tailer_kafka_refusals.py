@@ -12,9 +12,9 @@ from kafka import KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
+from tailrace.stores.kafka.clients import client_of
+from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka import KafkaLog
-from tailrace.stores.log.kafka_clients import client_of
-from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
 
 CLIENTS = pytest.mark.parametrize("client", ["kafka-python", "confluent"])

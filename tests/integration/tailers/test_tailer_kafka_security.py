@@ -8,8 +8,8 @@ import uuid
 
 import pytest
 
+from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka import KafkaLog
-from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
 
 #: kafka-python up to 3.0.12 at least leaves the socket of a handshake that failed to the garbage collector; so what it

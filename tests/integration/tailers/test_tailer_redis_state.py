@@ -18,7 +18,7 @@ from tailrace.sdk.model.limits import Gate
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
 from tailrace.stores.config import StoresConfig
-from tailrace.stores.redis import RedisOptions
+from tailrace.stores.redis.server import RedisOptions
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.means import Means
 from tailrace.tailers.tailer import Tailer

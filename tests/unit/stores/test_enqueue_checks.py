@@ -13,7 +13,7 @@ import tailrace
 from tailrace.sdk.model.errors import InvalidRequest, Unavailable
 from tailrace.stores.outbox.row import MAX_DELAY, new_row
 from tailrace.stores.outbox.table import quoted
-from tailrace.stores.sqlite_errors import explained
+from tailrace.stores.sqlite.errors import explained
 
 NOW = 1_000_000.0
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tailrace.sdk.model.errors import InvalidRequest, NotConnected, UnknownFunction
-from tailrace.stores.log.kafka_errors import explained, unavailable
+from tailrace.stores.kafka.errors import explained, unavailable
+from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka_names import stream_of, topic_of
-from tailrace.stores.log.kafka_options import KafkaOptions
 
 names = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 

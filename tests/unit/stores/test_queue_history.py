@@ -12,7 +12,7 @@ from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.history import ROW, kept
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 
 DEMAND = Demand({Cell("f", 2): 1000}, frozenset(), 1000)
 

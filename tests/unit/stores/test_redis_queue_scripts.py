@@ -16,7 +16,7 @@ from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
-from tailrace.stores.redis import Script
+from tailrace.stores.redis.server import Script
 from tailrace.testing.clock import ManualClock
 
 MAIL = Kind("mail", 2)

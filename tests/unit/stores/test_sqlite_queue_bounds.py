@@ -19,7 +19,7 @@ from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite import queue as engine
 from tailrace.stores.queue.sqlite.lease import BESIDE, BESIDE_ITEMS
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
 
 KIND = Kind("f", 2)

@@ -15,7 +15,7 @@ from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.queue.sqlite.submit import FRESH_BYTES, FRESH_ITEMS
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
 
 KIND, OTHER = Kind("f", 2), Kind("g", 1)

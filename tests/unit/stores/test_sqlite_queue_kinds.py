@@ -17,7 +17,7 @@ from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.queue import Ageing, NewItem
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.testing.clock import ManualClock
 
 KIND = Kind("f", 2)

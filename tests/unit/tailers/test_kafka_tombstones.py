@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tailrace.stores.log.kafka_python import columns_of
-from tailrace.stores.log.kafka_records import TOMBSTONE
+from tailrace.stores.kafka.python import columns_of
+from tailrace.stores.kafka.records import TOMBSTONE
 from tailrace.stores.log.log import Bounds
 from tailrace.tailers.sources.kafka_again import reread
 

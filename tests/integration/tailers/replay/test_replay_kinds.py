@@ -14,8 +14,8 @@ from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.replay import Bound, Only, ReplayOrder, ReplayState
 from tailrace.sdk.model.seek import END, START
+from tailrace.stores.kafka.options import KafkaOptions
 from tailrace.stores.log.kafka import KafkaLog
-from tailrace.stores.log.kafka_options import KafkaOptions
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.registry import kind_of

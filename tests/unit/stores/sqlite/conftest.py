@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scenes.sqlite_groups import opened
 
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite.file import SqliteFile
 
 
 @pytest.fixture

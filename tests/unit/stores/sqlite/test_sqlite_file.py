@@ -11,8 +11,8 @@ import pytest
 from scenes.sqlite_groups import SCHEMA, SOON, Held, add, commits, grouped, opened, standing, take, texts
 
 from tailrace.sdk.model.errors import InvalidRequest, NotConnected, Overloaded, TailraceError
-from tailrace.stores import sqlite as subject
-from tailrace.stores.sqlite import SqliteFile
+from tailrace.stores.sqlite import file as subject
+from tailrace.stores.sqlite.file import SqliteFile
 
 
 async def test_writes_that_wait_share_one_commit_and_all_are_answered(file: SqliteFile) -> None:

@@ -13,8 +13,8 @@ import pytest
 from scenes.sqlite_groups import SCHEMA, SOON, add, grouped, opened, standing, texts
 
 from tailrace.sdk.model.errors import NotConnected, StoreFull, TailraceError, Unavailable
-from tailrace.stores import sqlite
-from tailrace.stores.sqlite import AskAgain, SqliteFile
+from tailrace.stores.sqlite import file as sqlite
+from tailrace.stores.sqlite.file import AskAgain, SqliteFile
 
 
 async def test_a_full_disk_keeps_nothing_of_the_group_and_the_store_works_again_afterwards(file: SqliteFile) -> None:

@@ -9,7 +9,7 @@ import pytest
 from scenes.sqlite_groups import SOON, Held, add, commits, standing, take, texts
 
 from tailrace.sdk.model.errors import InvalidRequest
-from tailrace.stores.sqlite import AskAgain, SqliteFile
+from tailrace.stores.sqlite.file import AskAgain, SqliteFile
 
 
 async def test_a_heavy_write_leaves_what_stands_to_the_light_ones_that_wait(file: SqliteFile) -> None:

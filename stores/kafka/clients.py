@@ -1,0 +1,25 @@
+"""Which client library a configuration names."""
+
+from __future__ import annotations
+
+from ...sdk.model.errors import ConfigError
+from .client import Client
+from .options import KafkaOptions
+
+
+def client_of(options: KafkaOptions) -> Client:
+    """The library that the options name. Raises ConfigError when its extra is not installed."""
+    try:
+        if options.client == "confluent":
+            from .confluent import ConfluentClient
+
+            return ConfluentClient()
+        from .python_looker import PythonClient
+
+        return PythonClient()
+    except ModuleNotFoundError as error:
+        extra = "kafka-native" if options.client == "confluent" else "kafka"
+        raise ConfigError(
+            f'client "{options.client}" needs the Python package "{error.name}", which is not installed: '
+            f"pip install 'tailrace[{extra}]'"
+        ) from error

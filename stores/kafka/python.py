@@ -1,0 +1,312 @@
+"""The Kafka client on kafka-python (3.0: its own loop in a thread of its own, a blocking face)."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # its way to read its own schemas
+    from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+    from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError
+
+from ..log.log import Records
+from .client import MAX_MESSAGE, Append, Fetch, Place
+from .options import KafkaOptions
+from .records import headers_of, text_of, to_kafka, told
+from .words import listening
+
+#: Partitions that a reader keeps open at once; those read longest ago are closed first.
+OPEN = 512
+#: Records asked for at once by one poll.
+POLL = 4096
+#: Milliseconds that the broker keeps a request for records that are not there yet.
+FETCH_WAIT = 100
+BATCH_BYTES = 1 << 19
+
+
+def made(make: Callable[..., Any], **settings: Any) -> Any:
+    """A consumer, a producer or an admin client; an error says why it cannot connect."""
+    with listening() as heard:
+        try:
+            return make(**settings, kafka_client=heard.client)
+        except Exception as error:
+            raise heard.behind(error) from error
+
+
+def settings_of(options: KafkaOptions) -> dict[str, Any]:
+    """What consumers, producers and admin clients are given alike."""
+    options.check_files()
+    milliseconds = int(options.request_timeout * 1000)
+    settings: dict[str, Any] = {
+        "bootstrap_servers": list(options.bootstrap_servers),
+        "client_id": "tailrace",
+        "security_protocol": options.security.upper(),
+        "request_timeout_ms": milliseconds,
+        "bootstrap_timeout_ms": milliseconds,
+        "retry_backoff_ms": 20,
+        "reconnect_backoff_ms": 50,
+        "reconnect_backoff_max_ms": 1000,
+    }
+    if options.api_version:
+        settings["api_version"] = tuple(map(int, options.api_version.split(".")))
+    if options.security.startswith("sasl"):
+        settings["sasl_mechanism"] = options.mechanism
+        settings["sasl_plain_username"] = options.username
+        settings["sasl_plain_password"] = options.password.get_secret_value()
+    if options.security.endswith("ssl"):
+        files = {"ssl_cafile": options.ca, "ssl_certfile": options.certificate, "ssl_keyfile": options.key}
+        settings |= {name: path for name, path in files.items() if path}
+        settings["ssl_password"] = options.key_password.get_secret_value() or None
+        settings["ssl_check_hostname"] = options.check_hostname
+    return settings
+
+
+def consumer_settings(options: KafkaOptions) -> dict[str, Any]:
+    """What every consumer of ours is given: it commits nothing by itself, and decides no position by itself."""
+    return settings_of(options) | {
+        "isolation_level": options.isolation,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "none",
+        "allow_auto_create_topics": False,
+        "metrics_enabled": False,
+        "fetch_max_wait_ms": FETCH_WAIT,
+        "max_poll_records": POLL,
+        "max_partition_fetch_bytes": 2 << 20,
+    }
+
+
+def poll(consumer: Any, seconds: float) -> Any:
+    """What a consumer has, by partition. All polls go through here, since kafka-python up to 3.0.12 at least keeps what
+    it had fetched of a paused partition until its slot for records is None, and leaves an empty set of records in it:
+    a partition that is resumed when no other one has anything new would never be heard of again. And what it could not
+    read it leaves there too, and the next poll would ask that for more without an end: it is fetched again instead."""
+    fetcher = consumer._fetcher
+    if fetcher._next_in_line_exception_metadata is not None:
+        _let_go(fetcher)
+    if not fetcher._next_partition_records:
+        fetcher._next_partition_records = None
+    try:
+        return consumer.poll(int(seconds * 1000))
+    except Exception:
+        _let_go(fetcher)
+        raise
+
+
+def _let_go(fetcher: Any) -> None:
+    records, fetcher._next_partition_records = fetcher._next_partition_records, None
+    if records:
+        records.drain()
+
+
+def columns_of(records: Sequence[Any]) -> Records:
+    """Records of one partition as columns."""
+    cache: dict[tuple[object, ...], Any] = {}
+    return Records(
+        [record.offset for record in records],
+        [record.timestamp / 1000 for record in records],
+        [text_of(record.key) for record in records],
+        [told(headers_of(record.headers, cache), record.value) for record in records],
+        [record.value if record.value is not None else b"" for record in records],
+    )
+
+
+class PythonWriter:
+    """Appends; see client.py."""
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self._timeout = options.request_timeout
+        milliseconds = int(options.request_timeout * 1000)
+        self._producer = made(
+            KafkaProducer,
+            **settings_of(options) | {"request_timeout_ms": milliseconds // 2},
+            acks="all",
+            enable_idempotence=True,
+            delivery_timeout_ms=milliseconds,
+            max_block_ms=milliseconds,
+            allow_auto_create_topics=False,
+            metrics_enabled=False,
+            batch_size=BATCH_BYTES,
+            max_request_size=MAX_MESSAGE,
+        )
+
+    def append(self, appends: Sequence[Append]) -> list[int | BaseException]:
+        waiting = [self._send(append) for append in appends]
+        limit = time.monotonic() + self._timeout + 1
+        return [self._first(each, limit) for each in waiting]
+
+    def _send(self, append: Append) -> list[Any] | BaseException:
+        """The first record as anybody sends one: that learns of the topic and of the state of the producer. The others
+        go where it went, past what it asked already, which is a third of what a record costs here."""
+        (topic, partition), time_ms = append.place, append.time
+        place, into, now = TopicPartition(topic, partition), self._producer._accumulator.append, time.monotonic()
+        futures: list[Any] = []
+        try:
+            for record in append.records:
+                key, headers = to_kafka(record.key, record.headers)
+                if not futures:
+                    first = self._producer.send(topic, record.payload, key, headers, partition, time_ms)
+                    futures.append(first)
+                    continue
+                future, is_full, is_new, _ = into(place, time_ms, key, record.payload, headers, now=now)
+                if is_full or is_new:
+                    self._producer._sender.wakeup()
+                futures.append(future)
+        except Exception as error:
+            return error
+        return futures
+
+    @staticmethod
+    def _first(futures: list[Any] | BaseException, limit: float) -> int | BaseException:
+        if isinstance(futures, BaseException):
+            return futures
+        try:
+            for future in reversed(futures):  # the last one first: when it is there, most others are
+                found = future.get(max(0.001, limit - time.monotonic()))
+        except Exception as error:
+            return error
+        return int(found.offset)
+
+    def close(self) -> None:
+        try:
+            self._producer.close(timeout=0.1)
+        except Exception:
+            # It gave up waiting for what is unsent, and would go on sending that, long after it was called unknown.
+            self._producer._sender.force_close()
+            self._producer._closed = True
+
+
+class PythonReader:
+    """Reads at positions; see client.py.
+
+    Invariant: `_next[place]` is where the consumer of an open partition goes on by itself, and `_left[place]` what it
+    gave and nobody asked for yet, which ends just below that.
+    """
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self._timeout = options.request_timeout
+        self._consumer = made(KafkaConsumer, group_id=None, **consumer_settings(options))
+        self._next: OrderedDict[Place, int] = OrderedDict()
+        self._left: dict[Place, list[Any]] = {}
+        self._ends: dict[Place, int] = {}
+
+    def read(self, fetches: Sequence[Fetch]) -> list[Records | BaseException]:
+        wanted = {fetch.place: fetch for fetch in fetches}
+        found: dict[Place, list[Any]] = {}
+        try:
+            again: Mapping[Place, Fetch] = wanted
+            for _ in range(2):
+                self._look(again)
+                there = {place: fetch for place, fetch in again.items() if fetch.position < self._ends[place]}
+                self._open(there)
+                self._poll(there, found)
+                again = {place: fetch for place, fetch in there.items() if place not in found}
+                for place in again:  # all trimmed away up to the end that was known: there may be another one now
+                    del self._ends[place]
+        except Exception as error:
+            for place in wanted:
+                self._forget(place)
+            return [error] * len(fetches)
+        return [self._cut(fetch, found.get(fetch.place, [])) for fetch in fetches]
+
+    def _look(self, wanted: Mapping[Place, Fetch]) -> None:
+        """Learns the ends that are not known to be beyond what is wanted."""
+        unsure = [place for place, fetch in wanted.items() if fetch.position >= self._ends.get(place, 0)]
+        if unsure:
+            ends = self._consumer.end_offsets([TopicPartition(*place) for place in unsure])
+            self._ends.update({(each.topic, each.partition): end for each, end in ends.items()})
+
+    def _open(self, there: Mapping[Place, Fetch]) -> None:
+        """Exactly these partitions are fetched, each from where it is wanted."""
+        fresh = [place for place in there if place not in self._next]
+        if fresh:
+            for place in fresh:
+                self._next[place] = -1
+            while len(self._next) > max(OPEN, len(there)):
+                oldest = next(place for place in self._next if place not in there)
+                del self._next[oldest]
+                self._left.pop(oldest, None)
+            self._consumer.assign([TopicPartition(*place) for place in self._next])
+        for place, fetch in there.items():
+            self._next.move_to_end(place)
+            left = self._left.get(place)
+            at = left[0].offset if left else self._next[place]
+            if at != fetch.position:
+                self._left.pop(place, None)
+                self._seek(place, fetch.position)
+
+    def _seek(self, place: Place, position: int) -> None:
+        self._consumer.seek(TopicPartition(*place), position)
+        self._next[place] = position
+
+    def _poll(self, there: Mapping[Place, Fetch], found: dict[Place, list[Any]]) -> None:
+        """Until each has something, or is known to have nothing up to its end."""
+        for place in there:
+            if left := self._left.pop(place, None):
+                found[place] = left
+        missing = {TopicPartition(*place) for place in there if place not in found}
+        if not missing:
+            return
+        self._consumer.pause(*[each for each in map(_partition, self._next) if each not in missing])
+        self._consumer.resume(*missing)
+        limit = time.monotonic() + self._timeout
+        while missing:
+            try:
+                polled = poll(self._consumer, 0.05)
+            except OffsetOutOfRangeError as error:  # trimmed away: from the start, then
+                for each, start in self._consumer.beginning_offsets(list(error.args[0])).items():
+                    self._seek((each.topic, each.partition), start)
+                polled = {}
+            for each, records in polled.items():
+                place = (each.topic, each.partition)
+                self._next[place] = records[-1].offset + 1
+                found[place] = records
+                missing.discard(each)
+            missing -= {each for each in missing if self._is_over(each)}
+            if missing and time.monotonic() > limit:
+                raise KafkaTimeoutError(f"{len(missing)} partitions gave no records within {self._timeout:.0f} s")
+
+    def _is_over(self, partition: Any) -> bool:
+        """Whether there is nothing up to the end but markers, or what was compacted away."""
+        place = (partition.topic, partition.partition)
+        position = self._consumer.position(partition)
+        if position is None or position < self._ends[place]:
+            return False
+        self._next[place] = position
+        return True
+
+    def _cut(self, fetch: Fetch, records: list[Any]) -> Records:
+        """No more than was asked for; the rest is kept for the next time."""
+        count = min(len(records), fetch.limit)
+        size = 0
+        for index, record in enumerate(records[:count]):
+            size += len(record.value or b"")
+            if size > fetch.max_bytes and index:
+                count = index
+                break
+        if count < len(records):
+            self._left[fetch.place] = records[count:]
+        return columns_of(records[:count])
+
+    def trimmed(self, place: Place, before: int) -> None:
+        left = self._left.get(place)
+        if (left[0].offset if left else self._next.get(place, before)) < before:
+            self._forget(place)
+
+    def _forget(self, place: Place) -> None:
+        self._left.pop(place, None)
+        self._ends.pop(place, None)
+        if place in self._next:
+            self._next[place] = -1
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._consumer.close(autocommit=False, timeout_ms=500)
+
+
+def _partition(place: Place) -> Any:
+    return TopicPartition(*place)

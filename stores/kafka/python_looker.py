@@ -1,0 +1,114 @@
+"""Looking at topics and groups, making topics and trimming them, with kafka-python; and that client as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import TopicAlreadyExistsError, for_code
+from kafka.errors import UnknownTopicOrPartitionError as UnknownTopic
+
+from ..log.log import Bounds
+from .client import GroupMember, Place
+from .options import KafkaOptions
+from .python import PythonReader, PythonWriter, consumer_settings, made, settings_of
+
+UNKNOWN_TOPIC = 3
+
+
+class PythonLooker:
+    """Looks at topics; see client.py."""
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self._timeout = int(options.request_timeout * 1000)
+        self._admin = made(KafkaAdminClient, **settings_of(options))
+        self._consumer = made(KafkaConsumer, group_id=None, **consumer_settings(options))
+
+    def topics(self) -> list[str]:
+        return [str(name) for name in self._admin.list_topics()]
+
+    def partitions(self, topics: Sequence[str]) -> dict[str, int]:
+        found = {}
+        for topic in self._admin.describe_topics(list(topics)) if topics else ():
+            if topic["error_code"] == 0:
+                found[topic["name"]] = len(topic["partitions"])
+            elif topic["error_code"] != UNKNOWN_TOPIC:
+                raise _refusal(topic["error_code"], topic["name"])
+        return found
+
+    def members(self, group: str) -> list[GroupMember]:
+        found = self._admin.describe_groups([group])[group]
+        return [GroupMember(str(one["client_id"]), str(one["client_host"])) for one in found.get("members") or ()]
+
+    def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
+        try:
+            self._admin.create_topics(
+                [NewTopic(topic, partitions, -1, topic_configs=dict(settings))], timeout_ms=self._timeout
+            )
+        except TopicAlreadyExistsError:
+            if self.partitions([topic]).get(topic, 0) < partitions:
+                self._admin.create_partitions({topic: partitions}, timeout_ms=self._timeout)
+        limit = time.monotonic() + self._timeout / 1000
+        while self.partitions([topic]).get(topic, 0) < partitions and time.monotonic() < limit:
+            _pause(0.02)
+        self._admin.wait_for_topics([topic], timeout_ms=self._timeout)
+
+    def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds]:
+        starts = self._ask(self._consumer.beginning_offsets, places)
+        ends = self.ends(places)
+        return {place: Bounds(start, max(start, ends[place])) for place, start in starts.items()}
+
+    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        return self._ask(self._consumer.end_offsets, places)
+
+    def _ask(self, method: Callable[..., Any], places: Sequence[Place]) -> dict[Place, int]:
+        if not places:
+            return {}
+        found = method([TopicPartition(*place) for place in places], timeout_ms=self._timeout)
+        return {(each.topic, each.partition): int(position) for each, position in found.items()}
+
+    def at_time(self, places: Sequence[Place], time: int) -> dict[Place, int]:
+        ends = self.ends(places)
+        found = self._consumer.offsets_for_times({TopicPartition(*place): time for place in places}, self._timeout)
+        late = {(each.topic, each.partition): at.offset for each, at in found.items() if at is not None}
+        return ends | late
+
+    def trim(self, place: Place, before: int) -> None:
+        try:
+            bounds = self.bounds([place])[place]
+            if before > bounds.start:
+                self._admin.delete_records({TopicPartition(*place): min(before, bounds.end)}, timeout_ms=self._timeout)
+        except UnknownTopic:
+            return
+
+    def close(self) -> None:
+        for each in (self._admin, self._consumer):
+            with contextlib.suppress(Exception):
+                each.close()
+
+
+def _refusal(code: int, topic: str) -> Exception:
+    return for_code(code)(f"topic {topic!r}")  # type: ignore[no-any-return]
+
+
+def _pause(seconds: float) -> None:
+    """In a thread of its own: nothing else waits meanwhile."""
+    threading.Event().wait(seconds)
+
+
+class PythonClient:
+    """kafka-python."""
+
+    def writer(self, options: KafkaOptions) -> PythonWriter:
+        return PythonWriter(options)
+
+    def reader(self, options: KafkaOptions) -> PythonReader:
+        return PythonReader(options)
+
+    def looker(self, options: KafkaOptions) -> PythonLooker:
+        return PythonLooker(options)

@@ -1,0 +1,1 @@
+"""What every store on PostgreSQL rests on: the server, its connections, hints, and the steps of its schema."""

@@ -1,0 +1,39 @@
+"""Hints by LISTEN and NOTIFY, each in a transaction of its own, since NOTIFY holds a lock of the whole database when it
+commits. A pooler in transaction mode loses hints without a word.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import psycopg
+
+from ..hints import Hints
+from .server import PostgresOptions
+
+Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
+
+
+class PostgresHints(Hints):
+    """Those who use one schema for different things give what theirs are `about`."""
+
+    def __init__(self, options: PostgresOptions, rows: Rows, wake: Callable[[], None], about: str) -> None:
+        super().__init__("postgres", wake, psycopg.Error, on=options.notify)
+        self._options = options
+        self._rows = rows
+        self._about = f"{about} "
+        self._me = self._about + secrets.token_hex(8)
+
+    async def _send(self) -> None:
+        await self._rows("SELECT pg_notify(%s, %s)", (self._options.db_schema, self._me), "a hint")
+
+    async def _hear(self) -> None:
+        async with await self._options.connect() as connection:
+            await connection.execute(f'LISTEN "{self._options.db_schema}"'.encode())
+            self.listening.set()
+            self._wake()
+            async for hint in connection.notifies():
+                if hint.payload.startswith(self._about) and hint.payload != self._me:
+                    self._wake()

@@ -1,0 +1,111 @@
+"""Takes a PostgreSQL schema from step to step: `NNNN_name.sql`, in order, each in a transaction of its own.
+
+A schema that is newer than this code is refused, since nobody knows here what was changed; an older one is refused
+until somebody says `tailrace store migrate`; an empty one is made.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import NamedTuple
+
+import psycopg
+from psycopg import AsyncConnection
+
+from ....sdk.model.errors import ConfigError
+from ..server import PostgresOptions, explained
+
+
+class MigrationStep(NamedTuple):
+    """One numbered file."""
+
+    number: int
+    name: str
+    text: str
+
+
+def steps() -> list[MigrationStep]:
+    """All of them, in order."""
+    found = []
+    for each in files(__package__ or "").iterdir():
+        if each.name.endswith(".sql"):
+            number, _, name = each.name.removesuffix(".sql").partition("_")
+            found.append(MigrationStep(int(number), name, each.read_text(encoding="utf-8")))
+    return sorted(found)
+
+
+async def taken(connection: AsyncConnection[tuple[object, ...]], schema: str) -> int | None:
+    """The last step that a schema has taken; None: there is none of ours."""
+    cursor = await connection.execute("SELECT to_regclass(%s) IS NOT NULL", (f"{schema}.migrations",))
+    row = await cursor.fetchone()
+    if row is None or not row[0]:
+        return None
+    cursor = await connection.execute(f'SELECT coalesce(max(number), 0) FROM "{schema}".migrations')
+    row = await cursor.fetchone()
+    return int(str(row[0])) if row is not None else 0
+
+
+def refuse_newer(schema: str, number: int, known: int) -> None:
+    """Raises ConfigError for a schema that a later version of tailrace made."""
+    if number > known:
+        raise ConfigError(
+            f"the schema {schema!r} is at step {number}, this version of tailrace knows {known}: run the version that "
+            "migrated it, or a later one"
+        )
+
+
+async def pending(connection: AsyncConnection[tuple[object, ...]], schema: str) -> list[MigrationStep]:
+    """The steps that `migrate` would take. Raises ConfigError for a newer schema."""
+    known = steps()
+    number = await taken(connection, schema) or 0
+    refuse_newer(schema, number, known[-1].number)
+    return [step for step in known if step.number > number]
+
+
+async def migrate(connection: AsyncConnection[tuple[object, ...]], schema: str) -> list[MigrationStep]:
+    """Takes the pending steps and returns them. Several callers wait for each other. A step that fails leaves nothing
+    of itself."""
+    done: list[MigrationStep] = []
+    while True:
+        async with connection.transaction():
+            await connection.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 11))", (f"{schema} migrations",)
+            )
+            await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+            await connection.execute(f'SET LOCAL search_path TO "{schema}"')
+            await connection.execute(
+                "CREATE TABLE IF NOT EXISTS migrations"
+                " (number int PRIMARY KEY, name text NOT NULL, at timestamptz NOT NULL DEFAULT now())"
+            )
+            left = await pending(connection, schema)
+            if not left:
+                return done
+            step = left[0]
+            await connection.execute(step.text.encode())
+            await connection.execute("INSERT INTO migrations (number, name) VALUES (%s, %s)", (step.number, step.name))
+            done.append(step)
+
+
+async def bring_up(options: PostgresOptions, *, plan: bool) -> list[MigrationStep]:
+    """The steps that the schema of a server lacks, taken unless it is only a `plan`."""
+    connection = await options.connect()
+    try:
+        if plan:
+            return await pending(connection, options.db_schema)
+        return await migrate(connection, options.db_schema)
+    except psycopg.Error as error:
+        raise explained(error, options.server, "a migration") from None
+    finally:
+        await connection.close()
+
+
+async def require(connection: AsyncConnection[tuple[object, ...]], schema: str) -> None:
+    """Makes an empty schema; raises ConfigError for one that is older or newer than this code."""
+    if await taken(connection, schema) is None:
+        await migrate(connection, schema)
+        return
+    if left := await pending(connection, schema):
+        raise ConfigError(
+            f"the schema {schema!r} lacks {len(left)} step(s) of this version of tailrace, the first is "
+            f"{left[0].number} ({left[0].name}): stop what uses it and run `tailrace store migrate` (--plan shows them)"
+        )

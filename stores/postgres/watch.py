@@ -1,0 +1,42 @@
+"""Waits for what other processes may change: looks at once when something changed here or a hint came, else every
+second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from ...sdk.model.errors import Unavailable
+
+T = TypeVar("T")
+
+#: Seconds between looks that nobody asked for.
+POLL = 1.0
+
+
+class Watch:
+    """Those who wait, and the event that has them look."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def wake(self) -> None:
+        """Something may have changed."""
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def until(self, look: Callable[[], Awaitable[T | None]]) -> T:
+        """Looks until there is something to tell. While the store is away it looks on: who waits loses nothing."""
+        while True:
+            event = self._event  # taken before looking: a change during the look is not missed
+            try:
+                if (found := await look()) is not None:
+                    return found
+            except Unavailable:
+                pass
+            try:
+                async with asyncio.timeout(POLL):
+                    await event.wait()
+            except TimeoutError:
+                pass

@@ -1,0 +1,1 @@
+"""What every store and source on Redis rests on: the server, its connections, and what it must promise."""

@@ -1,0 +1,259 @@
+"""A Redis server as stores and sources use it: where it is, how it is reached, and its errors in our words.
+
+Nothing is tried again here: an error says that whether a write was kept is unknown, and whoever asked asks again. Calls
+that wait have connections of their own, so that they hold up nobody. Answers come as Redis sends them (bytes, lists).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, Self, cast
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from redis import exceptions as errors
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from ...sdk.config import Seconds
+from ...sdk.model.errors import NotConnected, StoreFull, TailraceError
+from .connections import Commands, Connections
+
+#: Connections for commands; callers beyond it wait for one.
+CONNECTIONS = 16
+#: Connections that may wait for something to happen at once.
+WAITING = 1024
+SCHEMES = ("redis", "rediss", "unix")
+#: What uvloop says, by a RuntimeError, to who writes to a connection that was lost a moment ago; redis-py lets it pass.
+_LOST = "the handler is closed"
+#: What comes of a call that a server did not answer as it should.
+_FAILURES = (errors.RedisError, OSError, RuntimeError)
+
+
+class RedisOptions(BaseModel):
+    """How a server is reached.
+
+    url              redis://, rediss:// (TLS) or unix://, as in redis://user:password@host:6379/0
+    username, password   win over those in the URL
+    tls_ca, tls_cert, tls_key   files for TLS: whom to trust (default: the system's), and our own certificate
+    connect_timeout, timeout   seconds for a connection, and for an answer
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
+    username: str | None = None
+    password: SecretStr | None = None
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    connect_timeout: Seconds = Field(5.0, gt=0, le=300)
+    timeout: Seconds = Field(10.0, gt=0, le=300)
+
+    @field_validator("url")
+    @classmethod
+    def _is_a_url(cls, url: SecretStr) -> SecretStr:
+        parts = urlsplit(url.get_secret_value())
+        try:
+            good = parts.scheme in SCHEMES and bool(parts.hostname if parts.scheme != "unix" else parts.path)
+            good = good and (parts.port or 1) > 0
+        except ValueError:
+            good = False
+        if not good:  # the value may hold a password, so it is not repeated
+            raise ValueError("expected a URL such as redis://HOST:6379/0, rediss://HOST:6380/0 or unix:///PATH")
+        return url
+
+    @model_validator(mode="after")
+    def _tls_has_a_use(self) -> Self:
+        if (self.tls_ca or self.tls_cert or self.tls_key) and not self.url.get_secret_value().startswith("rediss://"):
+            raise ValueError("tls_ca, tls_cert and tls_key need TLS: write the url as rediss://…")
+        return self
+
+    @property
+    def server(self) -> str:
+        """The server for messages: without user and password."""
+        parts = urlsplit(self.url.get_secret_value())
+        if parts.scheme == "unix":
+            return f"Redis at {parts.path}"
+        return f"Redis at {parts.hostname}:{parts.port or 6379}"
+
+    def given(self) -> dict[str, Any]:
+        """What a client is told besides the URL."""
+        found: dict[str, Any] = {"username": self.username, "ssl_ca_certs": self.tls_ca}
+        found |= {"ssl_certfile": self.tls_cert, "ssl_keyfile": self.tls_key}
+        if self.password is not None:
+            found["password"] = self.password.get_secret_value()
+        return {name: value for name, value in found.items() if value is not None}
+
+    def client(self, *, waits: float = 0.0) -> Any:
+        """A client whose calls may be held for `waits` seconds; it dials at its first call. How long an answer may take
+        is watched by RedisServer: under a socket_timeout redis-py sends in `asyncio.wait_for`, which in Python 3.11
+        forgets a cancellation that comes as the write ends, and whoever cancelled waits for ever."""
+        return Commands(
+            connection_pool=Connections.from_url(
+                self.url.get_secret_value(),
+                timeout=0.0 if waits else self.timeout,
+                max_connections=WAITING if waits else CONNECTIONS,
+                protocol=2,
+                retry=Retry(NoBackoff(), 0),
+                socket_connect_timeout=self.connect_timeout,
+                socket_timeout=None,
+                **self.given(),
+            )
+        )
+
+
+class Script:
+    """A Lua script, sent whole only where the server does not have it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+class RedisServer:
+    """A connection to one server, as many calls at once as they come. Every call raises Unavailable (NotConnected,
+    StoreFull) in words that say what to do; dials at the first call and again after `close`.
+
+    `clients` makes the two clients, for commands and for calls that wait; tests have their own.
+    """
+
+    def __init__(
+        self, options: RedisOptions, waits: float, clients: Callable[[], tuple[Any, Any]] | None = None
+    ) -> None:
+        self.name = options.server
+        self.waits = waits
+        self._timeout = options.connect_timeout + options.timeout
+        self._make = clients or (lambda: (options.client(), options.client(waits=waits)))
+        self._clients: tuple[Any, Any] | None = None
+
+    def _client(self, which: int) -> Any:
+        if self._clients is None:
+            self._clients = self._make()
+            for client in self._clients:
+                client.response_callbacks.clear()  # answers as they come
+        return self._clients[which]
+
+    async def call(self, *command: Any, about: str = "", none_if: str = "") -> Any:
+        """One command. `about` names what it is about, for messages; an error with the words `none_if` answers None."""
+        return await self._translated(self._client(0).execute_command(*command), about, none_if)
+
+    async def wait(self, *command: Any, about: str = "") -> Any:
+        """One command that may be held by the server, for at most `waits` seconds."""
+        return await self._translated(self._client(1).execute_command(*command), about, held=self.waits)
+
+    async def calls(self, commands: Sequence[Sequence[Any]], about: str = "") -> list[Any]:
+        """Several commands in one trip; not one transaction."""
+        if not commands:
+            return []
+        pipeline = self._client(0).pipeline(transaction=False)
+        for command in commands:
+            pipeline.execute_command(*command)
+        return cast("list[Any]", await self._translated(pipeline.execute(), about))
+
+    async def run(self, script: Script, keys: Sequence[str], *arguments: Any, about: str = "") -> Any:
+        """A script. `keys` must be of one hash tag."""
+        client = self._client(0)
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await client.execute_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        except errors.NoScriptError:
+            return await self.call("EVAL", script.text, len(keys), *keys, *arguments, about=about)
+        except _FAILURES as error:
+            raise explained(error, self.name, about) from None
+
+    async def _translated(self, answer: Awaitable[Any], about: str, none_if: str = "", held: float = 0.0) -> Any:
+        try:
+            async with asyncio.timeout(self._timeout + held):
+                return await answer
+        except _FAILURES as error:
+            if none_if and none_if in str(error):
+                return None
+            raise explained(error, self.name, about) from None
+
+    async def close(self) -> None:
+        """Closes the connections. Harmless when closed."""
+        clients, self._clients = self._clients, None
+        for client in clients or ():
+            await client.aclose()
+            await client.connection_pool.disconnect()
+
+
+class _Case(NamedTuple):
+    """An error by its type or by the first word of what the server says; what to raise instead, and the words."""
+
+    types: tuple[type[Exception], ...]
+    codes: tuple[str, ...]
+    instead: type[TailraceError]
+    words: str  # with {server}, {what} (the server and what was asked of it) and {said}
+
+
+#: The first that fits counts: the library's types are each other's children.
+_CASES = (
+    _Case(
+        (errors.AuthenticationError, errors.AuthorizationError),
+        ("NOAUTH", "WRONGPASS"),
+        NotConnected,
+        "{server} refuses the user or the password: give it the url, username and password that it has",
+    ),
+    _Case(
+        (errors.NoPermissionError,),
+        ("NOPERM",),
+        NotConnected,
+        "{what}: this user may not do that ({said}): allow it with ACL SETUSER",
+    ),
+    _Case(
+        (),
+        ("WRONGTYPE",),
+        NotConnected,
+        "{what}: under that key is something else than a stream: give the key of a stream",
+    ),
+    _Case(
+        (errors.OutOfMemoryError,),
+        ("OOM",),
+        StoreFull,
+        "{what}: its maxmemory is reached, so it refuses writes: raise maxmemory, or free some",
+    ),
+    _Case((), ("MISCONF",), StoreFull, "{what}: it cannot write to its disk and refuses writes until it can ({said})"),
+    _Case(
+        (errors.AskError, errors.ClusterError, errors.ClusterCrossSlotError, errors.TryAgainError),
+        ("MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN"),
+        NotConnected,
+        "{what}: it is a node of a Redis Cluster and sends us elsewhere ({said}): a queue and a "
+        "state take `cluster: true`, all else the address of a server, or of a proxy, that has all the keys",
+    ),
+    _Case((errors.BusyLoadingError,), ("LOADING",), NotConnected, "{server} is still loading its data"),
+    _Case(
+        (errors.ReadOnlyError,),
+        ("READONLY",),
+        NotConnected,
+        "{server} is a replica, which takes no writes: give the address of its master",
+    ),
+    _Case(
+        (errors.TimeoutError, TimeoutError),
+        (),
+        NotConnected,
+        "{what} does not answer; whether a write was kept is unknown, so it is to be repeated",
+    ),
+    _Case((errors.ConnectionError, OSError), (), NotConnected, "{server} cannot be reached: {said}"),
+    _Case((Exception,), (), NotConnected, "{what}: {said}"),
+)
+
+
+def explained(error: Exception, server: str, about: str = "") -> TailraceError:
+    """What went wrong, and what to do. NotConnected for all that waiting or somebody's help may mend. Raises a
+    RuntimeError that is about something else than a lost connection."""
+    if isinstance(error, RuntimeError):
+        if _LOST not in str(error):
+            raise error
+        error = ConnectionResetError("the connection was lost")
+    said = str(error).strip() or type(error).__name__
+    code = said.partition(" ")[0]
+    case = next(case for case in _CASES if isinstance(error, case.types) or code in case.codes)
+    what = f"{server}, {about}" if about else server
+    return case.instead(case.words.format(server=server, what=what, said=said))
+
+
+__all__ = ["RedisOptions", "RedisServer", "Script", "explained"]

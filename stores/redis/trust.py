@@ -1,0 +1,97 @@
+"""Which servers may be trusted with what must not be lost, the queue and the state alike: by the facts that they tell,
+ConfigError or a profile. THE rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...sdk.model.errors import ConfigError, NotConnected
+from .server import RedisServer
+
+#: The oldest server: scripts that run when it is full are from Redis 7 on.
+OLDEST = 7
+#: What CONFIG GET is asked.
+ASKED = ("appendfsync", "no-appendfsync-on-rewrite")
+#: What a server answers to a user who may not ask that.
+_NOT_TOLD = ("may not do that", "unknown command")
+
+
+def facts(info: bytes) -> dict[str, str]:
+    """What INFO says."""
+    pairs = (line.partition(":") for line in info.decode(errors="replace").splitlines())
+    return {name: value for name, _, value in pairs}
+
+
+async def profile(server: RedisServer, info: Mapping[str, str], durability: str, *, cluster: bool, about: str) -> str:
+    """The profile of a server that said `info` of itself; `cluster`: it may be a node of one; `about`: for what it is.
+    Raises what `trusted` does, and NotConnected for a replica."""
+    if info.get("role") == "slave":
+        raise NotConnected(f"{server.name} is a replica, which takes no writes: give the address of its master")
+    if info.get("cluster_enabled") == "1" and not cluster:
+        raise ConfigError(f"{server.name} is a node of a Redis Cluster: set `cluster: true` for the {about}")
+    config: dict[str, str] = {}
+    try:
+        answer = await server.call("CONFIG", "GET", *ASKED, about="its settings")
+        config = dict(zip(_texts(answer[::2]), _texts(answer[1::2]), strict=True))
+    except NotConnected as error:
+        if not any(words in str(error) for words in _NOT_TOLD):
+            raise
+    return trusted(server.name, info, config, durability)
+
+
+def _texts(parts: Sequence[bytes]) -> list[str]:
+    return [part.decode() for part in parts]
+
+
+def trusted(server: str, info: Mapping[str, str], config: Mapping[str, str], durability: str) -> str:
+    """The profile of a server, for people. `config` has what it says of ASKED, or nothing where nobody may ask;
+    `durability` is durable or relaxed. Raises ConfigError for a server that could lose more than that."""
+    version = info.get("redis_version", "0")
+    if int(version.partition(".")[0]) < OLDEST:
+        raise ConfigError(f"{server} is of version {version}: expected Redis {OLDEST} or newer")
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        raise ConfigError(
+            f"{server} throws data away when it is full (maxmemory-policy {policy}): expected noeviction. "
+            "Run CONFIG SET maxmemory-policy noeviction, and write it into redis.conf; or give another server"
+        )
+    if info.get("aof_enabled") != "1":
+        raise ConfigError(
+            f"{server} has no append-only file, so that its restart may lose everything since its last snapshot: "
+            "set appendonly yes in redis.conf (CONFIG SET appendonly yes makes it now)"
+        )
+    fsync = config.get("appendfsync", "")
+    if durability == "durable":
+        return _durable(server, fsync, config)
+    if fsync == "no":
+        raise ConfigError(
+            f"{server} leaves it to its system when writes reach the disk (appendfsync no): expected everysec or "
+            "always. Run CONFIG SET appendfsync everysec, and write it into redis.conf"
+        )
+    if fsync == "always":
+        return "appendfsync always: what was answered is on its disk"
+    said = "" if fsync else " (it does not say: appendfsync everysec is assumed)"
+    return (
+        "relaxed (appendfsync everysec): about a second of accepted work may be lost, the last second before a power "
+        f"cut or a crash of the server{said}"
+    )
+
+
+def _durable(server: str, fsync: str, config: Mapping[str, str]) -> str:
+    if not fsync:
+        raise ConfigError(
+            f"{server} does not say how it writes to its disk, and durability: durable must know: allow this user "
+            "CONFIG GET (ACL SETUSER … +config|get), or write durability: relaxed into stores.yaml"
+        )
+    if fsync != "always":
+        raise ConfigError(
+            f"{server} has appendfsync {fsync}, so it may lose its last second, and durability is durable: run CONFIG "
+            "SET appendfsync always, and write it into redis.conf; or write durability: relaxed into stores.yaml"
+        )
+    if config.get("no-appendfsync-on-rewrite") == "yes":
+        raise ConfigError(
+            f"{server} writes nothing to its disk while it rewrites its file (no-appendfsync-on-rewrite yes), and "
+            "durability is durable: run CONFIG SET no-appendfsync-on-rewrite no, and write it into redis.conf"
+        )
+    return "durable: what was answered is on its disk (appendfsync always)"

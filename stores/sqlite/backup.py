@@ -1,0 +1,103 @@
+"""Copies of several SQLite files as they were at one moment, taken beside the process that writes them.
+
+What moves between two files (an item that is parked) is durable where it goes before it leaves where it was, so copies
+that were taken one after the other may lack it in both. So all writers are held, with SQLite's own locks; a read
+transaction is opened on each file; the writers go on; and the copies are made from what those transactions see. Writers
+are held for milliseconds, however large the files are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from .errors import explained
+
+#: Seconds for which a writer that is in the middle of something is waited for.
+PATIENCE = 30.0
+#: Pages that are copied between two words of how far it is: 4 MiB.
+STEP = 1024
+
+
+@contextlib.contextmanager
+def snapshots(files: Sequence[Path]) -> Iterator[dict[Path, sqlite3.Connection]]:
+    """A connection to each file that sees it as it was at one moment, the same for all. Raises what a SqliteFile
+    does."""
+    with contextlib.ExitStack() as stack:
+        seen = {file: stack.enter_context(_connected(file)) for file in files}
+        with contextlib.ExitStack() as held:
+            for file in files:
+                writer = held.enter_context(_connected(file))
+                with _named(file):
+                    writer.execute("BEGIN IMMEDIATE")
+            for file, reader in seen.items():
+                with _named(file):
+                    reader.execute("BEGIN")
+                    reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        yield seen
+
+
+def copy(reader: sqlite3.Connection, target: Path, advance: Callable[[int], None]) -> None:
+    """Writes what the reader sees into a new file, durably, that is nobody else's to read; `advance` is told of bytes.
+    The copy has a mark of its own, so that a run that finds it in the place of another file knows (restored.py)."""
+    (size,) = reader.execute("PRAGMA page_size").fetchone()
+    done = 0
+
+    def told(_: int, left: int, total: int) -> None:
+        nonlocal done
+        advance((total - left - done) * size)
+        done = total - left
+
+    target.touch(mode=0o600, exist_ok=False)
+    with _connected(target) as made, _named(target):
+        reader.backup(made, pages=STEP, progress=told)
+        made.execute("PRAGMA journal_mode=DELETE")
+        made.execute(f"PRAGMA user_version={secrets.randbits(31)}")
+    sync(target)
+
+
+def sizes(readers: Mapping[Path, sqlite3.Connection]) -> int:
+    """Bytes of what they see."""
+    pages = [(reader.execute("PRAGMA page_count"), reader.execute("PRAGMA page_size")) for reader in readers.values()]
+    return sum(count.fetchone()[0] * size.fetchone()[0] for count, size in pages)
+
+
+def is_sound(file: Path) -> str:
+    """What is wrong with a file; empty: nothing. It looks at all of it."""
+    try:
+        with _connected(file) as connection:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        return str(error)
+    return "" if found == "ok" else str(found)
+
+
+def sync(path: Path) -> None:
+    """Has a file, or the names in a folder, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _connected(file: Path) -> Iterator[sqlite3.Connection]:
+    with _named(file):
+        connection = sqlite3.connect(file, isolation_level=None, timeout=PATIENCE)
+    try:
+        yield connection
+    finally:
+        connection.close()  # which ends what it holds
+
+
+@contextlib.contextmanager
+def _named(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explained(error, f"{file}") from None

@@ -1,0 +1,42 @@
+"""SQLite's errors in the words of the error tree: what is wrong with which file, and what to do."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from ...sdk.model.errors import StoreFull, TailraceError, Unavailable
+
+#: A write that finds no room may also end as a plain input/output error.
+_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+_UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+#: What SQLite says of a row; anything else is about the file. Python itself says that a text is none.
+_OF_A_ROW = {None, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
+
+
+def explained(error: Exception, store: str) -> Exception:
+    """The error to raise instead; `store` names the store and its file. Other errors are returned as they are."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return error
+    code &= 0xFF  # the low byte is the kind, the rest its details
+    text = f"{store}: {error}"
+    if code in _FULL:
+        return StoreFull(f"{text}. Free some space; nothing of this write was kept")
+    if code in _UNWRITABLE:
+        return TailraceError(f"{text}. The folder must exist and be writable by this user")
+    if code in _DAMAGED:
+        return TailraceError(f"{text}. The file is damaged or is no tailrace store; restore it from a backup")
+    if code == sqlite3.SQLITE_BUSY:
+        return Unavailable(
+            f"{text}: another process writes this file. Keep its transactions short; this one may be repeated"
+        )
+    return error
+
+
+def is_of_a_row(error: Exception) -> bool:
+    """Whether a statement failed for what a row has, so that it may succeed without that row."""
+    if not isinstance(error, sqlite3.Error):
+        return not isinstance(error, Unavailable)
+    code = getattr(error, "sqlite_errorcode", None)
+    return (code if code is None else code & 0xFF) in _OF_A_ROW

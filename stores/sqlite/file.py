@@ -1,0 +1,373 @@
+"""One SQLite file: one writer thread with group commit, one reader thread, one owner process.
+
+The writer takes everything that waits, runs it in one transaction, commits once and answers everybody: at FULL
+durability a lone row costs an fsync, a thousand rows cost the same one. A write that takes long has a transaction to
+itself, behind those that do not (write_line.py). *Standing* writes (`write_when`) wait inside
+the writer for something to do and are asked again after other writes, in the same transaction: a submission and the
+lease that waits for it share one commit.
+
+Python's sqlite3 gives up the interpreter lock at every step of a statement and may wait a whole switch interval to get
+it back from a busy event loop, so statements over batches are written to take one step (json_each, multi-row VALUES,
+json_group_array).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from ...sdk.model.errors import NotConnected, Overloaded, StoreFull, TailraceError
+from .answers import SKIPPED, Answer, Job, Write, resolve
+from .errors import explained
+from .write_line import WriteLine
+
+T = TypeVar("T")
+
+#: Writes that may wait for the writer; beyond it callers are refused (Overloaded).
+MAX_PENDING = 20_000
+#: Writes that share one transaction.
+MAX_GROUP = 512
+#: Pages of the write-ahead log (8 MB) before it is written back and begun anew. A sync of a part that was written
+#: before need not wait for the file system to note that the file has grown: a fifth of a lone commit's time on ext4.
+LOG_PAGES = 2000
+#: Seconds for which a write waits for another process that writes the same file, before it is refused.
+BUSY = 5.0
+#: Seconds between looks at standing writes that gave no time of their own.
+STANDING_LOOK = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """What a standing write returns when there is nothing to do yet: ask again after so many seconds at the latest."""
+
+    after: float
+
+
+class _HalfDone(Exception):
+    """A write failed after it had changed something: what ran beside it must be undone with it, and run again."""
+
+
+class SqliteFile:
+    """An open database file. `schema` is a script that makes what is missing, and does nothing to what is there.
+
+    `synchronous` is FULL (every answered write survives a power cut) or NORMAL (survives a crash of the process).
+    """
+
+    def __init__(self, path: Path, schema: str, *, name: str, synchronous: str = "FULL") -> None:
+        self.path = path
+        self.name = name
+        self._schema = schema
+        self._synchronous = synchronous
+        self._pending: WriteLine[Write] = WriteLine()
+        self._condition = threading.Condition()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._reader_lock = asyncio.Lock()
+        self._asked: Write | None = None  # the standing write whose turn it is
+        self._begun = False  # whether the transaction was, so that memory may know of what it did
+        self.mark = 0  # given to the file when it is opened; 0: none (see restored.py)
+        self._after_rollback: list[Callable[[sqlite3.Connection], None]] = []
+        self._on_death: Callable[[BaseException], None] | None = None
+        self._taken: list[Write] = []  # by the writer, and not answered yet
+        self._died = False
+        self._at_close: list[Callable[[sqlite3.Connection], None]] = []
+        self._monotonic: Callable[[], float] = time.monotonic  # of this host; a simulated one has its own
+
+    def on_rollback(self, fn: Callable[[sqlite3.Connection], None]) -> None:
+        """Has `fn` run in the writer after something was rolled back: to read again what is kept in memory."""
+        self._after_rollback.append(fn)
+
+    def on_death(self, tell: Callable[[BaseException], None]) -> None:
+        """Has `tell` called in the event loop when the writer ended by itself: what waited for it was refused, as all
+        is until the file was closed and opened again."""
+        self._on_death = tell
+
+    def on_close(self, fn: Callable[[sqlite3.Connection], None]) -> None:
+        """Has `fn` run as the writer's last write, when the file is closed in order."""
+        self._at_close.append(fn)
+
+    async def open(self) -> None:
+        """Opens the file, makes its tables and starts the writer. Raises StoreFull or TailraceError with what to do."""
+        self._loop = asyncio.get_running_loop()
+        writer = await asyncio.to_thread(self._connect_and_mark)
+        try:
+            self._reader = await asyncio.to_thread(self._connect)
+        except BaseException:
+            writer.close()
+            raise
+        self._reader.execute("PRAGMA query_only=1")
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, args=(writer,), name=f"sqlite-{self.name}", daemon=True)
+        self._thread.start()
+
+    def _connect_and_mark(self) -> sqlite3.Connection:
+        with contextlib.suppress(OSError):  # made already, or SQLite says better why it cannot be
+            self.path.touch(mode=0o600, exist_ok=False)  # whatever the umask: a later change looks like a restore
+        connection = self._connect()
+        try:
+            if self.mark:
+                connection.execute(f"PRAGMA user_version={self.mark}")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # it is to be in the file itself
+        except sqlite3.Error as error:
+            connection.close()
+            raise self._explain(error) from None
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = None
+        try:
+            connection = sqlite3.connect(
+                self.path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=BUSY
+            )
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute(f"PRAGMA synchronous={self._synchronous}")
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute("PRAGMA temp_store=MEMORY")
+            connection.execute("PRAGMA cache_size=-16384")
+            connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
+            connection.executescript(self._schema)
+        except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
+            raise self._explain(error) from None
+        return connection
+
+    def _explain(self, error: Exception) -> Exception:
+        return explained(error, f"{self.name} store at {self.path}")
+
+    async def write(
+        self,
+        fn: Callable[[sqlite3.Connection], T],
+        committed: Callable[[T], None] | None = None,
+        *,
+        heavy: bool = False,
+    ) -> T:
+        """Runs `fn` in the writer and returns its value once the transaction is committed.
+
+        What `fn` raises undoes `fn` alone and is raised here. `committed` is given the value in the event loop even if
+        this call was cancelled meanwhile: for what memory keeps of the file. `heavy`: it takes milliseconds, so what
+        does not goes first. Raises Overloaded, StoreFull.
+        """
+        return cast(T, await self._queue(fn, None, committed, heavy=heavy))
+
+    async def write_when(self, fn: Callable[[sqlite3.Connection], T | AskAgain], timeout: float) -> T | None:
+        """Runs `fn` now, after each later group of writes and when it asked to be, until it returns something other
+        than Again; None after `timeout` seconds."""
+        return cast("T | None", await self._queue(fn, self._monotonic() + timeout))
+
+    async def _queue(
+        self, fn: Job, deadline: float | None, committed: Callable[[Any], None] | None = None, *, heavy: bool = False
+    ) -> Any:
+        if self._loop is None or self._closing:
+            raise NotConnected(f"the {self.name} store is closed")
+        if len(self._pending) >= MAX_PENDING:
+            raise Overloaded(f"the {self.name} store has {MAX_PENDING} writes waiting; try again", 0.5)
+        future: asyncio.Future[Any] = self._loop.create_future()
+        with self._condition:
+            self._pending.add(Write(fn, future, deadline, committed), heavy=heavy)
+            self._condition.notify()
+        return await future
+
+    async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs `fn` on the reading connection, in another thread; it sees everything committed so far."""
+        # A thread cannot be cancelled: the connection stays taken until it is done, whoever waits.
+        return await asyncio.shield(asyncio.create_task(self._read(fn)))
+
+    async def _read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        async with self._reader_lock:
+            reader = self._reader
+            if reader is None:
+                raise NotConnected(f"the {self.name} store is closed")
+            try:
+                return await asyncio.to_thread(fn, reader)
+            except sqlite3.Error as error:
+                raise self._explain(error) from None
+
+    async def close(self) -> None:
+        """Commits what waits, ends the threads and closes the file. Harmless when closed."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            with self._condition:
+                self._closing = True
+                self._condition.notify()
+            await asyncio.to_thread(thread.join)
+        async with self._reader_lock:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
+    # The writer thread.
+
+    def _run(self, connection: sqlite3.Connection) -> None:
+        standing: list[Write] = []
+        try:
+            if self._died:  # it is not known how far the last one came
+                self._reload(connection)
+                self._died = False
+            self._serve(connection, standing)
+        except BaseException as error:
+            self._die(connection, standing, error)
+            return
+        self._answer([(each, None, NotConnected(f"the {self.name} store was closed")) for each in standing])
+        with contextlib.suppress(sqlite3.Error):
+            for last in self._at_close:
+                last(connection)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+
+    def _serve(self, connection: sqlite3.Connection, standing: list[Write]) -> None:
+        while True:
+            self._taken, closing = self._take(standing)
+            if self._taken or standing:
+                self._commit(connection, self._taken, standing)
+            if closing and not self._taken:
+                return
+
+    def _die(self, connection: sqlite3.Connection, standing: list[Write], error: BaseException) -> None:
+        """Nobody writes any more: whoever waits, or comes, hears of it."""
+        with self._condition:
+            self._closing = self._died = True
+            left = [*self._taken, *standing]
+            while waiting := self._pending.take(MAX_GROUP):
+                left += waiting
+        with contextlib.suppress(sqlite3.Error):
+            connection.close()  # what was not committed is undone
+        why = NotConnected(f"the writer of the {self.name} store ended: {error!r}")
+        self._answer([(each, None, why) for each in left])
+        loop, tell = self._loop, self._on_death
+        if loop is not None and tell is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(tell, error)
+
+    def _take(self, standing: list[Write]) -> tuple[list[Write], bool]:
+        """Waits for writes, or for the moment that a standing one asked for."""
+        with self._condition:
+            if not self._pending and not self._closing:
+                now = self._monotonic()
+                moments = [min(each.look, each.deadline or each.look) for each in standing]
+                self._condition.wait(max(0.0, min(moments) - now) if moments else None)
+            return self._pending.take(MAX_GROUP), self._closing
+
+    def _commit(self, connection: sqlite3.Connection, group: list[Write], standing: list[Write]) -> None:
+        """One transaction: the group, then the standing writes. Answers after the commit.
+
+        Nearly always nothing fails half-way, so the writes first run without savepoints between them (4 µs and two
+        turns of the interpreter lock each); when one did fail after it had changed something, all run again with them.
+        """
+        standing.extend(each for each in group if each.deadline is not None)
+        plain = [each for each in group if each.deadline is None]
+        answers: list[Answer] = []
+        self._asked, self._begun = None, False
+        try:
+            try:
+                self._transact(connection, plain, standing, answers, apart=False)
+            except _HalfDone:
+                self._undo(connection)
+                answers.clear()
+                self._transact(connection, plain, standing, answers, apart=True)
+        except Exception as error:
+            if self._begun:
+                self._undo(connection)
+            failure = self._explain(error)
+            now = self._monotonic()
+            for each in standing:  # asked again later, not at once: what failed may go on failing
+                each.look = now + STANDING_LOOK
+            # The one that it failed at is answered, or it would take every later group with it.
+            over = [each for each in standing if each is self._asked or (each.deadline or now) <= now]
+            told = dict.fromkeys([*plain, *over, *(answer[0] for answer in answers)])  # once, in their order
+            answers = [(each, None, failure) for each in told]
+        gone = {id(answer[0]) for answer in answers}
+        standing[:] = [each for each in standing if id(each) not in gone]
+        self._answer(answers)
+
+    def _transact(
+        self,
+        connection: sqlite3.Connection,
+        plain: list[Write],
+        standing: list[Write],
+        answers: list[Answer],
+        *,
+        apart: bool,
+    ) -> None:
+        """Runs and commits them; those that are over go to `answers`. With `apart` each can be undone by itself, else
+        _HalfDone is raised when one would have to be."""
+        connection.execute("BEGIN IMMEDIATE")
+        self._begun = True
+        for each in plain:
+            answers.append(self._attempt(connection, each, apart=apart))
+        if not self._pending.gives_way:  # else they are asked in the next group, with what waits now
+            answers.extend(self._attend(connection, standing, apart=apart))
+        self._make_durable(connection)
+
+    def _make_durable(self, connection: sqlite3.Connection) -> None:
+        """The moment of every durable write: what comes before it leaves nothing, what comes after it stays though
+        nobody was answered yet. `testing/crash_points.py` ends the process on either side of it."""
+        connection.execute("COMMIT")
+
+    def _undo(self, connection: sqlite3.Connection) -> None:
+        """Nothing of the transaction is left, in the file or in what memory keeps of it. What this fails with ends the
+        writer: nobody may go on with a memory that is not the file's."""
+        if connection.in_transaction:  # SQLite itself undoes what found no room
+            connection.execute("ROLLBACK")
+        self._reload(connection)
+
+    def _reload(self, connection: sqlite3.Connection) -> None:
+        for reload in self._after_rollback:
+            reload(connection)
+
+    def _attempt(self, connection: sqlite3.Connection, write: Write, *, apart: bool) -> Answer:
+        if write.future.cancelled():
+            return write, SKIPPED, None
+        if apart:
+            connection.execute("SAVEPOINT one")
+        changes = connection.total_changes
+        try:
+            value = write.fn(connection)
+        except Exception as error:
+            if isinstance(error, sqlite3.OperationalError) and isinstance(self._explain(error), StoreFull):
+                raise  # the whole transaction is lost
+            # A refusal before the first change left everything as it was: reading it all again would cost a scan.
+            if connection.total_changes != changes or not isinstance(error, TailraceError):
+                if not apart:
+                    raise _HalfDone from error
+                connection.execute("ROLLBACK TO one")
+                self._reload(connection)
+            if apart:
+                connection.execute("RELEASE one")
+            return write, None, self._explain(error) if isinstance(error, sqlite3.Error) else error
+        if apart:
+            connection.execute("RELEASE one")
+        return write, value, None
+
+    def _attend(self, connection: sqlite3.Connection, standing: list[Write], *, apart: bool) -> list[Answer]:
+        """Asks each standing write; returns those that are over."""
+        over: list[Answer] = []
+        now = self._monotonic()
+        for each in standing:
+            self._asked = each
+            answer = self._attempt(connection, each, apart=apart)
+            if isinstance(answer[1], AskAgain) and answer[2] is None and not each.future.cancelled():
+                if each.deadline is not None and now >= each.deadline:
+                    over.append((each, None, None))
+                else:
+                    each.look = now + min(STANDING_LOOK, max(0.0, answer[1].after))
+            else:
+                over.append(answer)
+        self._asked = None
+        return over
+
+    def _answer(self, answers: list[Answer]) -> None:
+        """Tells all of them in one visit to the event loop."""
+        loop = self._loop
+        if answers and loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(resolve, answers)

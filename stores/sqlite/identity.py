@@ -1,0 +1,43 @@
+"""The random name of an embedded database, and the height (heights.py) that its other tables do not show any more."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from ...sdk.model.height import Height
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS identity (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    name TEXT NOT NULL,
+    highest INTEGER NOT NULL
+) STRICT;
+INSERT INTO identity SELECT 1, lower(hex(randomblob(16))), 0 WHERE NOT EXISTS (SELECT 1 FROM identity);
+"""
+
+
+def identity(connection: sqlite3.Connection) -> Height:
+    """The name, and the height that was noted last."""
+    return Height(*connection.execute("SELECT name, highest FROM identity").fetchone())
+
+
+def state_height(connection: sqlite3.Connection) -> Height:
+    """How high the versions of the rows of ownership have come: none is ever removed."""
+    name, noted = identity(connection)
+    (newest,) = connection.execute("SELECT coalesce(max(version), 0) FROM ownership").fetchone()
+    return Height(name, max(noted, newest))
+
+
+def log_height(connection: sqlite3.Connection) -> Height:
+    """How much was ever appended to a log, in all partitions: what is trimmed counts, and none is ever removed."""
+    (appended,) = connection.execute(
+        "SELECT coalesce(sum(max(p.start, coalesce((SELECT b.first + b.count FROM batches AS b WHERE"
+        " b.stream = p.stream AND b.partition = p.partition ORDER BY b.first DESC LIMIT 1), 0))), 0)"
+        " FROM partitions AS p"
+    ).fetchone()
+    return Height(identity(connection).store, appended)
+
+
+def note_height(connection: sqlite3.Connection, highest: int) -> None:
+    """It has come so high, whatever is removed from its other tables."""
+    connection.execute("UPDATE identity SET highest = ? WHERE highest < ?", (highest, highest))
