@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
@@ -29,10 +28,9 @@ from .argument_check import is_schema
 from .known_functions import KnownFunctions
 
 ACTIONS = ("pause", "drop", "resume")
-#: Bounds: functions of one registration, characters of a gate's reason, a quota's numbers.
+#: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
 REASON_LENGTH = 500
-HIGHEST_LIMIT = 1e9
 #: Seconds of one wait for a change; and before the store is asked again after it failed.
 WAIT = 30.0
 PAUSE = 0.5
@@ -240,12 +238,8 @@ class ControlDesk:
 
 def _checked_quota(quota: Quota) -> Quota:
     _check_name("function", quota.function)
-    for what in ("concurrency", "rate", "burst", "weight"):
-        value = getattr(quota, what)
-        if not (math.isfinite(value) and 0 <= value <= HIGHEST_LIMIT):
-            raise InvalidRequest(f"{quota.function}: {what} is {value}: expected 0 (no limit) to {HIGHEST_LIMIT:g}")
-    if quota.burst and not quota.rate:
-        raise InvalidRequest(f"{quota.function}: burst is {quota.burst:g} but there is no rate: give both or neither")
+    if fault := quota.fault():
+        raise InvalidRequest(f"{quota.function}: {fault}")
     return quota
 
 
