@@ -20,7 +20,7 @@ from ..sdk.model.function_spec import FunctionSpec
 from ..sdk.model.limits import Gate, Quota, Snapshot
 from ..sdk.model.name import EXPECTED, NAME_LENGTH, is_name
 from ..sdk.wire.convert import function_from_wire, function_to_wire
-from ..sdk.wire.gateway_messages import gate_from_wire, quota_from_wire, snapshot_to_wire
+from ..sdk.wire.gateway_messages import snapshot_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.control.control import Control
 from ..stores.spool.spool import Spool
@@ -39,8 +39,8 @@ _LOG = logging.getLogger("tailrace.gateway")
 
 
 class ControlDesk:
-    """Answers RegisterFunctions, ListFunctions, SetGate, SetQuota and Watch, and keeps the known functions fresh. With
-    a `spool`, also there: a gateway that starts while its store is away takes submissions for those."""
+    """A FunctionPort and a LimitPort, which keeps the known functions fresh. With a `spool`, also there: a gateway that
+    starts while its store is away takes submissions for those."""
 
     def __init__(
         self,
@@ -151,9 +151,8 @@ class ControlDesk:
         """Every function that was ever registered."""
         return pb.ListFunctionsReply(functions=[function_to_wire(spec) for spec in self._functions.all()])
 
-    async def set_gate(self, request: pb.SetGateRequest) -> pb.ControlReply:
+    async def set_gate(self, gate: Gate) -> int:
         """Pauses, drops or resumes a function or one collection of it. Resuming what is not gated is harmless."""
-        gate = gate_from_wire(request.gate)
         if gate.action not in ACTIONS:
             raise InvalidRequest(f"action is {gate.action!r:.50}: expected one of {', '.join(ACTIONS)}")
         if gate.action != "resume":
@@ -167,16 +166,15 @@ class ControlDesk:
                 raise InvalidRequest(f"{what} has {len(text)} characters: at most {REASON_LENGTH} are taken")
         version = await self._control.put_gate(replace(gate, since=self._clock.wall()))
         await self._refresh()
-        return pb.ControlReply(version=version)
+        return version
 
-    async def set_quota(self, request: pb.SetQuotaRequest) -> pb.ControlReply:
+    async def set_quota(self, quota: Quota) -> int:
         """Sets the limits of one function; all zero removes them."""
-        quota = _checked_quota(quota_from_wire(request.quota))
-        if quota != Quota(quota.function):
+        if _checked_quota(quota) != Quota(quota.function):
             self._functions.check(quota.function)
         version = await self._control.put_quota(quota)
         await self._refresh()
-        return pb.ControlReply(version=version)
+        return version
 
     async def watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.ControlSnapshot]:
         """Everything now, and again after each change."""
