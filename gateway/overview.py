@@ -15,7 +15,7 @@ from ..sdk.model.limits import Gate
 from ..sdk.model.overview import Overview
 from ..sdk.model.reopening import Trouble
 from ..stores.dead_letters.dead_letters import DeadLetters
-from ..stores.queue.queue import Ageing, Queue
+from ..stores.queue.counts import Ageing, QueueCounts
 from .attention import Attention
 from .failures import FailureDesk
 from .spooling import Spooler
@@ -50,7 +50,7 @@ class OverviewDesk:
     def __init__(
         self,
         attention: Attention,
-        queue: Queue,
+        queue: QueueCounts,
         dead_letters: DeadLetters,
         gates: Callable[[], Sequence[Gate]],
         parts: Parts,

@@ -100,10 +100,12 @@ def signature(method: Callable[..., Any]) -> Signature:
 
 
 def methods(protocol: type[Any]) -> dict[str, Callable[..., Any]]:
-    """The methods that a protocol declares, by name: all that can be called from outside."""
+    """The methods that a protocol and those that it is made of declare, by name: all that can be called from
+    outside."""
     return {
         name: method
-        for name, method in vars(protocol).items()
+        for each in protocol.__mro__
+        for name, method in vars(each).items()
         if not name.startswith("_") and inspect.iscoroutinefunction(method)
     }
 
