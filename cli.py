@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from typer._click import types  # what it calls "int range" people call a number; it has no other place for that
+from typer.core import TyperGroup
 
 from . import __version__
 from .bench.commands import bench
@@ -42,22 +42,34 @@ TRY = """Five things to try:
 
 tailrace --help lists every command."""
 
+#: What people call the types of options that typer calls otherwise.
+TYPE_WORDS = {"int": "whole number", "int range": "whole number", "float": "number", "float range": "number"}
+
+
+class PlainGroup(TyperGroup):
+    """A group of commands whose help and messages call the types of options what people call them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        _name_types(self)
+
+
+def _name_types(command: Any) -> None:
+    for parameter in command.params:
+        parameter.type.name = TYPE_WORDS.get(parameter.type.name, parameter.type.name)
+    for below in getattr(command, "commands", {}).values():
+        _name_types(below)
+
+
 app = typer.Typer(
     name="tailrace",
+    cls=PlainGroup,
     help="Runs your functions on work that already rests somewhere: a queue, a stream, a folder.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 store = typer.Typer(help="The embedded stores.", no_args_is_help=True, rich_markup_mode=None)
-
-for _type, _word in (
-    (types.IntParamType, "whole number"),
-    (types.IntRange, "whole number"),
-    (types.FloatParamType, "number"),
-    (types.FloatRange, "number"),
-):
-    _type.name = _word
 
 PARTS = "The platform and its parts"
 WORK = "Workloads"

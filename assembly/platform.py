@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..scheduler.config import AUTO
+from ..sdk.model.address import read_address
 from ..sdk.model.errors import ConfigError
 from ..sdk.run_dir import VARIABLE
 from ..sdk.wire.direct import SCHEME
@@ -160,9 +161,9 @@ class Platform:
     async def _fix_addresses(self) -> None:
         """Chooses the free ports now, so that parts that die come back under the address the others know."""
         for part, address in self._ports.items():
-            host, _, port = address.rpartition(":")
-            if port == "0":
-                self._ports[part] = f"{host}:{free_port(host)}"
+            chosen = read_address(address, lowest_port=0)
+            if chosen is not None and chosen.port == 0:
+                self._ports[part] = f"{chosen.host}:{free_port(chosen.host)}"
 
     async def drain(self, timeout: float) -> None:
         """Ends gracefully: tailers first take in nothing more, then the worker finishes, then the scheduler goes."""

@@ -16,7 +16,6 @@ from ..sdk.model.backoff import Backoff
 from ..sdk.model.errors import TailraceError, Unavailable
 from ..sdk.model.reopening import Trouble
 from ..sdk.wire.gateway import FIRST_PAUSE, LAST_PAUSE, GatewayClient
-from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.troubles import TELL_EVERY, Troubles
 
 #: Seconds that a store server gets to say what it was told; it is asked with all that operators ask.
@@ -27,12 +26,11 @@ _LOG = logging.getLogger("tailrace.parts")
 
 async def tell_failure(gateway: str, part: str, why: str, times: int) -> None:
     """Tries until the gateway is told, or refuses to be: an earlier version knows no such call."""
-    request = pb.TellFailureRequest(part=part, why=why, times=min(times, 1 << 30))
     backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
     async with GatewayClient(gateway) as client:
         while True:
             try:
-                await client.call("TellFailure", request)
+                await client.tell_failure(part, why, times)
             except Unavailable:
                 await asyncio.sleep(backoff.pause())
             except Exception as error:  # it is no reason to close the part once more

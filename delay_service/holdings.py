@@ -13,8 +13,8 @@ from typing import NamedTuple
 from ..sdk.clock import Clock
 from ..sdk.model.parked import due_function
 from ..stores.log.log import Counting, Log, Record
+from ..stores.queue.counts import QueueCounts
 from ..stores.queue.lifecycle import LEASED, WAITING
-from ..stores.queue.queue import Queue
 from .parcels import items_in
 from .queue_mover import QUEUE
 from .records import rung_wait
@@ -40,7 +40,7 @@ class SeenStream(NamedTuple):
 class Holdings:
     """The depth of every rung and due stream in `log`, and of `queue`."""
 
-    def __init__(self, log: Log, clock: Clock, queue: Queue | None = None) -> None:
+    def __init__(self, log: Log, clock: Clock, queue: QueueCounts | None = None) -> None:
         self._log = log
         self._counting = log if isinstance(log, Counting) else None
         self._queue = queue

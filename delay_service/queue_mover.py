@@ -21,7 +21,8 @@ from ..sdk.model.errors import Unavailable
 from ..sdk.model.parked import due_stream, ticket_of
 from ..sdk.model.workload import Extra, Kind
 from ..stores.log.log import Log, Record
-from ..stores.queue.queue import NewItem, Queue
+from ..stores.queue.intake import NewItem
+from ..stores.queue.leases import QueueLeases
 from .config import DelayConfig
 from .records import UNREADABLE
 
@@ -54,7 +55,7 @@ def waiting(record: Record) -> NewItem:
 class QueueMover:
     """Carries what is due from `queue` to the due streams in `log`. A Part."""
 
-    def __init__(self, queue: Queue, log: Log, config: DelayConfig, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, queue: QueueLeases, log: Log, config: DelayConfig, clock: Clock = SYSTEM_CLOCK) -> None:
         self.duties = Duties("delay service, in a queue")
         self._queue = queue
         self._log = log

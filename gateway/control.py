@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
@@ -21,7 +20,7 @@ from ..sdk.model.function_spec import FunctionSpec
 from ..sdk.model.limits import Gate, Quota, Snapshot
 from ..sdk.model.name import EXPECTED, NAME_LENGTH, is_name
 from ..sdk.wire.convert import function_from_wire, function_to_wire
-from ..sdk.wire.gateway_messages import gate_from_wire, quota_from_wire, snapshot_to_wire
+from ..sdk.wire.gateway_messages import snapshot_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.control.control import Control
 from ..stores.spool.spool import Spool
@@ -29,10 +28,9 @@ from .argument_check import is_schema
 from .known_functions import KnownFunctions
 
 ACTIONS = ("pause", "drop", "resume")
-#: Bounds: functions of one registration, characters of a gate's reason, a quota's numbers.
+#: Bounds: functions of one registration, characters of a gate's reason.
 FUNCTIONS_AT_ONCE = 10_000
 REASON_LENGTH = 500
-HIGHEST_LIMIT = 1e9
 #: Seconds of one wait for a change; and before the store is asked again after it failed.
 WAIT = 30.0
 PAUSE = 0.5
@@ -41,8 +39,8 @@ _LOG = logging.getLogger("tailrace.gateway")
 
 
 class ControlDesk:
-    """Answers RegisterFunctions, ListFunctions, SetGate, SetQuota and Watch, and keeps the known functions fresh. With
-    a `spool`, also there: a gateway that starts while its store is away takes submissions for those."""
+    """A FunctionPort and a LimitPort, which keeps the known functions fresh. With a `spool`, also there: a gateway that
+    starts while its store is away takes submissions for those."""
 
     def __init__(
         self,
@@ -153,9 +151,8 @@ class ControlDesk:
         """Every function that was ever registered."""
         return pb.ListFunctionsReply(functions=[function_to_wire(spec) for spec in self._functions.all()])
 
-    async def set_gate(self, request: pb.SetGateRequest) -> pb.ControlReply:
+    async def set_gate(self, gate: Gate) -> int:
         """Pauses, drops or resumes a function or one collection of it. Resuming what is not gated is harmless."""
-        gate = gate_from_wire(request.gate)
         if gate.action not in ACTIONS:
             raise InvalidRequest(f"action is {gate.action!r:.50}: expected one of {', '.join(ACTIONS)}")
         if gate.action != "resume":
@@ -169,16 +166,15 @@ class ControlDesk:
                 raise InvalidRequest(f"{what} has {len(text)} characters: at most {REASON_LENGTH} are taken")
         version = await self._control.put_gate(replace(gate, since=self._clock.wall()))
         await self._refresh()
-        return pb.ControlReply(version=version)
+        return version
 
-    async def set_quota(self, request: pb.SetQuotaRequest) -> pb.ControlReply:
+    async def set_quota(self, quota: Quota) -> int:
         """Sets the limits of one function; all zero removes them."""
-        quota = _checked_quota(quota_from_wire(request.quota))
-        if quota != Quota(quota.function):
+        if _checked_quota(quota) != Quota(quota.function):
             self._functions.check(quota.function)
         version = await self._control.put_quota(quota)
         await self._refresh()
-        return pb.ControlReply(version=version)
+        return version
 
     async def watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.ControlSnapshot]:
         """Everything now, and again after each change."""
@@ -240,12 +236,8 @@ class ControlDesk:
 
 def _checked_quota(quota: Quota) -> Quota:
     _check_name("function", quota.function)
-    for what in ("concurrency", "rate", "burst", "weight"):
-        value = getattr(quota, what)
-        if not (math.isfinite(value) and 0 <= value <= HIGHEST_LIMIT):
-            raise InvalidRequest(f"{quota.function}: {what} is {value}: expected 0 (no limit) to {HIGHEST_LIMIT:g}")
-    if quota.burst and not quota.rate:
-        raise InvalidRequest(f"{quota.function}: burst is {quota.burst:g} but there is no rate: give both or neither")
+    if fault := quota.fault():
+        raise InvalidRequest(f"{quota.function}: {fault}")
     return quota
 
 

@@ -17,11 +17,10 @@ from dataclasses import replace
 from ..sdk.clock import Clock
 from ..sdk.duties import Duties
 from ..sdk.lifecycle import cancel
-from ..sdk.model.dead_letter import DeadLetter, LetterFilter, Moved
+from ..sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
 from ..sdk.model.errors import InvalidRequest, Overloaded, StoreFull, TailraceError, UserError
 from ..sdk.model.redrive import came_back, past_of, refusal, token
-from ..sdk.wire.letter_messages import filter_from_wire, letter_to_wire
-from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..sdk.ports.letters import LetterCount, LetterCounts, LetterPage, Redriven, RedriveStep
 from ..stores.dead_letters.dead_letters import DeadLetters
 from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.queue import NewItem, Queue
@@ -40,7 +39,7 @@ _LOG = logging.getLogger("tailrace.gateway")
 
 
 class DeadLetterDesk:
-    """Answers ListDead, CountDead, RedriveDead and PurgeDead. One redrive at a time: the others wait for their turn."""
+    """A LetterPort. One redrive at a time: the others wait for their turn."""
 
     def __init__(
         self,
@@ -72,64 +71,54 @@ class DeadLetterDesk:
         if finisher is not None:
             await cancel(finisher)
 
-    async def list(self, request: pb.ListDeadRequest) -> pb.ListDeadReply:
-        """Letters oldest first; or one of them with its payload."""
-        total = await self._letters.count()
-        if request.id:
-            letter = await self._letters.get(request.id)
-            return pb.ListDeadReply(letters=[] if letter is None else [letter_to_wire(letter)], total=total)
-        limit = _limit(request.limit)
-        letters = await self._letters.list(filter_from_wire(request.filter), limit, request.after)
-        return pb.ListDeadReply(letters=[letter_to_wire(letter) for letter in letters], total=total)
+    async def dead_letters(self, which: LetterFilter = EVERY, limit: int = 100, after: int = 0) -> LetterPage:
+        """Letters oldest first."""
+        return LetterPage(await self._letters.list(_asked(which), _limit(limit), after), await self._letters.count())
 
-    async def count(self, request: pb.CountDeadRequest) -> pb.CountDeadReply:
+    async def dead_letter(self, id: str) -> DeadLetter:
+        """One with its payload."""
+        letter = await self._letters.get(id)
+        if letter is None:
+            raise InvalidRequest(f"there is no dead letter {id!r:.200}; `tailrace dead list` shows those there are")
+        return letter
+
+    async def count_dead(self, which: LetterFilter = EVERY) -> LetterCounts:
         """How many there are of each function, and how many of them a redrive would refuse."""
-        which, most = filter_from_wire(request.filter), self._config.max_redrives
+        which, most = _asked(which), self._config.max_redrives
         counts = await self._letters.counts(which)
         worn = await self._letters.counts(replace(which, redrives=most)) if most else counts
         rows = [
-            pb.DeadCount(
-                function=function,
-                count=count,
-                worn=worn.get(function, 0),
-                known=self._functions.get(function) is not None,
-            )
+            LetterCount(function, count, worn.get(function, 0), self._functions.get(function) is not None)
             for function, count in counts.items()
         ]
-        return pb.CountDeadReply(counts=rows, max_redrives=most)
+        return LetterCounts(rows, most)
 
-    async def purge(self, request: pb.PurgeDeadRequest) -> pb.PurgeDeadReply:
+    async def purge(self, which: LetterFilter, limit: int = MOST_LETTERS) -> dict[str, int]:
         """Forgets the oldest of the letters meant; ask again until there are no more."""
         async with self._turn:
-            letters = await self._letters.list(filter_from_wire(request.filter), _limit(request.limit))
+            letters = await self._letters.list(_asked(which), _limit(limit))
             if letters:
                 await self._letters.remove([letter.number for letter in letters])
         purged = Counter(letter.kind.function for letter in letters)
         if purged:
             _LOG.info("dead letters purged: %s", dict(purged))
-        return pb.PurgeDeadReply(purged=[pb.CountByName(name=name, count=count) for name, count in purged.items()])
+        return dict(purged)
 
-    async def redrive(self, request: pb.RedriveDeadRequest) -> pb.RedriveDeadReply:
+    async def redrive(self, which: LetterFilter, limit: int = 100, after: int = 0) -> RedriveStep:
         """Makes the oldest of the letters meant workloads again; go on after `next` until it is 0."""
-        which = filter_from_wire(request.filter)
         async with self._turn:
             await self._finish_begun()  # what those became may be dead by now, and its letter without their past
-            letters = await self._letters.list(which, _limit(request.limit), request.after, STEP_BYTES)
+            letters = await self._letters.list(_asked(which), _limit(limit), after, STEP_BYTES)
             refused = await self._refused(letters)
             going = [letter for letter in letters if letter.id not in refused]
             became = await self._move(going, refused)
         rows = [
-            pb.Redriven(
-                id=letter.id,
-                function=letter.kind.function,
-                workload=became.get(letter.id, ""),
-                refused=refused.get(letter.id, ""),
-            )
+            Redriven(letter.id, letter.kind.function, became.get(letter.id, ""), refused.get(letter.id, ""))
             for letter in letters
         ]
         if became:
             _LOG.info("dead letters redriven: %s", dict(Counter(each.function for each in rows if each.workload)))
-        return pb.RedriveDeadReply(letters=rows, next=letters[-1].number if letters else 0)
+        return RedriveStep(rows, letters[-1].number if letters else 0)
 
     async def _refused(self, letters: Sequence[DeadLetter]) -> dict[str, str]:
         """Why letters stay, by id."""
@@ -216,7 +205,12 @@ def _item(letter: DeadLetter) -> NewItem:
     )
 
 
+def _asked(which: LetterFilter) -> LetterFilter:
+    """Without what only this desk asks of the store."""
+    return replace(which, redrives=0, moving=False)
+
+
 def _limit(limit: int) -> int:
-    if limit > MOST_LETTERS:
+    if not 0 <= limit <= MOST_LETTERS:
         raise InvalidRequest(f"limit is {limit}: at most {MOST_LETTERS} dead letters are taken at once")
     return limit or USUAL_LETTERS

@@ -6,7 +6,6 @@ from typing import Any
 
 from ..sdk.clock import Clock
 from ..sdk.duties import Duties
-from ..sdk.model.reopening import Trouble
 from ..sdk.wire.bounds import Endings
 from ..sdk.wire.submissions import answer_submissions, new_name, possible
 from ..sdk.wire.v1 import gateway_pb2 as pb
@@ -14,7 +13,6 @@ from .attention import Attention
 from .config import GatewayConfig
 from .control import ControlDesk
 from .dead_letters import DeadLetterDesk
-from .drops import DropsDesk
 from .environment import Declared, GatewayStores, Neighbours
 from .failures import FailureDesk
 from .known_functions import KnownFunctions
@@ -28,7 +26,7 @@ from .tailer_desk import TailerDesk
 
 
 class Desks:
-    """A gateway without a listener: each method of `sdk.wire.gateway.Gateway` is one desk's.
+    """A gateway without a listener: a WorkloadPort itself, and what answers the other ports.
 
     They share what the gateway knows: the registered functions, the spool, and what an operator should look at.
     `direct` is where submissions of this machine are taken without gRPC; empty: nowhere.
@@ -47,17 +45,17 @@ class Desks:
         status = StatusDesk(config, queue, stores.results, clock, spooler, duties)
         control = ControlDesk(stores.control, functions, clock, config.watchers, spool, duties)
         dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
-        failures = FailureDesk(clock)
-
-        async def troubles() -> list[Trouble]:
-            return [*await beside.troubles(), *failures.troubles()]
-
         overview = OverviewDesk(
-            attention, queue, letters, control.gates, beside.overview, beside.audits, duties, spooler, troubles
+            attention,
+            queue,
+            letters,
+            control.gates,
+            beside.overview,
+            FailureDesk(clock),
+            duties,
+            spooler,
+            beside.troubles,
         )
-        drops = DropsDesk(stores.drops)
-        tailers = TailerDesk(beside.tailers)
-        replays = ReplayDesk(beside.replays)
         schedules = ScheduleDesk(config, stores.schedules, functions, clock, duties)
 
         self.endings = Endings(lambda what: attention.peers.note(what, clock.wall()))
@@ -65,22 +63,19 @@ class Desks:
         self.direct = new_name() if config.direct and possible() else ""
         self.status, self.result = status.status, status.result
         self.cancel, self.find = status.cancel, status.find
-        self.register_functions, self.list_functions = control.register_functions, control.list_functions
-        self.set_gate, self.set_quota, self.watch = control.set_gate, control.set_quota, control.watch
-        self.list_dead, self.count_dead = dead.list, dead.count
-        self.redrive_dead, self.purge_dead = dead.redrive, dead.purge
-        self.overview, self.audit = overview.overview, overview.audit
-        self.tell_failure = failures.tell
-        self.list_drops = drops.list
-        self.pause_tailer, self.seek_tailer = tailers.pause, tailers.seek
-        self.start_replay, self.list_replays, self.change_replay = replays.start, replays.list, replays.change
-        self.put_schedule, self.list_schedules = schedules.put, schedules.list
-        self.change_schedule = schedules.change
+        self.functions, self.schedules = control, schedules
+        self.for_operators = {
+            "letters": dead,
+            "limits": control,
+            "overview": overview,
+            "replays": ReplayDesk(beside.replays),
+            "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops),
+        }
 
         self._look_every = config.look_every
         self._spooler = spooler
         self._submitter, self._status, self._control = submitter, status, control
-        self._dead, self._overview, self._schedules = dead, overview, schedules
+        self._dead, self._overview = dead, overview
 
     async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply:
         """Stores all workloads, and tells who asks where to go without gRPC."""
@@ -103,7 +98,7 @@ class Desks:
         store_read = await self._control.start(declared.quotas)
         if self._spooler is not None:
             await self._spooler.start()
-        await self._schedules.start(declared.schedules, wait=store_read)
+        await self.schedules.start(declared.schedules, wait=store_read)
         self._status.start()
         self._dead.start()
         self._overview.start(self._look_every)
@@ -117,7 +112,7 @@ class Desks:
     async def stop(self) -> None:
         """Ends what runs between calls, but not the spool's drain. Harmless twice, and after a failed start."""
         self._submitter.close()
-        await self._schedules.stop()
+        await self.schedules.stop()
         await self._overview.stop()
         await self._dead.stop()
         await self._control.stop()

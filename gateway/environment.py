@@ -14,9 +14,9 @@ from ..stores.queue.queue import Queue
 from ..stores.results.results import Results
 from ..stores.schedules.schedules import Schedules
 from ..stores.spool.spool import Spool
-from .overview import Audits, Parts, Troubles, no_audits, no_parts, no_troubles
+from .overview import Parts, Troubles, no_parts, no_troubles
 from .replay_desk import ReplayControl
-from .tailer_desk import TailerControl
+from .tailer_desk import Audits, TailerControl, no_audits
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..sdk.clock import Clock
 from ..sdk.model.errors import InvalidRequest
 from ..sdk.model.reopening import WINDOW, Trouble
-from ..sdk.wire.v1 import gateway_pb2 as pb
 
 #: Parts that are remembered, the last ones that told; and how much of what they say.
 MOST_PARTS = 100
@@ -13,24 +12,23 @@ LONGEST_NAME, LONGEST_TEXT = 200, 500
 
 
 class FailureDesk:
-    """Answers TellFailure. It remembers nothing durably, and each part for as long as a failure is shown."""
+    """What parts told. It remembers nothing durably, and each part for as long as a failure is shown."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._told: dict[str, tuple[float, Trouble]] = {}  # since when (monotonic), the oldest first
 
-    async def tell(self, request: pb.TellFailureRequest) -> pb.TellFailureReply:
+    def tell(self, part: str, why: str, times: int) -> None:
         """A part was opened again."""
-        part = request.part[:LONGEST_NAME]
+        part = part[:LONGEST_NAME]
         if not part:
             raise InvalidRequest("which part failed? Its name is missing")
-        times = max(1, request.times)
-        what = f"it failed {times} times since its process began, it is open again; {request.why[:LONGEST_TEXT]}"
+        times = max(1, times)
+        what = f"it failed {times} times since its process began, it is open again; {why[:LONGEST_TEXT]}"
         self._told.pop(part, None)
         self._told[part] = (self._clock.monotonic(), Trouble(part, self._clock.wall(), what, times))
         while len(self._told) > MOST_PARTS:
             del self._told[next(iter(self._told))]
-        return pb.TellFailureReply()
 
     def troubles(self) -> list[Trouble]:
         """Of which parts, of late."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..sdk.meant import nearest
+from ..sdk.meant import meant
 from ..sdk.model.errors import UnknownFunction
 from ..sdk.model.function_spec import FunctionSpec
 from .argument_check import ArgumentCheck
@@ -61,9 +61,8 @@ class KnownFunctions:
         said = f"no function {name[:SHOWN_NAME]!r} is registered"
         if not self._specs:
             return f"{said}: none is yet. Start a worker that has it: `tailrace worker MODULE`"
-        near = nearest(name[:SHOWN_NAME], self._specs, 3)
-        if near:
-            return f"{said}: did you mean {' or '.join(map(repr, near))}? (`tailrace function list` shows all)"
+        if near := meant(name[:SHOWN_NAME], self._specs, "", most=3):
+            return f"{said}: {near} (`tailrace function list` shows all)"
         names = sorted(self._specs)
         more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
         return (

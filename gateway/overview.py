@@ -1,4 +1,4 @@
-"""What rests where, and what became of it: for live views and for audits."""
+"""How the platform is: what rests where, for live views, and what parts tell of themselves."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from ..sdk.duties import Duties
 from ..sdk.lifecycle import cancel
-from ..sdk.model.audit import Audit
-from ..sdk.model.errors import InvalidRequest, TailraceError, Unavailable
+from ..sdk.model.errors import TailraceError, Unavailable
 from ..sdk.model.limits import Gate
 from ..sdk.model.overview import Overview
 from ..sdk.model.reopening import Trouble
-from ..sdk.wire.audit_messages import audit_to_wire
-from ..sdk.wire.gateway_messages import overview_to_wire
-from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.dead_letters.dead_letters import DeadLetters
-from ..stores.queue.queue import Ageing, Queue
+from ..stores.queue.counts import Ageing, QueueCounts
 from .attention import Attention
+from .failures import FailureDesk
 from .spooling import Spooler
 
 _LOG = logging.getLogger("tailrace.gateway")
@@ -46,26 +44,17 @@ async def no_troubles() -> Sequence[Trouble]:
     return ()
 
 
-#: The audits of a tailer by name, of one partition or all, of a range of positions or all.
-Audits = Callable[[str, str | None, tuple[int, int] | None], Awaitable[list[Audit]]]
-
-
-async def no_audits(tailer: str, partition: str | None, span: tuple[int, int] | None) -> list[Audit]:
-    """For a gateway that knows of no tailers."""
-    raise InvalidRequest(f"this gateway has no tailers beside it, so it cannot audit {tailer!r}")
-
-
 class OverviewDesk:
-    """Answers Overview and Audit. `parts` tells of the tailers and delay streams; the stores are counted here."""
+    """An OverviewPort. `parts` tells of the tailers and delay streams; the stores are counted here."""
 
     def __init__(
         self,
         attention: Attention,
-        queue: Queue,
+        queue: QueueCounts,
         dead_letters: DeadLetters,
         gates: Callable[[], Sequence[Gate]],
         parts: Parts,
-        audits: Audits,
+        failures: FailureDesk,
         duties: Duties,
         spooler: Spooler | None = None,
         troubles: Troubles = no_troubles,
@@ -76,7 +65,7 @@ class OverviewDesk:
         self._dead_letters = dead_letters
         self._gates = gates
         self._parts = parts
-        self._audits = audits
+        self._failures = failures
         self._spooler = spooler
         self._troubles = troubles
         self._looking: asyncio.Task[None] | None = None
@@ -102,21 +91,18 @@ class OverviewDesk:
             except Exception:
                 _LOG.exception("looking for alerts failed; trying again")
 
-    async def audit(self, request: pb.AuditRequest) -> pb.AuditReply:
-        """What became of everything that a tailer's source had."""
-        span = (request.first, request.end) if request.HasField("first") or request.HasField("end") else None
-        partition = request.partition if request.HasField("partition") else None
-        found = await self._audits(request.tailer, partition, span)
-        return pb.AuditReply(audits=[audit_to_wire(audit) for audit in found])
+    async def tell_failure(self, part: str, why: str, times: int) -> None:
+        """A part that runs apart was opened again."""
+        self._failures.tell(part, why, times)
 
-    async def overview(self, request: pb.OverviewRequest) -> pb.OverviewReply:
+    async def overview(self) -> Overview:
         """Everything now. With a spool, or when a part failed, also while the store is away: then without what only the
         store knows."""
-        return overview_to_wire(await self.look())
+        return replace(await self.look(), held_logs={})  # which the alerts tell
 
     async def look(self) -> Overview:
         """Everything now, with what is to be looked at."""
-        troubles = await self._troubles()
+        troubles = [*await self._troubles(), *self._failures.troubles()]
         if self._spooler is None and not troubles:
             whole = await self._parts()
             return self._attention.complete(whole, await self._count(whole), self._gates())

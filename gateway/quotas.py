@@ -8,10 +8,13 @@ A function named here gets exactly these limits at each start; the others keep w
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ..sdk.model.limits import Quota
-from .control import HIGHEST_LIMIT
+from ..sdk.model.limits import HIGHEST_LIMIT, Quota
+
+Limit = Annotated[float, Field(ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)]
 
 
 class FunctionQuota(BaseModel):
@@ -25,15 +28,19 @@ class FunctionQuota(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     concurrency: int = Field(default=0, ge=0, le=int(HIGHEST_LIMIT))
-    rate: float = Field(default=0.0, ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)
-    burst: float = Field(default=0.0, ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)
-    weight: float = Field(default=0.0, ge=0, le=HIGHEST_LIMIT, allow_inf_nan=False)
+    rate: Limit = 0.0
+    burst: Limit = 0.0
+    weight: Limit = 0.0
 
     @model_validator(mode="after")
-    def _burst_needs_rate(self) -> FunctionQuota:
-        if self.burst and not self.rate:
-            raise ValueError("burst is given without a rate: give both or neither")
+    def _fits_together(self) -> FunctionQuota:
+        if fault := self.quota("").fault():
+            raise ValueError(fault)
         return self
+
+    def quota(self, function: str) -> Quota:
+        """These limits, of this function."""
+        return Quota(function, self.concurrency, self.rate, self.burst, self.weight)
 
 
 class QuotasConfig(BaseModel):
@@ -45,7 +52,4 @@ class QuotasConfig(BaseModel):
 
     def quotas(self) -> list[Quota]:
         """The limits, by function."""
-        return [
-            Quota(name, limits.concurrency, limits.rate, limits.burst, limits.weight)
-            for name, limits in sorted(self.functions.items())
-        ]
+        return [limits.quota(name) for name, limits in sorted(self.functions.items())]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..sdk.model.errors import InvalidRequest
-from ..sdk.model.replay import Progress, ReplayOrder
+from ..sdk.model.replay import Bound, Progress, ReplayOrder
 from ..sdk.model.seek import END, START
-from ..sdk.wire.replay_messages import order_from_wire, progress_to_wire
-from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..sdk.ports.replays import ReplayView, view_of
 from .control import REASON_LENGTH
 
 #: Replays in one answer.
@@ -28,7 +27,7 @@ class ReplayControl(Protocol):
 
 
 class ReplayDesk:
-    """Answers StartReplay, ListReplays and ChangeReplay; without a store of replays it refuses."""
+    """A ReplayPort; without a store of replays it refuses."""
 
     def __init__(self, replays: ReplayControl | None) -> None:
         self._replays = replays
@@ -38,24 +37,22 @@ class ReplayDesk:
             raise InvalidRequest("this gateway has no store of replays, so it can neither begin nor show any")
         return self._replays
 
-    async def start(self, request: pb.StartReplayRequest) -> pb.Replay:
+    async def start_replay(self, order: ReplayOrder) -> ReplayView:
         """Refuses a range without two ends: everything is never meant by default."""
-        for option, bound in (("--from", request.begin), ("--to", request.end)):
-            if bound.WhichOneof("at") is None or (bound.edge and bound.edge not in (START, END)):
+        for option, bound in (("--from", order.begin), ("--to", order.end)):
+            if bound == Bound() or (bound.edge and bound.edge not in (START, END)):
                 raise InvalidRequest(f"replay {option} where? Expected a position, a time, {START!r} or {END!r}")
-        for what, text in (("who", request.who), ("why", request.why)):
+        for what, text in (("who", order.who), ("why", order.why)):
             if len(text) > REASON_LENGTH:
                 raise InvalidRequest(f"{what} has {len(text)} characters: at most {REASON_LENGTH} are taken")
-        return progress_to_wire(await self._known().order(order_from_wire(request)))
+        return view_of(await self._known().order(order))
 
-    async def list(self, request: pb.ListReplaysRequest) -> pb.ListReplaysReply:
+    async def replays(self, number: int = 0, limit: int = 100) -> list[ReplayView]:
         """The newest first, or the one of a number."""
         known = self._known()
-        found = (
-            [await known.get(request.number)] if request.number else await known.list(min(request.limit or MOST, MOST))
-        )
-        return pb.ListReplaysReply(replays=[progress_to_wire(each) for each in found])
+        found = [await known.get(number)] if number else await known.list(min(limit, MOST) if limit > 0 else MOST)
+        return [view_of(each) for each in found]
 
-    async def change(self, request: pb.ChangeReplayRequest) -> pb.Replay:
+    async def change_replay(self, number: int, what: str) -> ReplayView:
         """Each is harmless when it is so already."""
-        return progress_to_wire(await self._known().change(request.number, request.what))
+        return view_of(await self._known().change(number, what))

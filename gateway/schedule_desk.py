@@ -34,7 +34,7 @@ _LOG = logging.getLogger("tailrace.gateway")
 
 
 class ScheduleDesk:
-    """Answers PutSchedule, ListSchedules and ChangeSchedule; without a store of schedules it refuses."""
+    """A SchedulePort; without a store of schedules it refuses."""
 
     def __init__(
         self,

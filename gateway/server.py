@@ -11,6 +11,7 @@ from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.duties import Duties
 from ..sdk.lifecycle import each_of
 from ..sdk.wire import gateway as wire
+from ..sdk.wire import operators
 from ..sdk.wire.channel import check_listen, serve
 from ..sdk.wire.health import Health
 from .config import GatewayConfig
@@ -51,7 +52,12 @@ class GatewayServer:
             self._desks = self._make()
         self._started = True
         await self._desks.start(self._declared)
-        parts = [wire.register(self._desks), self._health.register]
+        desks = self._desks
+        parts = [
+            wire.register(desks, desks.functions, desks.schedules),
+            operators.register(desks.for_operators),
+            self._health.register,
+        ]
         peers, endings = self._config.peers, self._desks.endings
         server, self.address = await serve(self.address, parts, peers, endings)
         self._servers.append(server)

@@ -23,7 +23,7 @@ from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import Overloaded, StoreFull, TailraceError, Unavailable, UserError
 from ..sdk.model.overview import SpoolOverview
 from ..stores.queue.admission import SUBMISSION_PREFIX
-from ..stores.queue.queue import NewItem, Queue, Submitted
+from ..stores.queue.intake import NewItem, QueueIntake, Submitted
 from ..stores.spool.spool import Spool, Spooled, SpooledItem
 from .config import GatewayConfig
 from .rules.spool import SpoolRule, SpoolState, Way
@@ -41,7 +41,7 @@ class Spooler:
     """
 
     def __init__(
-        self, queue: Queue, spool: Spool, rule: SpoolRule, clock: Clock, patience: float, duties: Duties
+        self, queue: QueueIntake, spool: Spool, rule: SpoolRule, clock: Clock, patience: float, duties: Duties
     ) -> None:
         self._duties = duties
         self._queue = queue

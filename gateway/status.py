@@ -19,7 +19,7 @@ from ..sdk.model.status import SUCCESS, WorkloadStatus
 from ..sdk.wire.gateway_messages import status_to_wire
 from ..sdk.wire.search_messages import search_from_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
-from ..stores.queue.queue import Queue
+from ..stores.queue.lookup import QueueLookup
 from ..stores.queue.queue import Status as StoredStatus
 from ..stores.results.results import Results
 from .config import GatewayConfig
@@ -36,7 +36,7 @@ class StatusDesk:
     def __init__(
         self,
         config: GatewayConfig,
-        queue: Queue,
+        queue: QueueLookup,
         results: Results,
         clock: Clock,
         spooler: Spooler | None,

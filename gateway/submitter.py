@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..sdk.clock import Clock
 from ..sdk.model.errors import InvalidRequest, Overloaded, StoreFull, Unavailable
 from ..sdk.wire.v1 import gateway_pb2 as pb
-from ..stores.queue.queue import NewItem, Queue, Submitted
+from ..stores.queue.intake import NewItem, QueueIntake, Submitted
 from .admission import Admission
 from .columns import Columns
 from .config import GatewayConfig
@@ -29,7 +29,7 @@ class Submitter:
     def __init__(
         self,
         config: GatewayConfig,
-        queue: Queue,
+        queue: QueueIntake,
         functions: KnownFunctions,
         clock: Clock,
         refusals: Refusals,

@@ -1,13 +1,19 @@
-"""What operators do to tailers: pause, resume, move a checkpoint."""
+"""What operators do to tailers and ask of their sources: pause, resume, seek; audits, and what was passed."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Protocol
 
+from ..sdk.model.audit import Audit
+from ..sdk.model.drop import DropRow
 from ..sdk.model.errors import InvalidRequest
-from ..sdk.model.seek import END, START, Move, Seek
-from ..sdk.wire.seek_messages import moves_to_wire, seek_from_wire
-from ..sdk.wire.v1 import gateway_pb2 as pb
+from ..sdk.model.seek import END, LAST_POSITION, START, Move, Seek
+from ..stores.drops.drops import Drops
+
+#: Most ranges of drops in one answer.
+MOST_DROPS = 1000
 
 
 class TailerControl(Protocol):
@@ -18,27 +24,50 @@ class TailerControl(Protocol):
     async def seek(self, seek: Seek) -> list[Move]: ...
 
 
-class TailerDesk:
-    """Answers PauseTailer and SeekTailer; without tailers beside this gateway it refuses."""
+#: The audits of a tailer by name, of one partition or all, of a range of positions or all.
+Audits = Callable[[str, str | None, tuple[int, int] | None], Awaitable[list[Audit]]]
 
-    def __init__(self, tailers: TailerControl | None) -> None:
+
+async def no_audits(tailer: str, partition: str | None, span: tuple[int, int] | None) -> list[Audit]:
+    """For a gateway that knows of no tailers."""
+    raise InvalidRequest(f"this gateway has no tailers beside it, so it cannot audit {tailer!r}")
+
+
+class TailerDesk:
+    """A TailerPort; without tailers beside this gateway, or without a store of drops, it refuses what needs them."""
+
+    def __init__(self, tailers: TailerControl | None, audits: Audits, drops: Drops | None) -> None:
         self._tailers = tailers
+        self._audits = audits
+        self._drops = drops
 
     def _known(self, name: str) -> TailerControl:
         if self._tailers is None:
             raise InvalidRequest(f"this gateway has no tailers beside it, so it cannot reach {name!r}")
         return self._tailers
 
-    async def pause(self, request: pb.PauseTailerRequest) -> pb.PauseTailerReply:
+    async def pause_tailer(self, tailer: str, paused: bool) -> None:
         """Until the tailer's process ends."""
-        self._known(request.tailer).set_paused(request.tailer, request.paused)
-        return pb.PauseTailerReply()
+        self._known(tailer).set_paused(tailer, paused)
 
-    async def seek(self, request: pb.SeekTailerRequest) -> pb.SeekTailerReply:
+    async def seek_tailer(self, seek: Seek) -> list[Move]:
         """Nothing is passed without somebody's word."""
-        seek = seek_from_wire(request)
-        if request.WhichOneof("to") is None or (seek.edge and seek.edge not in (START, END)):
+        if (seek.position is None and not seek.edge and not seek.time) or seek.edge not in ("", START, END):
             raise InvalidRequest(f"seek {seek.tailer!r} to where? Expected a position, a time, {START!r} or {END!r}")
+        if seek.position is not None and seek.position > LAST_POSITION:
+            raise InvalidRequest(f"seek {seek.tailer!r} to {seek.position}? No position is above {LAST_POSITION}")
         if not seek.dry_run and not seek.why.strip():
             raise InvalidRequest("a seek passes items without running them: say why (--why), or look with --dry-run")
-        return moves_to_wire(await self._known(seek.tailer).seek(seek))
+        return await self._known(seek.tailer).seek(seek)
+
+    async def audit(
+        self, tailer: str, partition: str | None = None, span: tuple[int, int] | None = None
+    ) -> list[Audit]:
+        """What became of everything that a tailer's source had."""
+        return [replace(each, passed=None) for each in await self._audits(tailer, partition, span)]
+
+    async def drops(self, tailer: str = "", limit: int = 100, skip: int = 0) -> list[DropRow]:
+        """Ranges of one tailer or of all, by tailer, partition and position."""
+        if self._drops is None:
+            raise InvalidRequest("this gateway has no store of drops")
+        return await self._drops.list(tailer, min(limit, MOST_DROPS) if limit > 0 else MOST_DROPS, max(0, skip))

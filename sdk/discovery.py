@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .model.address import read_address
 from .model.errors import ConfigError
 from .notices import Notice, notices
 from .run_dir import VARIABLE, places
@@ -28,9 +29,6 @@ SCHEDULER_VARIABLE = "TAILRACE_SCHEDULER"
 CONFIG_VARIABLE = "TAILRACE_CONFIG"
 FILE_NAME = "client.yaml"
 USUAL_FILE = Path("configs") / FILE_NAME
-
-HIGHEST_PORT = 65_535
-
 
 _DEFAULTS = {"gateway": DEFAULT_GATEWAY, "scheduler": DEFAULT_SCHEDULER}
 _VARIABLES = {"gateway": GATEWAY_VARIABLE, "scheduler": SCHEDULER_VARIABLE}
@@ -164,8 +162,7 @@ def _from_file(path: Path) -> tuple[str, Sequence[str]]:
 def _checked(addresses: Sequence[str], where: str) -> tuple[str, ...]:
     found = tuple(address.strip() for address in addresses)
     for address in found:
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) <= HIGHEST_PORT:
+        if read_address(address) is None:
             raise ConfigError(f'{where} is {address!r}: expected host:port, such as "{DEFAULT_GATEWAY}"')
     if len(set(found)) < len(found):
         raise ConfigError(f"{where} names one gateway twice: {', '.join(found)}")

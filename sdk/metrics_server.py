@@ -8,9 +8,9 @@ from typing import cast
 
 from aiohttp import web
 
+from .model.address import listening_address
 from .model.errors import ConfigError, TailraceError
 from .model.metrics import Sample, prometheus_text
-from .wire.entry import is_loopback
 
 #: Prometheus' text format, by its name in HTTP.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -76,19 +76,14 @@ class MetricsServer:
 
     async def start(self) -> None:
         """Listens. Raises ConfigError where it cannot, and beyond loopback."""
-        host, _, port = self._listen.rpartition(":")
-        host = host.strip("[]")
-        if not port.isascii() or not port.isdecimal() or int(port) > 65535:
-            raise ConfigError(f'cannot listen on {self._listen!r}: expected HOST:PORT, such as "127.0.0.1:9464"')
-        if not is_loopback(host):
-            raise ConfigError(f"refusing to listen on {self._listen}: without authentication only loopback is allowed")
+        address = listening_address(self._listen)
         app = web.Application()
         app.router.add_get("/metrics", self._answer)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         scrapes = Scrapes(cast(Callable[[], asyncio.Protocol], self._runner.server))
         try:
-            self._server = await asyncio.get_running_loop().create_server(scrapes, host, int(port))
+            self._server = await asyncio.get_running_loop().create_server(scrapes, address.bare_host, address.port)
         except OSError as error:
             await self.stop()
             raise ConfigError(

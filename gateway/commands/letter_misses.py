@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ...sdk.model.dead_letter import LetterFilter
-    from ...sdk.wire.gateway import GatewayClient
+    from ...sdk.ports.letters import LetterPort
 
 #: Letters of one look; ids that are named one by one.
 LOOK = 1000
 NAMED = 20
 
 
-async def missing_ids(client: GatewayClient, which: LetterFilter) -> list[str]:
+async def missing_ids(client: LetterPort, which: LetterFilter) -> list[str]:
     """The ids of a filter that no letter has, as the rest of it means them."""
     there: set[str] = set()
     after = 0
@@ -32,7 +32,7 @@ def of_ids(ids: list[str]) -> list[str]:
     return lines if len(ids) <= NAMED else [*lines, f"… and {len(ids) - NAMED} more"]
 
 
-async def of_function(client: GatewayClient, which: LetterFilter) -> list[str]:
+async def of_function(client: LetterPort, which: LetterFilter) -> list[str]:
     """What is said where a function is named that has no letters at all."""
     if not which.function:
         return []

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ...sdk.model.dead_letter import DeadLetter, LetterFilter
-    from ...sdk.wire.gateway import GatewayClient
-    from ...sdk.wire.v1 import gateway_pb2 as pb
+    from ...sdk.ports.letters import LetterCounts, LetterPage, LetterPort
 
 dead = typer.Typer(help="Workloads that will not be tried again.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -29,8 +28,6 @@ STEPS_A_SECOND = 4.0
 SHOWN = 20
 #: Bytes of a payload that `show --payload` prints.
 PREVIEW = 4096
-#: Seconds in which one step must be answered.
-STEP_TIMEOUT = 60.0
 #: Seconds that a redrive under way waits for a gateway that is away.
 PATIENCE = 15
 
@@ -50,11 +47,11 @@ def dead_list(
     """Dead letters, oldest first."""
     misses: list[str] = []
 
-    async def look(client: GatewayClient) -> tuple[list[DeadLetter], int]:
-        letters, total = await client.dead_letters(which, limit, after)
-        if not letters:
+    async def look(client: LetterPort) -> LetterPage:
+        page = await client.dead_letters(which, limit, after)
+        if not page.letters:
             misses.extend(await of_function(client, which))
-        return letters, total
+        return page
 
     letters, total = terminal.ask(gateway, look)
     rows = [_row(letter) for letter in letters]
@@ -114,7 +111,7 @@ def dead_redrive(
     moved: dict[str, int] = {}
     refused: list[dict[str, str]] = []
 
-    async def all_of_them(client: GatewayClient) -> None:
+    async def all_of_them(client: LetterPort) -> None:
         with terminal.progress("redriving", total) as advance:
             await _redrive(client, which, rate, moved, refused, advance)
 
@@ -136,7 +133,7 @@ def dead_redrive(
 
 
 async def _redrive(
-    client: GatewayClient,
+    client: LetterPort,
     which: LetterFilter,
     rate: float,
     moved: dict[str, int],
@@ -152,7 +149,7 @@ async def _redrive(
     after, turn, patience = 0, SYSTEM_CLOCK.monotonic(), PATIENCE
     while True:
         try:
-            reply = await client.redrive(which, step, after, STEP_TIMEOUT)
+            reply = await client.redrive(which, step, after)
         except Unavailable:
             if not patience:
                 raise
@@ -197,9 +194,9 @@ def dead_purge(
         typer.confirm(f"Forget {_in_words(found)} for ever?", abort=True, err=True)
     gone: dict[str, int] = {}
 
-    async def all_of_them(client: GatewayClient) -> None:
+    async def all_of_them(client: LetterPort) -> None:
         with terminal.progress("purging", sum(found.values())) as advance:
-            while purged := await client.purge(which, STEP, STEP_TIMEOUT):
+            while purged := await client.purge(which, STEP):
                 for name, count in purged.items():
                     gone[name] = gone.get(name, 0) + count
                 advance(sum(purged.values()))
@@ -221,7 +218,7 @@ def _something(what: str, which: LetterFilter, every: bool) -> None:
         raise InvalidRequest(f"which letters? Name ids or a filter, or say --all to {what} every one")
 
 
-async def _counts(client: GatewayClient, which: LetterFilter) -> pb.CountDeadReply:
+async def _counts(client: LetterPort, which: LetterFilter) -> LetterCounts:
     """How many are meant. What was named and is not there is said; when nothing of it is, the command ends."""
     missing = await missing_ids(client, which)
     _complain(of_ids(missing))
@@ -238,7 +235,7 @@ def _complain(lines: Sequence[str]) -> None:
         terminal.complain(f"tailrace: {line}")
 
 
-def _show_counts(reply: pb.CountDeadReply, as_json: bool) -> None:
+def _show_counts(reply: LetterCounts, as_json: bool) -> None:
     rows = [
         {
             "function": each.function,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from .function_spec import FunctionSpec
+
+#: The highest number that a quota may have.
+HIGHEST_LIMIT = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,16 @@ class Quota:
     rate: float = 0.0
     burst: float = 0.0
     weight: float = 0.0
+
+    def fault(self) -> str:
+        """What is wrong with its numbers; empty: nothing."""
+        for what in ("concurrency", "rate", "burst", "weight"):
+            value = getattr(self, what)
+            if not (math.isfinite(value) and 0 <= value <= HIGHEST_LIMIT):
+                return f"{what} is {value}: expected 0 (no limit) to {HIGHEST_LIMIT:g}"
+        if self.burst and not self.rate:
+            return f"burst is {self.burst:g} but there is no rate: give both or neither"
+        return ""
 
 
 @dataclass(slots=True)

@@ -11,9 +11,9 @@ from typing import Any, Protocol, cast
 
 import grpc
 
+from ..model.address import listening_address
 from ..model.errors import (
     AlreadyInUse,
-    ConfigError,
     Conflict,
     InvalidPayload,
     InvalidRequest,
@@ -27,7 +27,7 @@ from ..model.errors import (
 )
 from .bounds import USUAL, Endings, PeerBounds
 from .direct import NAMED, SCHEME, DirectChannel, DirectServer
-from .entry import ENTRY, ERROR_KEY, Proof, ProvenChannel, is_loopback
+from .entry import ENTRY, ERROR_KEY, Proof, ProvenChannel
 from .methods import Methods
 from .unread import UnreadAnswers
 
@@ -144,7 +144,7 @@ async def serve(
     bounds = bounds.within_files()
     if address.startswith(SCHEME):
         return await _serve_direct(address, register, bounds, endings or Endings())
-    host, _ = _listening(address)
+    host = listening_address(address).host
     server = grpc.aio.server(
         options=[*_OPTIONS, *_SERVER_OPTIONS, *_bounded(bounds)], maximum_concurrent_rpcs=_CALLS_IN_ALL
     )
@@ -168,7 +168,7 @@ async def _serve_direct(
     if address.startswith(NAMED):
         await cast(DirectServer, server).listen_named(address.removeprefix(NAMED))
         return server, address
-    host, port = _listening(address.removeprefix(SCHEME))
+    host, port = listening_address(address.removeprefix(SCHEME))
     try:
         bound = await cast(DirectServer, server).listen(host, port)
     except OSError:
@@ -179,20 +179,7 @@ async def _serve_direct(
 def check_listen(address: str) -> None:
     """Raises ConfigError for what `serve` could not listen on whoever has the port, before anything is waited for."""
     if NETWORK.get() is None:
-        _listening(address.removeprefix(SCHEME))
-
-
-def _listening(address: str) -> tuple[str, int]:
-    """The host and port that an address to listen on names."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65_535:
-        raise ConfigError(f'{address!r} is not an address to listen on: expected host:port, such as "127.0.0.1:8786"')
-    if not is_loopback(host):
-        raise ConfigError(
-            f"refusing to listen on {address}: without authentication only loopback is allowed "
-            "(127.0.0.1, ::1 or localhost)"
-        )
-    return host, int(port)
+        listening_address(address.removeprefix(SCHEME))
 
 
 def _taken(address: str) -> AlreadyInUse:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextvars
 import hmac
-import ipaddress
 import os
 import socket
 import struct
@@ -19,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ..model.address import read_address
 from ..run_dir import VARIABLE, Card, cards, user_name
 
 #: The metadata that shows a secret, and that which names an error's class.
@@ -76,8 +76,8 @@ class Proof:
     found, since a part may be there before its platform is; and again now and then, since that may be another one."""
 
     def __init__(self, address: str) -> None:
-        host, _, port = address.removeprefix("direct:").rpartition(":")
-        self._port = int(port) if port.isdecimal() and is_loopback(host) else 0
+        there = read_address(address.removeprefix("direct:"))
+        self._port = there.port if there is not None and there.loopback else 0
         self._found: tuple[str, ...] = ()
         self._metadata: tuple[tuple[str, str], ...] | None = None
         self._again = 0.0
@@ -101,16 +101,6 @@ def showable(known: Iterable[Card], listening: set[int] | None) -> tuple[str, ..
     """The secrets that these users may be shown: each its own; root, who reads all files, any. None: the system does
     not say who listens."""
     return tuple(card.secret for card in known if listening is None or (listening and listening <= {0, card.owner}))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address stays on this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def listeners(port: int, tables: Iterable[Path] = _TABLES) -> set[int] | None:

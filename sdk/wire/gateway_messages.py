@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import NamedTuple
 
-from ..model.alert import Alert, Backlog, LevelOverview
 from ..model.errors import InvalidRequest
 from ..model.limits import Gate, Quota, Snapshot
-from ..model.overview import Overview, ReplayOverview, SpoolOverview, TailerOverview
+from ..model.overview import TailerOverview
 from ..model.status import WorkloadStatus
 from ..model.tries import Try
 from ..model.workload import Headers, Kind
@@ -183,69 +180,3 @@ def snapshot_from_wire(message: pb.ControlSnapshot) -> Snapshot:
         quotas=[quota_from_wire(quota) for quota in message.quotas],
         functions=[function_from_wire(function) for function in message.functions],
     )
-
-
-def overview_to_wire(overview: Overview) -> pb.OverviewReply:
-    """An overview as a message."""
-    return pb.OverviewReply(
-        queue=_counts_to_wire(overview.queue),
-        tailers=[
-            pb.TailerOverview(
-                **{name: getattr(tailer, name) for name in _TAILER_FIELDS}, classes=_counts_to_wire(tailer.classes)
-            )
-            for tailer in overview.tailers
-        ],
-        delay=_counts_to_wire(overview.delay),
-        ended_peers=_counts_to_wire(overview.ended_peers),
-        dead_letters=overview.dead_letters,
-        spool=_spool_to_wire(overview.spool),
-        replays=[
-            pb.ReplayOverview(
-                name=each.name,
-                tailer=each.tailer,
-                state=each.state,
-                items=each.items,
-                counts=_counts_to_wire(each.counts),
-            )
-            for each in overview.replays
-        ],
-        levels=[pb.LevelOverview(**asdict(each)) for each in overview.levels],
-        backlogs=[pb.Backlog(**asdict(each)) for each in overview.backlogs],
-        alerts=[pb.Alert(**asdict(each)) for each in overview.alerts],
-    )
-
-
-def overview_from_wire(message: pb.OverviewReply) -> Overview:
-    """The inverse of `overview_to_wire`."""
-    return Overview(
-        queue=_counts_from_wire(message.queue),
-        tailers=[
-            TailerOverview(
-                **{name: getattr(tailer, name) for name in _TAILER_FIELDS}, classes=_counts_from_wire(tailer.classes)
-            )
-            for tailer in message.tailers
-        ],
-        delay=_counts_from_wire(message.delay),
-        ended_peers=_counts_from_wire(message.ended_peers),
-        dead_letters=message.dead_letters,
-        spool=SpoolOverview(**{name: getattr(message.spool, name) for name in SpoolOverview.__slots__}),
-        replays=[
-            ReplayOverview(each.name, each.tailer, each.state, each.items, _counts_from_wire(each.counts))
-            for each in message.replays
-        ],
-        levels=[LevelOverview(*(getattr(each, name) for name in LevelOverview.__slots__)) for each in message.levels],
-        backlogs=[Backlog(*(getattr(each, name) for name in Backlog.__slots__)) for each in message.backlogs],
-        alerts=[Alert(each.code, each.subject, each.since, each.what, each.todo) for each in message.alerts],
-    )
-
-
-def _spool_to_wire(spool: SpoolOverview) -> pb.SpoolOverview | None:
-    return pb.SpoolOverview(**{name: getattr(spool, name) for name in SpoolOverview.__slots__}) if spool.state else None
-
-
-def _counts_to_wire(counts: Mapping[str, int]) -> list[pb.CountByName]:
-    return [pb.CountByName(name=name, count=count) for name, count in counts.items()]
-
-
-def _counts_from_wire(entries: Iterable[pb.CountByName]) -> dict[str, int]:
-    return {entry.name: entry.count for entry in entries}

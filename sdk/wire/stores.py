@@ -17,7 +17,7 @@ import inspect
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, get_type_hints
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, get_type_hints
 
 import grpc
 import msgspec
@@ -48,26 +48,33 @@ R = TypeVar("R")
 
 
 class Signature:
-    """How one method of a protocol is written to the wire, made from its type hints."""
+    """How one method of a protocol is written to the wire, made from its type hints. `named` (named.py): not by the
+    order of fields but by their names."""
+
+    named = False
 
     def __init__(self, method: Callable[..., Any]) -> None:
         hints = get_type_hints(method)
         result = hints.pop("return")
         parameters = inspect.signature(method).parameters
         fields: list[Any] = [
-            (name, hint)
+            (name, self.form(hint))
             if parameters[name].default is inspect.Parameter.empty
-            else (name, hint, parameters[name].default)
+            else (name, self.form(hint), parameters[name].default)
             for name, hint in hints.items()
         ]
         self.name = method.__name__
         self.arguments: Any = msgspec.defstruct(
-            f"{self.name}_arguments", fields, array_like=True, forbid_unknown_fields=True
+            f"{self.name}_arguments", fields, array_like=not self.named, forbid_unknown_fields=not self.named
         )
         self.wait = next((name for name in hints if name in _WAITS), None)
-        self.encode = msgspec.msgpack.Encoder().encode
-        self.decode_arguments = msgspec.msgpack.Decoder(self.arguments).decode
-        self.decode_result = msgspec.msgpack.Decoder(result).decode
+        self.encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
+        self.decode_arguments: Callable[[bytes], Any] = msgspec.msgpack.Decoder(self.arguments).decode
+        self.decode_result: Callable[[bytes], Any] = msgspec.msgpack.Decoder(self.form(result)).decode
+
+    def form(self, hint: Any) -> Any:
+        """What is decoded for a type hint."""
+        return hint
 
     def seconds(self, arguments: Any) -> float:
         """How long a call with these arguments may be held."""
@@ -93,10 +100,12 @@ def signature(method: Callable[..., Any]) -> Signature:
 
 
 def methods(protocol: type[Any]) -> dict[str, Callable[..., Any]]:
-    """The methods that a protocol declares, by name: all that can be called from outside."""
+    """The methods that a protocol and those that it is made of declare, by name: all that can be called from
+    outside."""
     return {
         name: method
-        for name, method in vars(protocol).items()
+        for each in protocol.__mro__
+        for name, method in vars(each).items()
         if not name.startswith("_") and inspect.iscoroutinefunction(method)
     }
 
@@ -117,29 +126,17 @@ class StoreClient:
         self._channel: grpc.aio.Channel | None = None
         self._call: Any = None
 
-    async def call(self, signature: Signature, arguments: Any) -> Any:
+    async def invoke(self, signature: Signature, arguments: Any) -> Any:
         """One call, one answer or error, no second try."""
         if self._channel is None:
             self._channel = dial(self.address)
             self._call = StoresStub(self._channel).Call  # type: ignore[no-untyped-call]
-        request = pb.StoreCall(store=self.store, method=signature.name, arguments=self._encode(signature, arguments))
+        request = call_of(self.store, signature, arguments)
         try:
             reply = await self._call(request, timeout=CALL_TIMEOUT + signature.seconds(arguments))
         except grpc.aio.AioRpcError as error:
             raise error_of(error, self.address) from None
         return signature.decode_result(reply.value)
-
-    def _encode(self, signature: Signature, arguments: Any) -> bytes:
-        try:
-            encoded = signature.encode(arguments)
-        except (UnicodeEncodeError, OverflowError, TypeError) as error:
-            raise InvalidRequest(f"{self.store}.{signature.name}: an argument cannot be sent: {error}") from None
-        if len(encoded) > MAX_MESSAGE - _ENVELOPE:
-            raise InvalidRequest(
-                f"{self.store}.{signature.name}: {len(encoded)} bytes of arguments, at most "
-                f"{MAX_MESSAGE - _ENVELOPE} fit into a call; send less at once"
-            )
-        return encoded
 
     async def close(self) -> None:
         """Closes the channel. Harmless when closed."""
@@ -156,14 +153,35 @@ class StoreClient:
         await self.close()
 
 
-def remote(
-    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """A protocol's method as a method of a StoreClient, with the same parameters and result."""
+def call_of(store: str, signature: Signature, arguments: Any) -> pb.StoreCall:
+    """A call as a message. Raises InvalidRequest for what does not fit into one."""
+    name = f"{store}.{signature.name}"
+    try:
+        encoded = signature.encode(arguments)
+    except (UnicodeEncodeError, OverflowError, TypeError) as error:
+        raise InvalidRequest(f"{name}: an argument cannot be sent: {error}") from None
+    if len(encoded) > MAX_MESSAGE - _ENVELOPE:
+        raise InvalidRequest(
+            f"{name}: {len(encoded)} bytes of arguments, at most {MAX_MESSAGE - _ENVELOPE} fit into a call; send less "
+            "at once"
+        )
+    return pb.StoreCall(store=store, method=signature.name, arguments=encoded)
 
-    async def call(client: StoreClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        form = signature(method)
-        answer: R = await client.call(form, form.arguments(*args, **kwargs))
+
+class Invoking(Protocol):
+    """What makes the calls of a client."""
+
+    async def invoke(self, signature: Signature, arguments: Any) -> Any: ...
+
+
+def remote(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], sign: Callable[..., Signature] = signature
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """A protocol's method as a method of a client, with the same parameters and result."""
+
+    async def call(client: Invoking, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        form = sign(method)
+        answer: R = await client.invoke(form, form.arguments(*args, **kwargs))
         return answer
 
     functools.update_wrapper(call, method)
@@ -176,9 +194,11 @@ def remote(
 class StoresService:
     """Serves engines by name; `stores` has for each its protocol and its engine."""
 
-    def __init__(self, stores: Mapping[str, tuple[type[Any], object]]) -> None:
+    def __init__(
+        self, stores: Mapping[str, tuple[type[Any], object]], sign: Callable[..., Signature] = signature
+    ) -> None:
         self._methods: dict[tuple[str, str], tuple[Signature, Callable[..., Any]]] = {
-            (store, name): (signature(method), getattr(engine, name))
+            (store, name): (sign(method), getattr(engine, name))
             for store, (protocol, engine) in stores.items()
             for name, method in methods(protocol).items()
         }
@@ -206,7 +226,7 @@ class StoresService:
         except TailraceError as error:
             await abort(context, error)
         except Exception as error:
-            _LOG.exception("the store %s failed at %s", request.store, request.method)
+            _LOG.exception("%s failed at %s", request.store, request.method)
             await abort(context, TailraceError(f"{request.store}.{request.method} failed: {error!r}; see the log"))
         finally:
             self._held -= size
@@ -216,9 +236,9 @@ class StoresService:
         name = f"{request.store}.{request.method}"
         found = self._methods.get((request.store, request.method))
         if found is None:
-            raise InvalidRequest(f"there is no {name} here; the stores served are {self._names}")
+            raise InvalidRequest(f"there is no {name} here; there are {self._names}")
         if self._held > HELD_BYTES:
-            raise Overloaded(f"the store server holds {self._held} bytes of calls; try again", 0.2)
+            raise Overloaded(f"the server holds {self._held} bytes of calls; try again", 0.2)
         form, method = found
         try:
             arguments = form.bounded(form.decode_arguments(request.arguments))

@@ -19,10 +19,10 @@ import grpc.aio
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..lifecycle import cancel
+from ..model.address import read_address
 from ..model.errors import NotConnected, Overloaded, TailraceError
 from .channel import MESSAGE_LENGTH, NETWORK, dial, error_named
 from .direct import NAMED
-from .entry import is_loopback
 from .v1 import gateway_pb2 as pb
 from .v1.gateway_pb2_grpc import GatewayStub
 
@@ -121,7 +121,8 @@ class Submissions:
     def __init__(self, gateway: str, clock: Clock = SYSTEM_CLOCK) -> None:
         self._gateway = gateway
         self._clock = clock
-        self._near = is_loopback(gateway.rpartition(":")[0]) and possible()
+        there = read_address(gateway)
+        self._near = there is not None and there.loopback and possible()
         self._again = clock.monotonic()
         self._task: asyncio.Task[None] | None = None
         self._stream: Any = None

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from ...sdk.config import Seconds
+from ...sdk.model.address import read_address
 from ...sdk.model.errors import NotConnected
 
 Security = Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"]
@@ -58,8 +59,7 @@ class KafkaOptions(BaseModel):
     @classmethod
     def _are_addresses(cls, servers: tuple[str, ...]) -> tuple[str, ...]:
         for server in servers:
-            host, _, port = server.rpartition(":")
-            if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            if read_address(server) is None:
                 raise ValueError(f"{server!r} is no address: expected host:port, such as localhost:9092")
         return servers
 
@@ -85,9 +85,10 @@ class KafkaOptions(BaseModel):
 
     def somebody_listens(self) -> bool:
         """Whether the first broker's port takes a connection. Blocks for a second at most."""
-        host, _, port = self.bootstrap_servers[0].rpartition(":")
+        address = read_address(self.bootstrap_servers[0])
+        assert address is not None, "checked when it was read"
         try:
-            with socket.create_connection((host.strip("[]"), int(port)), timeout=1):
+            with socket.create_connection((address.bare_host, address.port), timeout=1):
                 return True
         except OSError:
             return False

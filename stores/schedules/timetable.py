@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 
-from ...sdk.meant import nearest
+from ...sdk.meant import nearest, question
 from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.schedule import Schedule
 
@@ -143,8 +143,8 @@ def zone_of(name: str) -> Any:
     if name not in known:
         ends = {each.rsplit("/", 1)[-1].lower(): each for each in sorted(known, reverse=True)}
         found = nearest(name, known) or nearest(name.lower(), ends)
-        near = [ends.get(each, each) for each in found]
-        hint = f"; did you mean {near[0]}?" if near else ""
+        near = question(ends.get(each, each) for each in found)
+        hint = f"; {near}" if near else ""
         lacks = "" if known else " (this system has no time zone data: install tzdata)"
         raise InvalidRequest(
             f"timezone {name[:100]!r} is not known: expected a name such as Europe/Berlin{hint}{lacks}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...sdk.model.replay import Bound
-    from ...sdk.wire.gateway import GatewayClient
-    from ...sdk.wire.replay_messages import ReplayView
+    from ...sdk.ports.replays import ReplayPort, ReplayView
 
 #: Seconds between looks while a command waits for its replay.
 LOOK_EVERY = 0.3
@@ -102,7 +100,7 @@ def _wait(view: ReplayView, gateway: str | None) -> ReplayView:
     from ...sdk.model.errors import Unavailable
     from ...sdk.model.replay import OVER
 
-    async def watch(client: GatewayClient, advance: Callable[..., None]) -> ReplayView:
+    async def watch(client: ReplayPort, advance: Callable[..., None]) -> ReplayView:
         known, still, said = view, 0, ""
         while known.state not in OVER:
             await asyncio.sleep(LOOK_EVERY)
@@ -154,7 +152,7 @@ def _show_end(view: ReplayView, as_json: bool) -> None:
 
 
 def _row(view: ReplayView) -> dict[str, Any]:
-    row = asdict(view)
+    row: dict[str, Any] = {**view._asdict(), "ended": view.ended}
     row["stretches"] = [each._asdict() for each in view.stretches]
     row["priority"] = view.priority or "file"
     row["created"] = terminal.moment(view.created_at)

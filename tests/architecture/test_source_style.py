@@ -129,6 +129,17 @@ def test_nothing_is_pickled() -> None:
     assert not wrong
 
 
+def test_no_private_module_is_imported() -> None:
+    """A library may change those with any version. Generated code knows its own library's."""
+    wrong = [
+        f"{name_of(path)}: {name}"
+        for path in shipped()
+        for name in facts(path).imports
+        if any(part.startswith("_") and part != "__future__" for part in name.split("."))
+    ]
+    assert not wrong
+
+
 def test_no_shelf_is_vague() -> None:
     assert [name_of(path) for path in tracked(".py") if VAGUE & {*path.relative_to(ROOT).parts[:-1], path.stem}] == []
 

@@ -74,70 +74,10 @@ class GatewayStub:
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListFunctionsRequest.SerializeToString,
                 response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListFunctionsReply.FromString,
                 _registered_method=True)
-        self.SetGate = channel.unary_unary(
-                '/tailrace.v1.Gateway/SetGate',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SetGateRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ControlReply.FromString,
-                _registered_method=True)
-        self.SetQuota = channel.unary_unary(
-                '/tailrace.v1.Gateway/SetQuota',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SetQuotaRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ControlReply.FromString,
-                _registered_method=True)
         self.Watch = channel.unary_stream(
                 '/tailrace.v1.Gateway/Watch',
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.WatchRequest.SerializeToString,
                 response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ControlSnapshot.FromString,
-                _registered_method=True)
-        self.ListDead = channel.unary_unary(
-                '/tailrace.v1.Gateway/ListDead',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDeadRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDeadReply.FromString,
-                _registered_method=True)
-        self.CountDead = channel.unary_unary(
-                '/tailrace.v1.Gateway/CountDead',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CountDeadRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CountDeadReply.FromString,
-                _registered_method=True)
-        self.RedriveDead = channel.unary_unary(
-                '/tailrace.v1.Gateway/RedriveDead',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RedriveDeadRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RedriveDeadReply.FromString,
-                _registered_method=True)
-        self.PurgeDead = channel.unary_unary(
-                '/tailrace.v1.Gateway/PurgeDead',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadReply.FromString,
-                _registered_method=True)
-        self.Audit = channel.unary_unary(
-                '/tailrace.v1.Gateway/Audit',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditReply.FromString,
-                _registered_method=True)
-        self.PauseTailer = channel.unary_unary(
-                '/tailrace.v1.Gateway/PauseTailer',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PauseTailerRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PauseTailerReply.FromString,
-                _registered_method=True)
-        self.SeekTailer = channel.unary_unary(
-                '/tailrace.v1.Gateway/SeekTailer',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerReply.FromString,
-                _registered_method=True)
-        self.StartReplay = channel.unary_unary(
-                '/tailrace.v1.Gateway/StartReplay',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.StartReplayRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.Replay.FromString,
-                _registered_method=True)
-        self.ListReplays = channel.unary_unary(
-                '/tailrace.v1.Gateway/ListReplays',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListReplaysRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListReplaysReply.FromString,
-                _registered_method=True)
-        self.ChangeReplay = channel.unary_unary(
-                '/tailrace.v1.Gateway/ChangeReplay',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ChangeReplayRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.Replay.FromString,
                 _registered_method=True)
         self.PutSchedule = channel.unary_unary(
                 '/tailrace.v1.Gateway/PutSchedule',
@@ -153,21 +93,6 @@ class GatewayStub:
                 '/tailrace.v1.Gateway/ChangeSchedule',
                 request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ChangeScheduleRequest.SerializeToString,
                 response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ScheduleState.FromString,
-                _registered_method=True)
-        self.ListDrops = channel.unary_unary(
-                '/tailrace.v1.Gateway/ListDrops',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsReply.FromString,
-                _registered_method=True)
-        self.Overview = channel.unary_unary(
-                '/tailrace.v1.Gateway/Overview',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewReply.FromString,
-                _registered_method=True)
-        self.TellFailure = channel.unary_unary(
-                '/tailrace.v1.Gateway/TellFailure',
-                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.TellFailureRequest.SerializeToString,
-                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.TellFailureReply.FromString,
                 _registered_method=True)
 
 
@@ -227,85 +152,9 @@ class GatewayServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def SetGate(self, request, context):
-        """Gates and quotas: change one, or watch them all (a snapshot first, then changes).
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SetQuota(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def Watch(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListDead(self, request, context):
-        """Dead letters, oldest first; how many; and what becomes of them: workloads again, or nothing.
+        """Gates, quotas and functions: a snapshot first, then changes.
         """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def CountDead(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def RedriveDead(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def PurgeDead(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def Audit(self, request, context):
-        """What became of everything that a tailer's source had.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def PauseTailer(self, request, context):
-        """Pause and resume a tailer; move the checkpoint of a stream.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SeekTailer(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def StartReplay(self, request, context):
-        """Run a part of a stream's past again; which such runs there are; pause, resume or cancel one.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListReplays(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ChangeReplay(self, request, context):
-        """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -325,26 +174,6 @@ class GatewayServicer:
 
     def ChangeSchedule(self, request, context):
         """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListDrops(self, request, context):
-        """What rests where: queue states, streams, tailers, delay streams. For live views.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def Overview(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def TellFailure(self, request, context):
-        """A part that runs apart was opened again, because something in it failed.
-        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -392,70 +221,10 @@ def add_GatewayServicer_to_server(servicer, server):
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListFunctionsRequest.FromString,
                     response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListFunctionsReply.SerializeToString,
             ),
-            'SetGate': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetGate,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SetGateRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ControlReply.SerializeToString,
-            ),
-            'SetQuota': grpc.unary_unary_rpc_method_handler(
-                    servicer.SetQuota,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SetQuotaRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ControlReply.SerializeToString,
-            ),
             'Watch': grpc.unary_stream_rpc_method_handler(
                     servicer.Watch,
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.WatchRequest.FromString,
                     response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ControlSnapshot.SerializeToString,
-            ),
-            'ListDead': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListDead,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDeadRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDeadReply.SerializeToString,
-            ),
-            'CountDead': grpc.unary_unary_rpc_method_handler(
-                    servicer.CountDead,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CountDeadRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CountDeadReply.SerializeToString,
-            ),
-            'RedriveDead': grpc.unary_unary_rpc_method_handler(
-                    servicer.RedriveDead,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RedriveDeadRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RedriveDeadReply.SerializeToString,
-            ),
-            'PurgeDead': grpc.unary_unary_rpc_method_handler(
-                    servicer.PurgeDead,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadReply.SerializeToString,
-            ),
-            'Audit': grpc.unary_unary_rpc_method_handler(
-                    servicer.Audit,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditReply.SerializeToString,
-            ),
-            'PauseTailer': grpc.unary_unary_rpc_method_handler(
-                    servicer.PauseTailer,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PauseTailerRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PauseTailerReply.SerializeToString,
-            ),
-            'SeekTailer': grpc.unary_unary_rpc_method_handler(
-                    servicer.SeekTailer,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerReply.SerializeToString,
-            ),
-            'StartReplay': grpc.unary_unary_rpc_method_handler(
-                    servicer.StartReplay,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.StartReplayRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.Replay.SerializeToString,
-            ),
-            'ListReplays': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListReplays,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListReplaysRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListReplaysReply.SerializeToString,
-            ),
-            'ChangeReplay': grpc.unary_unary_rpc_method_handler(
-                    servicer.ChangeReplay,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ChangeReplayRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.Replay.SerializeToString,
             ),
             'PutSchedule': grpc.unary_unary_rpc_method_handler(
                     servicer.PutSchedule,
@@ -471,21 +240,6 @@ def add_GatewayServicer_to_server(servicer, server):
                     servicer.ChangeSchedule,
                     request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ChangeScheduleRequest.FromString,
                     response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ScheduleState.SerializeToString,
-            ),
-            'ListDrops': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListDrops,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsReply.SerializeToString,
-            ),
-            'Overview': grpc.unary_unary_rpc_method_handler(
-                    servicer.Overview,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewReply.SerializeToString,
-            ),
-            'TellFailure': grpc.unary_unary_rpc_method_handler(
-                    servicer.TellFailure,
-                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.TellFailureRequest.FromString,
-                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.TellFailureReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -715,60 +469,6 @@ class Gateway:
             _registered_method=True)
 
     @staticmethod
-    def SetGate(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/SetGate',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SetGateRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ControlReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SetQuota(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/SetQuota',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SetQuotaRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ControlReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
     def Watch(request,
             target,
             options=(),
@@ -785,276 +485,6 @@ class Gateway:
             '/tailrace.v1.Gateway/Watch',
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.WatchRequest.SerializeToString,
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ControlSnapshot.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListDead(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/ListDead',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDeadRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDeadReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def CountDead(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/CountDead',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CountDeadRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.CountDeadReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def RedriveDead(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/RedriveDead',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RedriveDeadRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.RedriveDeadReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def PurgeDead(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/PurgeDead',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PurgeDeadReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Audit(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/Audit',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.AuditReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def PauseTailer(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/PauseTailer',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PauseTailerRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.PauseTailerReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SeekTailer(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/SeekTailer',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.SeekTailerReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def StartReplay(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/StartReplay',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.StartReplayRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.Replay.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListReplays(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/ListReplays',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListReplaysRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListReplaysReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ChangeReplay(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/ChangeReplay',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ChangeReplayRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.Replay.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1136,87 +566,6 @@ class Gateway:
             '/tailrace.v1.Gateway/ChangeSchedule',
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ChangeScheduleRequest.SerializeToString,
             tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ScheduleState.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListDrops(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/ListDrops',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.ListDropsReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Overview(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/Overview',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.OverviewReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def TellFailure(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/tailrace.v1.Gateway/TellFailure',
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.TellFailureRequest.SerializeToString,
-            tailrace_dot_sdk_dot_wire_dot_v1_dot_gateway__pb2.TellFailureReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!tailrace/sdk/wire/v1/stores.proto\x12\x0btailrace.v1\"=\n\tStoreCall\x12\r\n\x05store\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x11\n\targuments\x18\x03 \x01(\x0c\"<\n\x0bStoreResult\x12\r\n\x05value\x18\x01 \x01(\x0c\x12\r\n\x05\x65rror\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t2B\n\x06Stores\x12\x38\n\x04\x43\x61ll\x12\x16.tailrace.v1.StoreCall\x1a\x18.tailrace.v1.StoreResultb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!tailrace/sdk/wire/v1/stores.proto\x12\x0btailrace.v1\"=\n\tStoreCall\x12\r\n\x05store\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x11\n\targuments\x18\x03 \x01(\x0c\"<\n\x0bStoreResult\x12\r\n\x05value\x18\x01 \x01(\x0c\x12\r\n\x05\x65rror\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t2B\n\x06Stores\x12\x38\n\x04\x43\x61ll\x12\x16.tailrace.v1.StoreCall\x1a\x18.tailrace.v1.StoreResult2E\n\tOperators\x12\x38\n\x04\x43\x61ll\x12\x16.tailrace.v1.StoreCall\x1a\x18.tailrace.v1.StoreResultb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,4 +37,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STORERESULT']._serialized_end=173
   _globals['_STORES']._serialized_start=175
   _globals['_STORES']._serialized_end=241
+  _globals['_OPERATORS']._serialized_start=243
+  _globals['_OPERATORS']._serialized_end=312
 # @@protoc_insertion_point(module_scope)

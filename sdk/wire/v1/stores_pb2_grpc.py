@@ -95,3 +95,78 @@ class Stores:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class OperatorsStub:
+    """What operators ask of a gateway, likewise (Python: sdk/ports/), with named fields.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Call = channel.unary_unary(
+                '/tailrace.v1.Operators/Call',
+                request_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_stores__pb2.StoreCall.SerializeToString,
+                response_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_stores__pb2.StoreResult.FromString,
+                _registered_method=True)
+
+
+class OperatorsServicer:
+    """What operators ask of a gateway, likewise (Python: sdk/ports/), with named fields.
+    """
+
+    def Call(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_OperatorsServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Call': grpc.unary_unary_rpc_method_handler(
+                    servicer.Call,
+                    request_deserializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_stores__pb2.StoreCall.FromString,
+                    response_serializer=tailrace_dot_sdk_dot_wire_dot_v1_dot_stores__pb2.StoreResult.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'tailrace.v1.Operators', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('tailrace.v1.Operators', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class Operators:
+    """What operators ask of a gateway, likewise (Python: sdk/ports/), with named fields.
+    """
+
+    @staticmethod
+    def Call(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tailrace.v1.Operators/Call',
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_stores__pb2.StoreCall.SerializeToString,
+            tailrace_dot_sdk_dot_wire_dot_v1_dot_stores__pb2.StoreResult.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

@@ -42,7 +42,7 @@ async def test_a_scrape_asks_the_gateway_and_fails_while_that_is_away(stores: An
             in (await scrape(server.address))[2].splitlines()
         )
         # When somebody else wants the port, or another host is asked for
-        for listen, why in ((server.address, "choose another port"), ("0.0.0.0:0", "loopback"), ("x", "HOST:PORT")):
+        for listen, why in ((server.address, "choose another port"), ("0.0.0.0:0", "loopback"), ("x", "host:port")):
             with pytest.raises(ConfigError, match=why):
                 await MetricsServer(listen, gateway.address).start()
         # When the gateway is gone, then a scrape fails

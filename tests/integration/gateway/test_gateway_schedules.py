@@ -105,7 +105,7 @@ async def test_pause_resume_run_now_and_remove(operator: GatewayClient, schedule
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"function": "ad"}, UnknownFunction, "did you mean 'add'"),
     ({"cron": "0 25 * * *"}, InvalidRequest, 'nightly: cron: "0 25 .*column 3: bad hour "25"'),
-    ({"timezone": "Europe/Berln"}, InvalidRequest, "did you mean Europe/Berlin"),
+    ({"timezone": "Europe/Berln"}, InvalidRequest, "did you mean 'Europe/Berlin'"),
     ({"every": 5.0}, InvalidRequest, "one of cron, every and at"),
     ({"cron": "", "at": 1000.0}, InvalidRequest, "at is in the past"),
     ({"until": 1000.0}, InvalidRequest, "never run"),

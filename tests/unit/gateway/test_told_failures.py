@@ -7,22 +7,21 @@ import pytest
 from tailrace.gateway.failures import LONGEST_TEXT, MOST_PARTS, FailureDesk
 from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.sdk.model.reopening import WINDOW
-from tailrace.sdk.wire.v1 import gateway_pb2 as pb
 from tailrace.testing.clock import ManualClock
 
 
-async def tell(desk: FailureDesk, part: str, why: str = "the beat: planted", times: int = 1) -> None:
-    await desk.tell(pb.TellFailureRequest(part=part, why=why, times=times))
+def tell(desk: FailureDesk, part: str, why: str = "the beat: planted", times: int = 1) -> None:
+    desk.tell(part, why, times)
 
 
-async def test_a_part_is_shown_as_it_told_last_and_for_a_while() -> None:
+def test_a_part_is_shown_as_it_told_last_and_for_a_while() -> None:
     # Given a worker that told twice, the second time later
     clock = ManualClock()
     desk = FailureDesk(clock)
-    await tell(desk, "worker a")
+    tell(desk, "worker a")
     clock.advance(WINDOW - 1)
-    await tell(desk, "scheduler b", times=0)
-    await tell(desk, "worker a", times=2)
+    tell(desk, "scheduler b", times=0)
+    tell(desk, "worker a", times=2)
     # Then it is shown once, as it is now
     shown = {each.part: each.times for each in desk.troubles()}
     assert shown == {"scheduler b": 1, "worker a": 2}
@@ -32,12 +31,12 @@ async def test_a_part_is_shown_as_it_told_last_and_for_a_while() -> None:
     assert desk.troubles() == []
 
 
-async def test_who_tells_much_takes_no_memory() -> None:
+def test_who_tells_much_takes_no_memory() -> None:
     desk = FailureDesk(ManualClock())
     for number in range(2 * MOST_PARTS):
-        await tell(desk, f"worker {number}", "x" * 1_000_000)
+        tell(desk, f"worker {number}", "x" * 1_000_000)
     shown = desk.troubles()
     assert [each.part for each in shown] == [f"worker {number}" for number in range(MOST_PARTS, 2 * MOST_PARTS)]
     assert max(len(each.what) for each in shown) < 2 * LONGEST_TEXT
     with pytest.raises(InvalidRequest, match="which part"):
-        await tell(desk, "")
+        tell(desk, "")

@@ -167,7 +167,7 @@ def test_nothing_is_shown_to_another_machine() -> None:
 
 def test_only_health_is_open_and_the_refusal_says_how_to_get_in() -> None:
     entry = CallerCheck(Card(Path("/run/tailrace"), os.geteuid(), "a" * 64))
-    health, purge = "/grpc.health.v1.Health/Check", "/tailrace.v1.Gateway/PurgeDead"
+    health, purge = "/grpc.health.v1.Health/Check", "/tailrace.v1.Operators/Call"
     assert entry.admits_call(health, ()) and not entry.admits_call(purge, ())
     assert entry.admits_call(purge, (("x", "y"), ("tailrace-secret", "b" * 64), ("tailrace-secret", "a" * 64)))
     assert not entry.admits_call(purge, (("tailrace-secret", "é" * 64),))

@@ -121,7 +121,7 @@ def test_an_expression_of_no_day_is_refused():
 
 @pytest.mark.parametrize(("zone", "near"), [("Europe/Berln", "Europe/Berlin"), ("berlin", "Europe/Berlin")])
 def test_a_zone_that_is_not_known_is_answered_with_the_nearest(zone, near):
-    with pytest.raises(InvalidRequest, match=f"did you mean {near}"):
+    with pytest.raises(InvalidRequest, match=f"did you mean {near!r}"):
         next(instants_after(cron("0 3 * * *", zone), NOW))
 
 

@@ -28,7 +28,6 @@ from tailrace.sdk.model.errors import (
     UnknownFunction,
 )
 from tailrace.sdk.wire.channel import MAX_MESSAGE, abort, dial, dial_blocking, error_of, serve
-from tailrace.sdk.wire.entry import is_loopback
 
 METHOD = "/test.Service/Call"
 Raise = Callable[[bytes], bytes]
@@ -95,26 +94,6 @@ async def test_a_part_far_away_is_reached_by_the_first_call(far: str) -> None:
     assert await asked(far, b"well") == b"well!"
     with dial_blocking(far) as channel:
         assert await asyncio.to_thread(channel.unary_unary(METHOD), b"well", timeout=5) == b"well!"
-
-
-@pytest.mark.parametrize(
-    ("host", "loopback"),
-    [
-        ("127.0.0.1", True),
-        ("127.8.9.10", True),
-        ("localhost", True),
-        ("[::1]", True),
-        ("::1", True),
-        ("0.0.0.0", False),
-        ("[::]", False),
-        ("10.0.0.1", False),
-        ("example.org", False),
-        ("localhost.example.org", False),
-        ("", False),
-    ],
-)
-def test_what_stays_on_this_machine_is_known(host: str, loopback: bool) -> None:
-    assert is_loopback(host) is loopback
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "10.0.0.1:8786", "example.org:80"])

@@ -1,0 +1,56 @@
+"""The address of a service, host:port: how it is read, and whether it stays on this machine."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .errors import ConfigError
+
+HIGHEST_PORT = 65_535
+
+
+class Address(NamedTuple):
+    """`host` is as it was written: an IPv6 address stands in brackets."""
+
+    host: str
+    port: int
+
+    @property
+    def bare_host(self) -> str:
+        """The host as sockets take it, without brackets."""
+        return self.host.strip("[]")
+
+    @property
+    def loopback(self) -> bool:
+        """Whether it stays on this machine."""
+        import ipaddress  # not by short commands, which only read an address
+
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.bare_host).is_loopback
+        except ValueError:
+            return False
+
+
+def read_address(text: str, lowest_port: int = 1) -> Address | None:
+    """The host and port that a text names; None: it is no address. `lowest_port` 0 takes what stands for any free
+    one."""
+    host, _, port = text.rpartition(":")
+    if not host or not (port.isascii() and port.isdecimal() and len(port) <= len(str(HIGHEST_PORT))):
+        return None
+    return Address(host, int(port)) if lowest_port <= int(port) <= HIGHEST_PORT else None
+
+
+def listening_address(text: str) -> Address:
+    """The address to listen on that a text names; port 0: any free one. Raises ConfigError, also beyond loopback:
+    authentication cannot be configured yet."""
+    address = read_address(text, lowest_port=0)
+    if address is None:
+        raise ConfigError(f'{text!r} is not an address to listen on: expected host:port, such as "127.0.0.1:8786"')
+    if not address.loopback:
+        raise ConfigError(
+            f"refusing to listen on {text}: without authentication only loopback is allowed "
+            "(127.0.0.1, ::1 or localhost)"
+        )
+    return address

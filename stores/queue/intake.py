@@ -1,0 +1,36 @@
+"""The port for what comes into a queue: new workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from ...sdk.model.workload import Headers, Kind
+
+
+@dataclass(slots=True)
+class NewItem:
+    """A workload to be stored. `due` 0 means now; `expires_at` 0 means never; an empty dedupe_key or key means none."""
+
+    kind: Kind
+    payload: bytes
+    due: float = 0.0
+    key: str = ""
+    headers: Headers = ()
+    dedupe_key: str = ""
+    expires_at: float = 0.0
+
+
+class Submitted(NamedTuple):
+    """The id a new item got, or that of the first one with its dedupe key."""
+
+    id: str
+    duplicate: bool
+
+
+class QueueIntake(Protocol):
+    """Where workloads are submitted."""
+
+    async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
+        """Stores all items or none. Raises Overloaded at the configured bound, StoreFull, InvalidRequest."""
