@@ -1,4 +1,4 @@
-"""docs/architecture.md tells the truth: every rule has its place in the table, every path and test it names exists."""
+"""docs/architecture.md tells the truth: every rule is in the index, every path and test it names exists."""
 
 from __future__ import annotations
 
@@ -18,21 +18,18 @@ def section(title: str) -> str:
     return found[1]
 
 
-def test_every_rule_has_its_place_in_the_table() -> None:
-    table = set(re.findall(r"^\| `([^`]+)` \|", section("Where each rule lives"), re.MULTILINE))
-    rules = {
-        str(path.relative_to(ROOT))
-        for folder in ("delay_service", "gateway", "runtime", "scheduler", "stores", "tailers")
-        for path in (ROOT / folder).rglob("rules/*.py")
-        if path.name != "__init__.py"
-    }
-    assert rules <= table, "say in docs/architecture.md where these rules live"
-    assert [path for path in sorted(table) if not (ROOT / path).is_file()] == []
+def test_every_rule_is_in_the_index() -> None:
+    """The index is generated; this holds that no room of rules is left out of it."""
+    index = (ROOT / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| .* \| \[.*\]\(../../(.*)\) \| \S.* \|$", index, re.MULTILINE))
+    rules = {str(path.relative_to(ROOT)) for path in ROOT.glob("*/rules/*.py") if path.name != "__init__.py"}
+    assert len(rules) > 60
+    assert rules <= listed, "name their rooms in tailrace.reference"
 
 
 def test_every_path_it_names_exists() -> None:
     paths = set(re.findall(r"`((?:[\w.]+/)+[\w.]*)`", PAGE))
-    assert len(paths) > 40
+    assert paths
     assert [path for path in sorted(paths) if path != "rules/" and not (ROOT / path).exists()] == []
 
 
