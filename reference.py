@@ -41,6 +41,7 @@ def pages() -> dict[str, str]:
         "reference/configuration.md": _configuration(),
         "reference/metrics.md": _metrics(),
         "reference/rules.md": _rules(),
+        "decisions/README.md": _decisions(),
     }
 
 
@@ -219,6 +220,27 @@ def first_sentence(text: str) -> str:
     paragraph = " ".join(text.split("\n\n", maxsplit=1)[0].split())
     found = re.match(r".+?[.?!](?=\s+[^a-z\s]|$)", paragraph)
     return (found[0] if found else paragraph).replace("|", "\\|")
+
+
+def _decisions() -> str:
+    """A line for each page of docs/decisions/, out of its title and its second line."""
+    lines = [
+        "# Decisions",
+        "",
+        "What is not obvious, one page each: the context, the decision, its consequences, and what would change it.",
+        "Generated from the pages: `make generate`.",
+        "",
+        "| | decision | about | date |",
+        "|---|---|---|---|",
+    ]
+    for path in sorted((FOLDER / "decisions").glob("[0-9]*.md")):
+        text = path.read_text(encoding="utf-8")
+        found = re.match(r"# (\d+)\. (.+)\n\nDecided ([\d-]+) · (.+)\n", text)
+        if found is None:
+            raise SystemExit(f"{path.name}: begin with '# NUMBER. Title' and 'Decided YYYY-MM-DD · part'")
+        number, title, date, about = found.groups()
+        lines.append(f"| {number} | [{title}]({path.name}) | {about} | {date} |")
+    return "\n".join(lines) + "\n"
 
 
 def stale() -> list[str]:

@@ -1,4 +1,4 @@
-"""Until when a worker may run what it was given: the worker's half of the lease chain (LEASES L4 to L7).
+"""Until when a worker may run what it was given: the worker's half of the lease chain (L4 to L7).
 
 A lease counts from when the request was *sent*, so the worker remembers when it sent each. A grant renews whole groups
 (one tailer's session each); an assignment's lease counts from the last request that the scheduler had seen. What a

@@ -1,4 +1,4 @@
-"""Adoption: whose pushes count under a row of ownership, while another owner may be taking it (LEASES L12).
+"""Adoption: whose pushes count under a row of ownership, while another owner may be taking it (L12).
 
 A scheduler never reads the row; it knows what it was shown of it. Whoever wants the row asks about the version that it
 read; from then on nothing of that epoch counts, until a newer version is shown. The row itself decides who that is: the

@@ -132,7 +132,7 @@ class Journal:
         return any(run.how == "ok" for id in ids for run in self.stories[id].executions) or any(map(self.is_over, ids))
 
     def heard(self, id: str) -> bool:
-        """Whether the stores know how the last run ended. What nobody heard was lost: it may run again at once (I6)."""
+        """Whether the stores know how the last run ended. What nobody heard was lost: it may run again at once."""
         return self.failures is None or self.failures(id) > self.stories[id].known
 
     def thawed(self, run: Execution) -> None:

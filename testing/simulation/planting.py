@@ -11,7 +11,7 @@ Bug = contextlib.AbstractContextManager[Any]
 
 
 class Breach(NamedTuple):
-    """Which rule of the leases a mistake breaks (docs/architecture.md), and as what it is found: a promise, by the
+    """Which rule of the leases a mistake breaks (docs/leases.md), and as what it is found: a promise, by the
     first words of a violation."""
 
     law: str
