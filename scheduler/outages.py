@@ -111,7 +111,7 @@ class Outages:
         """What is pushed and not yet started goes back and costs nothing."""
         function, clog = self._roster.functions[name], self.clogs[name]
         share = round(100 * (1 - clog.passing))
-        reason = f"{name} is clogged: of its last first attempts {share} % failed"
+        reason = f"{name} is clogged (its circuit breaker is open): of its last first attempts {share} % failed"
         self.closed[name] = Closed(name, reason=f"{reason} ({why})" if why else reason, probes=ALLOWANCE, since=wall)
         function.frozen = True
         self._intake.forget_routes()
