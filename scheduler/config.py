@@ -38,7 +38,7 @@ class ClogConfig(BaseModel):
 
 
 class SchedulerConfig(BaseModel):
-    """Everything about one scheduler process. Its leases are configured once for the whole platform (LeaseSizes)."""
+    """The settings of one scheduler process. Its leases are configured once for the whole platform (LeaseSizes)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -28,7 +28,8 @@ PROBES = 1000
 
 
 class Outages:
-    """Invariant: `closed` names exactly the functions that are not healthy; only they have items in `asking`."""
+    """The functions that are clogged (whose circuit breaker is open). Invariant: `closed` names exactly the functions
+    that are not healthy; only they have items in `asking`."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from .tries import Try
 
 
 class LedgerPlace(IntEnum):
-    """Where the item is. DONE and DEAD are terminal: the row goes once the checkpoint has passed it (L20)."""
+    """The places of an item. DONE and DEAD are terminal: the row goes once the checkpoint has passed it (L20)."""
 
     SUSPECT = 1  # ran when its tailer or its process died; a mark that bars nothing (L14)
     PARKING = 2  # about to be appended to the delay service; whoever finds this appends it again (L15)

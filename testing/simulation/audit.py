@@ -1,4 +1,5 @@
-"""What must be true of the stores: after each commit, and when everything is over. Read from outside of every host."""
+"""Audit of the stores, of what must be true: after each commit, and when everything is over. Read from outside of every
+host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What truly ran, when, and where: kept by the world, outside of every host, by true time."""
+"""The journal of what truly ran, when, and where: kept by the world, outside of every host, by true time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Execution:
 
 @dataclass(slots=True)
 class Story:
-    """What is known of one workload."""
+    """The story of one workload."""
 
     n: int
     executions: list[Execution] = field(default_factory=list)

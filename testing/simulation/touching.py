@@ -1,6 +1,6 @@
-"""Whether a fault explains that something ran again: one of a process, a wire or a store that had that very item. A
-connection that breaks, and a wire that is cut for less than a heartbeat, explain nothing (L3); nor do wires that are
-cut, and hosts that stand still, for less than leases leave room for (L2)."""
+"""Touching: whether a fault explains that something ran again, one of a process, a wire or a store that had that very
+item. A connection that breaks, and a wire that is cut for less than a heartbeat, explain nothing (L3); nor do wires
+that are cut, and hosts that stand still, for less than leases leave room for (L2)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ Path = Callable[[Execution], tuple[str, set[str], set[str]]]
 
 
 class Touched(NamedTuple):
-    """What a hand-out depends on."""
+    """The parts that a hand-out depends on."""
 
     hosts: set[str]
     wires: set[frozenset[str]]
 
 
 class Touching:
-    """`path` says who had a hand-out; `stores` are the hosts on which everything rests."""
+    """The faults, and which hand-outs they touch. `path` says who had a hand-out; `stores` are the hosts on which
+    everything rests."""
 
     def __init__(self, plan: Plan, journal: Journal, path: Path, stores: set[str]) -> None:
         self._plan = plan
