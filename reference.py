@@ -227,8 +227,8 @@ def _decisions() -> str:
     lines = [
         "# Decisions",
         "",
-        "What is not obvious, one page each: the context, the decision, its consequences, and what would change it.",
-        "Generated from the pages: `make generate`.",
+        "Choices that are not obvious, one page each: the context, the decision, its consequences, and what would",
+        "change it. Generated from the pages: `make generate`.",
         "",
         "| | decision | about | date |",
         "|---|---|---|---|",
