@@ -1,9 +1,14 @@
-"""Writes docs/reference/ from the code itself: `python -m tailrace.reference [--check]`."""
+"""Writes the generated pages of docs/ from the code itself: `python -m tailrace.reference [--check]`.
+
+Reference pages tell commands, configuration, metrics and rules; the index of decisions is made of its pages' heads.
+"""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +19,30 @@ from pydantic_core import PydanticUndefined
 
 from .sdk.config import models_in
 
-FOLDER = Path(__file__).resolve().parent / "docs" / "reference"
+ROOT = Path(__file__).resolve().parent
+FOLDER = ROOT / "docs"
+#: The rooms of the index of rules, in the order of an item's way, with one line each.
+ROOMS = {
+    "tailers": "Tailers (consumers, connectors) read sources, push workloads and settle them.",
+    "scheduler": "A scheduler decides who may run, when and where.",
+    "runtime": "Workers run functions in executor processes.",
+    "delay_service": "The delay service keeps parked items (delayed retries) until they are due.",
+    "gateway": "A gateway takes submissions, answers questions and carries out operators' orders.",
+    "stores": "Stores keep queue, logs, checkpoints, owners, ledger, dead letters and the rest, by kind and engine.",
+    "sdk": "The SDK is the users' surface, the ground of every part, the words (`model`) and the wire.",
+    "assembly": "Assembly composes parts into processes.",
+}
 
 
 def pages() -> dict[str, str]:
-    """The text of each page, by its name."""
-    return {"cli.md": _commands(), "configuration.md": _configuration(), "metrics.md": _metrics()}
+    """The text of each page, by its path below docs/."""
+    return {
+        "reference/cli.md": _commands(),
+        "reference/configuration.md": _configuration(),
+        "reference/metrics.md": _metrics(),
+        "reference/rules.md": _rules(),
+        "decisions/README.md": _decisions(),
+    }
 
 
 def _commands() -> str:
@@ -158,6 +181,68 @@ def _plain(value: Any) -> Any:
     return value.get_secret_value() if isinstance(value, SecretStr) else list(value)
 
 
+def _rules() -> str:
+    """A table for each folder of each room, folders named `rules` first."""
+    lines = [
+        "# Index of rules",
+        "",
+        "Generated from the first sentence of each module: `make generate`. One rule lies in one file, which bears its",
+        "name. Rules in folders named `rules` and in `sdk/model` are pure: state, event and time are arguments. The",
+        "[architecture](../architecture.md) has the picture.",
+        "",
+    ]
+    for room, about in ROOMS.items():
+        lines += [f"## `{room}`", "", about, ""]
+        folders: dict[Path, list[Path]] = {}
+        for path in sorted((ROOT / room).rglob("*")):
+            if path.suffix in {".py", ".sql"} and path.name != "__init__.py" and "_pb2" not in path.name:
+                folders.setdefault(path.parent, []).append(path)
+        for folder in sorted(folders, key=lambda each: (each.name not in {"rules", "model"}, each)):
+            lines += [f"### `{folder.relative_to(ROOT).as_posix()}/`", "", "| rule | file | |", "|---|---|---|"]
+            lines += [_rule(path) for path in folders[folder]]
+            lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _rule(path: Path) -> str:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        about = ast.get_docstring(ast.parse(text)) or ""
+    else:
+        about = "\n".join(line.removeprefix("--").strip() for line in text.splitlines() if line.startswith("--"))
+    name = path.stem.lstrip("_").replace("_", " ")
+    target = f"../../{path.relative_to(ROOT).as_posix()}"
+    return f"| {name} | [{path.name}]({target}) | {first_sentence(about)} |"
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a docstring, in one line and as a cell of a table."""
+    paragraph = " ".join(text.split("\n\n", maxsplit=1)[0].split())
+    found = re.match(r".+?[.?!](?=\s+[^a-z\s]|$)", paragraph)
+    return (found[0] if found else paragraph).replace("|", "\\|")
+
+
+def _decisions() -> str:
+    """A line for each page of docs/decisions/, out of its title and its second line."""
+    lines = [
+        "# Decisions",
+        "",
+        "Choices that are not obvious, one page each: the context, the decision, its consequences, and what would",
+        "change it. Generated from the pages: `make generate`.",
+        "",
+        "| | decision | about | date |",
+        "|---|---|---|---|",
+    ]
+    for path in sorted((FOLDER / "decisions").glob("[0-9]*.md")):
+        text = path.read_text(encoding="utf-8")
+        found = re.match(r"# (\d+)\. (.+)\n\nDecided ([\d-]+) · (.+)\n", text)
+        if found is None:
+            raise SystemExit(f"{path.name}: begin with '# NUMBER. Title' and 'Decided YYYY-MM-DD · part'")
+        number, title, date, about = found.groups()
+        lines.append(f"| {number} | [{title}]({path.name}) | {about} | {date} |")
+    return "\n".join(lines) + "\n"
+
+
 def stale() -> list[str]:
     """The pages that are missing or outdated."""
     return [
@@ -174,8 +259,8 @@ def main() -> None:
         if outdated:
             sys.exit(f"stale: {', '.join(outdated)}; run python -m tailrace.reference")
         return
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
+        (FOLDER / name).parent.mkdir(parents=True, exist_ok=True)
         (FOLDER / name).write_text(text, encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What a child process of `tailrace up` executes: `python -m tailrace.assembly.child JSON`."""
+"""The program of a child process of `tailrace up`: `python -m tailrace.assembly.child JSON`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which movers a delay service has: the ladder's always, since a rung not used any more is emptied too, and that
-of the queue where there is one.
+"""The movers of a delay service: the ladder's always, since a rung not used any more is emptied too, and that of the
+queue where there is one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..stores.queue.queue import Queue
 
 
 class Stores(Protocol):
-    """What the ladder's mover needs of a node's stores, embedded or served."""
+    """The stores of a node that the ladder's mover needs, embedded or served."""
 
     @property
     def delay_log(self) -> Log: ...

@@ -1,4 +1,5 @@
-"""What each part gets of the stores, in the process or in another one: one place, so that none is forgotten."""
+"""Environments: what each part gets of the stores, in the process or in another one. One place, so that none is
+forgotten."""
 
 from __future__ import annotations
 

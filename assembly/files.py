@@ -1,4 +1,4 @@
-"""Which model reads which file of a configuration directory; reading them all before anything starts."""
+"""The files of a configuration directory: which model reads which. All are read before anything starts."""
 
 from __future__ import annotations
 

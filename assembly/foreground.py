@@ -1,4 +1,4 @@
-"""What the command line runs in the foreground: one part, or the whole platform. Each returns an exit status."""
+"""Foreground runs of the command line: one part, or the whole platform. Each returns an exit status."""
 
 from __future__ import annotations
 

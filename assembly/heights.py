@@ -1,5 +1,5 @@
-"""How high the embedded stores have come: noted outside the data directory, and compared with that at opening; and
-compared with what schedulers remember, whenever one is met."""
+"""Heights of the embedded stores (high-water marks): noted outside the data directory, compared with that note at
+opening, and with what schedulers remember whenever one is met."""
 
 from __future__ import annotations
 

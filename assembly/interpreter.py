@@ -1,4 +1,4 @@
-"""How a long-lived process sets up its interpreter: for throughput of batches, not for scripts."""
+"""The interpreter of a long-lived process, set up for throughput of batches, not for scripts."""
 
 from __future__ import annotations
 

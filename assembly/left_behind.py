@@ -1,4 +1,5 @@
-"""What a node's own files still have of a store that is configured to be elsewhere: then it does not start."""
+"""Rows left behind in a node's own files, of a store that is configured to be elsewhere: then the node does not
+start."""
 
 from __future__ import annotations
 

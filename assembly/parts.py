@@ -1,4 +1,4 @@
-"""Which objects make which process: the only place that knows every folder.
+"""Parts: which objects make which process. The only place that knows every folder.
 
 `build(arguments)` makes the part a child process runs; each function below makes one part from plain arguments, for the
 command line and for tests alike.

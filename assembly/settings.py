@@ -34,7 +34,7 @@ FILES = (
 
 
 class AccessConfig(BaseModel):
-    """`access.yaml`: who may call the parts that run here, besides the user that runs them.
+    """The callers (`access.yaml`): who may call the parts that run here, besides the user that runs them.
 
     group   a group of this machine whose members may: operators, who then set TAILRACE_RUN_DIR to the run directory
             (default: nobody else)
@@ -46,7 +46,7 @@ class AccessConfig(BaseModel):
 
 
 class LeasesConfig(BaseModel):
-    """`leases.yaml`. With `heartbeat` alone the leases keep their default proportions to it.
+    """The leases of all parts (`leases.yaml`). With `heartbeat` alone the leases keep their default proportions to it.
 
     heartbeat    how often each holder renews; what breaks for less restarts nothing
     round_trip   allowance for a request and its reply (default: 0.4 heartbeats)

@@ -1,5 +1,5 @@
-"""What failed in a part that runs apart reaches operators: schedulers and workers tell their gateway, all others the
-store server that they use, which gateways ask."""
+"""Failures in a part that runs apart reach operators: schedulers and workers tell their gateway, all others the store
+server that they use, which gateways ask."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class BacklogPlace:
-    """Where the queues rest: what `queue` in stores.yaml says, by the queue's name; CPU seconds so far of all that a
-    claim takes; and what gives each item that waits there so many twins (`backlogs/`)."""
+    """The places in which queues rest: what `queue` in stores.yaml says, by the queue's name; CPU seconds so far of all
+    that a claim takes; and what gives each item that waits there so many twins (`backlogs/`)."""
 
     queue: Callable[[str], dict[str, object]]
     cpu: Callable[[], float]

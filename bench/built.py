@@ -1,4 +1,4 @@
-"""Whether this Python was built to be quick.
+"""The build of this Python: whether it was built to be quick.
 
 Distributions, official images, uv and Homebrew build CPython with profile-guided optimisation, and it is a tenth to a
 fifth quicker for it; what `pyenv install` or a bare `./configure` builds is not, unless told. Figures of the two do not

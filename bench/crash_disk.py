@@ -21,7 +21,8 @@ COPIES = 20
 
 
 class CrashDisk:
-    """`path` is where it is mounted. Raises ConfigError where that cannot be."""
+    """A disk whose image is what a power cut would leave. `path` is where it is mounted. Raises ConfigError where that
+    cannot be."""
 
     def __init__(self, image: Path, path: Path) -> None:
         self.image = image

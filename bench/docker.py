@@ -1,4 +1,4 @@
-"""Whether containers can be had here."""
+"""Docker: whether containers can be had here."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ FOLDER_VARIABLE = "TAILRACE_BENCH_LATENESSES"
 
 
 class _Journal:
-    """This process's file, opened at its first word."""
+    """The file of this process, opened at its first word."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

@@ -1,4 +1,5 @@
-"""How a run ends before its time: told to by SIGTERM, it ends what it started, gives its disk back, and ends itself."""
+"""The end of a run before its time: told to by SIGTERM, it ends what it started, gives its disk back, and ends
+itself."""
 
 from __future__ import annotations
 

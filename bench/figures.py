@@ -1,4 +1,4 @@
-"""What a scenario says: while it runs, and in the end."""
+"""Figures of a scenario: while it runs, and in the end."""
 
 from __future__ import annotations
 

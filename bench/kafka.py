@@ -32,7 +32,7 @@ function: {function}
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where a broker is, and by which client it is read."""
+    """A broker: where it is, and by which client it is read."""
 
     bootstrap: str
     client: str

@@ -1,4 +1,4 @@
-"""What each scenario is held against: the targets on two cores."""
+"""Targets that each scenario is held against: the targets on two cores."""
 
 from __future__ import annotations
 

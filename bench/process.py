@@ -1,4 +1,4 @@
-"""What the kernel knows: memory and CPU of processes, read from /proc, and which ports are free."""
+"""Facts of the kernel's: memory and CPU of processes, read from /proc, and which ports are free."""
 
 from __future__ import annotations
 

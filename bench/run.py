@@ -33,10 +33,10 @@ KAFKA_ITEMS, QUEUE_ITEMS = 400_000, 100_000
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the address
-    of a broker (empty: one is started), `client` the library that reads it; `engine` is where
-    the items rest, for `delay`, `queue`, `latency`, `outbox` and the like, or the state, for `stream`;
-    `against` names the rivals, empty: all of them; `part` is what is measured of them on an engine, empty: all."""
+    """The options of a run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the
+    address of a broker (empty: one is started), `client` the library that reads it; `engine` is where the items rest,
+    for `delay`, `queue`, `latency`, `outbox` and the like, or the state, for `stream`; `against` names the rivals,
+    empty: all of them; `part` is what is measured of them on an engine, empty: all."""
 
     scenario: str
     items: float | None = None

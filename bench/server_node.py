@@ -22,7 +22,7 @@ READY = b"eady to accept connections"
 
 
 class ServerNode(OwnProcess, ABC):
-    """`folder` holds its data and its log."""
+    """A server process of our own. `folder` holds its data and its log."""
 
     name = "the server"
 

@@ -41,7 +41,8 @@ class Taken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`records` fill its stream, `tailer` is its file; of `items` in all so many are `healthy`, which are timed."""
+    """A form of the stream, to be compared. `records` fill its stream, `tailer` is its file; of `items` in all so many
+    are `healthy`, which are timed."""
 
     name: str
     records: Callable[[], Iterator[list[Record]]]

@@ -1,4 +1,4 @@
-"""What a queue takes of a PostgreSQL: bytes of its tables and of their indexes, when what is dead was vacuumed."""
+"""Sizes of a queue in PostgreSQL: bytes of its tables and of their indexes, when what is dead was vacuumed."""
 
 from __future__ import annotations
 

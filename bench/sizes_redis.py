@@ -1,4 +1,4 @@
-"""What a queue takes of a Redis: bytes of its memory that hold data."""
+"""Sizes of a queue in Redis: bytes of its memory that hold data."""
 
 from __future__ import annotations
 

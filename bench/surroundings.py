@@ -1,4 +1,5 @@
-"""What a run shares the machine with, and what it rests on: without these its figures compare with nothing."""
+"""Surroundings of a run: what it shares the machine with, and what it rests on. Without these its figures compare with
+nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scenarios put into the sources: many functions, many tenants, small payloads, always the same."""
+"""The items that scenarios put into sources: many functions, many tenants, small payloads, always the same."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ THINGS = 600
 
 
 class _Thing:
-    """What most Python is about: an object with a few attributes, and a method that looks at them."""
+    """An object as in most Python: one with a few attributes, and a method that looks at them."""
 
     __slots__ = ("key", "number", "state")
 

@@ -16,7 +16,7 @@ MOST_HOPS = 1000
 
 
 class DelayConfig(BaseModel):
-    """Each default in its own words.
+    """The settings of a delay service, each default in its own words.
 
     listen       host:port; loopback only (default 127.0.0.1:8789)
     rungs        the waits of the ladder, rising, at most 16 (1s, 5s, 30s, 1m, 5m, 30m, 6h)

@@ -1,4 +1,4 @@
-"""How much the delay service holds: items by stream, payload bytes about.
+"""Depths: how much the delay service holds, items by stream, payload bytes about.
 
 Records are counted by the bounds of the streams, which whoever consumes them moves. Where a record is an item that is
 exact; where it may be a parcel of items, items are records times their mean. Bytes are items times the mean payload of
@@ -30,7 +30,7 @@ SAMPLE_BYTES = 1 << 20
 
 
 class SeenStream(NamedTuple):
-    """What a stream's means are of."""
+    """A stream as it was when its means were worked out."""
 
     records: int = 0
     items: int = 0

@@ -1,4 +1,4 @@
-"""Whose turn it is to move a ladder: copies of the delay service all take parks, and one of them at a time moves.
+"""The turn to move a ladder: copies of the delay service all take parks, and one of them at a time moves (a leader).
 
 A row of the ownership store says which one. Who starts takes it at once, whoever has it, since a move may be repeated:
 so a service that died is followed without waiting. Who was deposed so stands by. It takes the row again when its owner

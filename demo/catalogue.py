@@ -21,7 +21,7 @@ SYMBOLS = "/symbols"
 
 @dataclass(frozen=True, slots=True)
 class Misbehaviour:
-    """How the catalogue answers a post.
+    """The ways in which the catalogue answers a post.
 
     seed            makes the choice of files reproducible
     failing         share of the files whose first posts are answered 503 (one or two of them)

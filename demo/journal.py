@@ -108,7 +108,7 @@ class _Run:
 
 @dataclass(slots=True)
 class Verdict:
-    """What a journal says. The lists name each case for people; `runs` counts starts.
+    """The verdict of a journal. The lists name each case for people; `runs` counts starts.
 
     fences    workloads that began again under a fence that did not rise
     lost      files of the listing without an end, and submitted follow-ups without one

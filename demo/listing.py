@@ -1,4 +1,4 @@
-"""What the demo works on: the `.py` files of this machine's standard library, listed without the platform's help."""
+"""The input of the demo: the `.py` files of this machine's standard library, listed without the platform's help."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ FEWEST = 20
 
 @dataclass(slots=True)
 class Result:
-    """What is left to say: the judgement, and how long it took."""
+    """The result of a demo: the judgement, and how long it took."""
 
     verdict: Verdict
     seconds: float

@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: one picture, drawn from plain data; a live view on a terminal, else lines."""
+"""The view of a running demo: one picture, drawn from plain data; a live view on a terminal, else lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVENTS = 6
 
 @dataclass(slots=True)
 class Picture:
-    """Everything that is shown. `overview` and `scheduler` are None until the parts answered once."""
+    """The picture: all that is shown. `overview` and `scheduler` are None until the parts answered once."""
 
     seconds: float
     verdict: Verdict

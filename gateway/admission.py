@@ -1,4 +1,5 @@
-"""How much may be in the middle of being stored: bounded in workloads and in bytes. Beyond it, refuse at once.
+"""Admission: how much may be in the middle of being stored, bounded in workloads and in bytes. Beyond it, refuse at
+once.
 
 Refusing early keeps answers quick for those who are let in, and memory bounded (ATF's submitter does the same).
 """
@@ -14,7 +15,7 @@ LONGEST_WAIT = 5.0
 
 
 class Admission:
-    """What is inside now. A lone request is let in whatever its size, else it could never be."""
+    """The submissions that are inside now. A lone request is let in whatever its size, else it could never be."""
 
     def __init__(self, max_items: int, max_bytes: int) -> None:
         self._max_items = max_items

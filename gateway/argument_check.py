@@ -1,5 +1,5 @@
-"""Whether a payload fits what a function's worker announced of its arguments: the JSON Schema as one of pydantic's
-validators, which reads and checks the bytes in one step.
+"""The check of a payload against what a function's worker announced of its arguments: the JSON Schema as one of
+pydantic's validators, which reads and checks the bytes in one step.
 
 Of the schema it knows what `sdk/argument_schema.py` makes; whatever else a schema says, anything fits.
 """

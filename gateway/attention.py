@@ -1,4 +1,4 @@
-"""What an operator should look at, kept from look to look: since when, and how backlogs grow."""
+"""Attention: what an operator should look at, kept from look to look: since when, and how backlogs grow."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from .rules.service_levels import ServiceLevel
 
 
 class Level(BaseModel):
-    """What a workload of one priority may take, before somebody should look: seconds that it waits when it is due, and
+    """The service level of one priority, beyond which somebody should look: seconds that it waits when it is due, and
     attempts. None: as usual for its priority."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

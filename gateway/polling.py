@@ -1,4 +1,4 @@
-"""When to look again for a workload that somebody waits for: after 1 ms, then 2, 5, 10, 20, 50 ms, and every 50.
+"""Polling for a workload that somebody waits for: looks after 1 ms, then 2, 5, 10, 20, 50 ms, and every 50.
 
 Quick functions answer quickly, slow ones cost little, and all who wait share each look. With more than a thousand who
 wait, the last pause grows with their number, so that looking never costs more than READS_PER_SECOND.
@@ -19,7 +19,7 @@ TOGETHER = 0.0005
 
 
 class Polling(Generic[W]):
-    """Who is waiting and when each is next looked for. Times are monotonic seconds.
+    """The workloads that are waited for, and when each is next looked for. Times are monotonic seconds.
 
     Invariant: every waiter in `_looks` has exactly one live entry in `_heap`; entries of others are passed over.
     """

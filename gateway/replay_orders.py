@@ -1,4 +1,4 @@
-"""What operators want of replays, as rows: a process that runs the tailer, here or elsewhere, finds them there."""
+"""Orders of operators about replays, as rows: a process that runs the tailer, here or elsewhere, finds them there."""
 
 from __future__ import annotations
 

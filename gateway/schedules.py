@@ -114,7 +114,7 @@ class ScheduleConfig(BaseModel):
 
 
 class SchedulesConfig(BaseModel):
-    """What runs by the clock, by the schedule's name: kept as this file says from each start of the gateway on."""
+    """The schedules, by name: kept as this file says from each start of the gateway on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

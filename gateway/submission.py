@@ -1,4 +1,5 @@
-"""What may be submitted: THE rule. A request is taken whole or refused whole, naming the workload and what is wrong.
+"""Submissions, and what may be submitted: THE rule. A request is taken whole or refused whole, naming the workload and
+what is wrong.
 
 A payload is held to the schema that the function's workers announced, which asks for no more than they do; the last
 word is the worker's.

@@ -19,7 +19,7 @@ FRAME_BYTES = 2 << 20
 
 
 class AttachingWorker(Protocol):
-    """What an attachment asks of its worker. Keys are session << 56 | ref."""
+    """The questions of an attachment to its worker. Keys are session << 56 | ref."""
 
     def new_session(self) -> int: ...
 

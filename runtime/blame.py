@@ -1,4 +1,4 @@
-"""Whose code the event loop is in: the runner's item, or the item that started the task."""
+"""Blame: whose code the event loop is in, that of the runner's item, or of the item that started the task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which items ran last, in memory that a supervisor can read after their process has died.
+"""The board: which items ran last, in memory that a supervisor can read after their process has died.
 
 One 8-byte cell per slot holds the key of what began last in it (0: nothing did), so knowing the suspects of a crash
 costs one store per item and no message. It stays when that has ended: what its function left behind may end the process
@@ -22,7 +22,8 @@ _TEXT = 4096
 
 
 class Board:
-    """`fd` stays open in the supervisor; the executor inherits it. Cells: heartbeat in ns, then one per slot."""
+    """The shared memory of one executor. `fd` stays open in the supervisor; the executor inherits it. Cells: heartbeat
+    in ns, then one per slot."""
 
     def __init__(self, fd: int, slots: int) -> None:
         self.fd = fd

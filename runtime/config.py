@@ -1,4 +1,4 @@
-"""What an operator may set of a worker. Every number has a default somebody can justify."""
+"""The worker's configuration (`worker.yaml`). Every number has a default somebody can justify."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine keeps of a kind of item, of an item, and of a runner."""
+"""Entries of the engine: a kind of item, an item, and a runner."""
 
 from __future__ import annotations
 

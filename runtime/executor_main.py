@@ -82,7 +82,7 @@ class Work(asyncio.Protocol):
 
 
 class Executor:
-    """This process: its loop's side of the work socket, and its engine once set up."""
+    """An executor process: its loop's side of the work socket, and its engine once set up."""
 
     def __init__(self, control: socket.socket, board: Board, cell: Cell) -> None:
         self._control = control

@@ -1,4 +1,4 @@
-"""What a supervisor and its executors say to each other: msgpack columns behind a four-byte length.
+"""Frames between a supervisor and its executors: msgpack columns behind a four-byte length.
 
 Two sockets join them. *Work* is read by the executor's event loop; *control* by a thread of its own, so that code which
 blocks the loop does not stop renewals. Items are named by keys: session << 56 | ref, unique within a worker.

@@ -58,7 +58,7 @@ class Watched:
 
 
 class Guard:
-    """`child` is the supervisor; 0: that is our parent, `supervisor` either way.
+    """The guard's loop. `child` is the supervisor; 0: that is our parent, `supervisor` either way.
 
     Invariant: what is in `watched` has its page still, and is dropped with it.
     """

@@ -47,8 +47,8 @@ class _Setting(ctypes.Structure):
 
 
 class KernelTimer(Protocol):
-    """Called with an absolute time (0: never), it arms itself. `look` is called on the main thread once a beat: True
-    when somebody had changed what it rests on, and what was armed is to be armed again."""
+    """A timer of the kernel, armed by a call with an absolute time (0: never). `look` is called on the main thread once
+    a beat: True when somebody had changed what it rests on, and what was armed is to be armed again."""
 
     def __call__(self, deadline: float) -> None: ...
 

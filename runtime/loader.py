@@ -23,7 +23,7 @@ from ..sdk.model.plain_text import plain
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a worker runs. Executors load `modules` again in their own process.
+    """The functions that a worker runs. Executors load `modules` again in their own process.
 
     Invariant: names are unique, and all functions of a pool have one isolation.
     """

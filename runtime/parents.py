@@ -32,7 +32,7 @@ class Kind(Protocol):
 
 
 class Holder(Protocol):
-    """What runs an item: a runner of the loop, or a thread's run. Invariant: `key` is the item's while it runs."""
+    """The runner of an item: one of the loop's, or a thread's run. Invariant: `key` is the item's while it runs."""
 
     key: int
     cell: int

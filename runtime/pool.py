@@ -33,7 +33,7 @@ STARTING = 4
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """Whom a pool tells. Keys name items; `earliest` is the deadline of the earliest of them, 0 for none.
+    """The listener of a pool. Keys name items; `earliest` is the deadline of the earliest of them, 0 for none.
 
     ended    (succeeded, ended)
     notes    progress notes
@@ -49,9 +49,10 @@ class Reports:
 
 
 class Pool:
-    """`size` processes. A one-at-a-time pool gives each run a process to itself and replaces it after `max_runs`;
-    `fresh` has none until something waits, and ends them when nothing came for a while (quarantine): those of a crash
-    follow each other in warm processes, and whoever ends one was alone in it. `process` is what an executor is made of.
+    """A pool of `size` processes. A one-at-a-time pool gives each run a process to itself and replaces it after
+    `max_runs`; `fresh` has none until something waits, and ends them when nothing came for a while (quarantine): those
+    of a crash follow each other in warm processes, and whoever ends one was alone in it. `process` is what an executor
+    is made of.
 
     Invariant: an item of this pool is in `waiting` or in the `live` of exactly one executor.
     """

@@ -42,10 +42,10 @@ class PoolState:
 
 
 class Supervisor:
-    """`ended`, `notes`, `waits` and `limits` are called with keys (session << 56 | ref) on the loop, never while
-    `assign` or a stop is being handed on by the caller for the same items. `earliest` gives the deadline of items;
-    `by_pool` names the functions of each pool (rules/pools.py). `process` makes an executor, None: a real one, which
-    `guard` watches; None: one of its own does.
+    """The executors of one worker. `ended`, `notes`, `waits` and `limits` are called with keys (session << 56 | ref) on
+    the loop, never while `assign` or a stop is being handed on by the caller for the same items. `earliest` gives the
+    deadline of items; `by_pool` names the functions of each pool (rules/pools.py). `process` makes an executor, None: a
+    real one, which `guard` watches; None: one of its own does.
 
     Invariant: every item given to `assign` ends by exactly one call of `ended`.
     """

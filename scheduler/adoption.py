@@ -53,8 +53,8 @@ class Known:
 
 
 class Adoptions:
-    """Invariants: every item that runs is of exactly one session or limbo; `_unshown` names the rows that nobody
-    showed. `keep`: the lease of a source, by which rows are forgotten."""
+    """The rows and limbos that a scheduler knows. Invariants: every item that runs is of exactly one session or limbo;
+    `_unshown` names the rows that nobody showed. `keep`: the lease of a source, by which rows are forgotten."""
 
     def __init__(
         self, workers: dict[str, Worker], tailers: dict[str, Tailer], recall: Recall, returns: Returns, keep: float

@@ -22,7 +22,7 @@ NAME_LENGTH = 200
 
 
 class Calls:
-    """Invariant: `_waiting` has a future for every call that is open."""
+    """The calls that are open. Invariant: `_waiting` has a future for every call that is open."""
 
     def __init__(self, core: Core, clock: Clock, turn: Callable[[], None]) -> None:
         self._core = core

@@ -14,8 +14,9 @@ AUTO = "auto"
 
 
 class ClogConfig(BaseModel):
-    """When a function counts as broken rather than its items, and how it is tried then (law 7). The defaults freeze a
-    function that was well after 45 failed first attempts in a row, and never one of which one item in five fails."""
+    """The circuit breaker of functions: when a function counts as broken rather than its items, and how it is tried
+    then (law 7). The defaults freeze a function that was well after 45 failed first attempts in a row, and never one
+    of which one item in five fails."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -37,7 +38,7 @@ class ClogConfig(BaseModel):
 
 
 class SchedulerConfig(BaseModel):
-    """Everything about one scheduler process. Its leases are configured once for the whole platform (LeaseSizes)."""
+    """The settings of one scheduler process. Its leases are configured once for the whole platform (LeaseSizes)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -65,7 +66,9 @@ class SchedulerConfig(BaseModel):
     low_share: float = Field(
         0.05, ge=0, le=0.5, description="share of a function's starts that its lowest waiting priority is sure of"
     )
-    clog: ClogConfig = Field(default=ClogConfig(), description="when a function is frozen, and for how long")
+    clog: ClogConfig = Field(
+        default=ClogConfig(), description="the circuit breaker: when a function is frozen, and for how long"
+    )
     grace_heartbeats: float = Field(
         2.0, ge=0, le=100, description="heartbeats that waiting items stay when a function's last worker has gone"
     )

@@ -18,7 +18,8 @@ from .sessions import Tailer, Worker
 
 
 class Credit:
-    """Invariant: every session in `tailers` was told, or is about to be told, the same cells and the same `total`.
+    """The credit of all sessions (flow-control windows). Invariant: every session in `tailers` was told, or is about to
+    be told, the same cells and the same `total`.
 
     bound   items that one session may have pushed at most
     grace   seconds for which a function keeps its cells after its last worker went

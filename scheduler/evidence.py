@@ -42,8 +42,8 @@ class Probed(NamedTuple):
 
 
 class Evidence:
-    """`watched`: functions whose successes are counted. `probes`: the items that run although their function is frozen,
-    by session and ref.
+    """The evidence of all functions: how first attempts ended. `watched`: functions whose successes are counted.
+    `probes`: the items that run although their function is frozen, by session and ref.
 
     Invariant: a first attempt that ended is counted once: in `_lately` (functions, in the order of the ends) or
     `_failed` until `take`, then in what that gave or in `_earlier`. Bounded: a number for each function, and what one

@@ -26,7 +26,7 @@ ROUTES = 1 << 17
 
 
 class Intake:
-    """Invariant: a remembered route leads to a lane whose gate is open."""
+    """The way in of pushed flights. Invariant: a remembered route leads to a lane whose gate is open."""
 
     def __init__(self, roster: Roster, returns: Returns) -> None:
         self._roster = roster

@@ -28,7 +28,8 @@ PROBES = 1000
 
 
 class Outages:
-    """Invariant: `closed` names exactly the functions that are not healthy; only they have items in `asking`."""
+    """The functions that are clogged (whose circuit breaker is open). Invariant: `closed` names exactly the functions
+    that are not healthy; only they have items in `asking`."""
 
     def __init__(
         self,
@@ -111,7 +112,7 @@ class Outages:
         """What is pushed and not yet started goes back and costs nothing."""
         function, clog = self._roster.functions[name], self.clogs[name]
         share = round(100 * (1 - clog.passing))
-        reason = f"{name} is clogged: of its last first attempts {share} % failed"
+        reason = f"{name} is clogged (its circuit breaker is open): of its last first attempts {share} % failed"
         self.closed[name] = Closed(name, reason=f"{reason} ({why})" if why else reason, probes=ALLOWANCE, since=wall)
         function.frozen = True
         self._intake.forget_routes()

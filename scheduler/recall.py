@@ -18,7 +18,8 @@ from .sessions import Assignment, Tailer, Worker
 
 
 class Recall:
-    """Invariant: a revoked item keeps the deadline it has where it runs; it is never renewed again."""
+    """The way back of items that did not end by themselves. Invariant: a revoked item keeps the deadline it has where
+    it runs; it is never renewed again."""
 
     def __init__(self, roster: Roster, workers: dict[str, Worker], intake: Intake, returns: Returns) -> None:
         self._roster = roster

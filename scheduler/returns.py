@@ -31,7 +31,8 @@ def _of_revoked(end: Ended) -> Ended:
 
 
 class Returns:
-    """Invariant: every item that was admitted passes here exactly once, unless nobody wants to know any more."""
+    """The way back of items that ended. Invariant: every item that was admitted passes here exactly once, unless nobody
+    wants to know any more."""
 
     def __init__(self) -> None:
         self.speaking: set[Tailer | Worker] = set()  # sessions with something in their outbox

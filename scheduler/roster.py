@@ -123,9 +123,9 @@ class Able:
 
 
 class Roster:
-    """Invariant after `rebuild`: a function's `able` names exactly the pools of able workers that can run it, and is
-    None when there is none; functions with the same pools share one Able. What runs alone has pools that are for that
-    alone; without any, it goes where all others go."""
+    """The functions, and the pools that can run them. Invariant after `rebuild`: a function's `able` names exactly the
+    pools of able workers that can run it, and is None when there is none; functions with the same pools share one Able.
+    What runs alone has pools that are for that alone; without any, it goes where all others go."""
 
     def __init__(self, lane_items: int) -> None:
         self._lane_items = lane_items

@@ -1,5 +1,5 @@
-"""What the scheduler keeps of each session: state, and the outbox that its next frame is made of. No behaviour that
-decides anything; the rules do that, and core.py applies them."""
+"""Sessions, as the scheduler keeps them: state, and the outbox that the next frame is made of. Nothing here decides;
+the rules do, and core.py applies them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RowKey = tuple[str, str]
 
 
 class AdoptedFlight(NamedTuple):
-    """What of a flight is adopted, of one part of the source: its new number, its fence, and the items by index and
+    """The adopted items of a flight, of one part of the source: its new number, its fence, and the items by index and
     position."""
 
     number: int
@@ -88,8 +88,8 @@ class Assignment:
 
 
 class WorkerFlight:
-    """What was assigned together: for counting per flight, never per item. `group` is the number that the worker leases
-    it by; `tailers` are the sessions whose items it holds: one, until some of them were adopted by another."""
+    """Items that were assigned together, for counting per flight, never per item. `group` is the number that the worker
+    leases it by; `tailers` are the sessions whose items it holds: one, until some of them were adopted by another."""
 
     __slots__ = ("group", "open", "pool", "tailers")
 

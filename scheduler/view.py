@@ -1,4 +1,4 @@
-"""What people and tests see: Inspect and Explain, worked out from the core's state when asked."""
+"""Views for people and tests: Inspect and Explain, worked out from the core's state when asked."""
 
 from __future__ import annotations
 

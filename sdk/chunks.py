@@ -1,4 +1,4 @@
-"""What `submit_many` sends: calls in chunks, each made ready while the one before is stored.
+"""Chunks of `submit_many`: calls of bounded size, each made ready while the one before is stored.
 
 Workloads of a chunk mostly differ in their payloads alone. Then what they have in common is said once for each *form*
 of them, and the payloads are a column: a message for each costs client and gateway four times as much.

@@ -10,7 +10,8 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """`monotonic` orders and measures within this host; `wall` is what people and stores write down. Seconds."""
+    """The clocks of one host. `monotonic` orders and measures within this host; `wall` is what people and stores write
+    down. Seconds."""
 
     def monotonic(self) -> float: ...
 
@@ -18,7 +19,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """This machine's clocks."""
+    """The clocks of this machine."""
 
     def monotonic(self) -> float:
         return time.monotonic()

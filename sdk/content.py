@@ -9,13 +9,14 @@ from .gunzip import Gunzip, Undecodable
 
 
 class Stored(Protocol):
-    """What this needs of an object store."""
+    """The verb of an object store that is needed here."""
 
     async def part(self, key: str, version: str, start: int, length: int) -> bytes: ...
 
 
 class Content:
-    """Invariant: `offset` is where the next piece begins in the content. Kept: one part as stored, one piece.
+    """The content of an object, in pieces. Invariant: `offset` is where the next piece begins in the content. Kept: one
+    part as stored, one piece.
 
     `body` is the whole object, where that was read already. Every method may raise what `part` raises, and
     Undecodable.

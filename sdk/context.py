@@ -1,4 +1,4 @@
-"""What a function may know of the run it is in, given to a parameter annotated `tailrace.Context`.
+"""The context of a run, as its function sees it: given to a parameter annotated `tailrace.Context`.
 
 Made only for functions that ask for it; one that does not pays nothing.
 """

@@ -1,4 +1,5 @@
-"""What a client says to a gateway, and what it makes of the answers: the one core under `Client` and `AsyncClient`.
+"""The conversation of a client with a gateway: calls, and what is made of the answers. The one core under `Client` and
+`AsyncClient`.
 
 Each operation is a generator that yields `Ask` (a call to make), `Pause` (seconds to wait) and `Look` (for where the
 gateway is), is sent the answer or thrown the error, and returns its result. The faces only make calls, wait and look,
@@ -61,10 +62,10 @@ Steps = Generator[Ask | Pause | Look, Any, T]
 
 
 class Conversation:
-    """What one client says to these gateways, which share a store. `patience` (seconds) bounds how long a call
-    is tried; `now` is monotonic. Calls go to the gateway that answered last; the first one is any of them, so that
-    many clients spread. One that was looked for is looked for again while it does not answer, unless it did before
-    and nobody can tell it from another platform's."""
+    """The calls of one client to gateways that share a store. `patience` (seconds) bounds how long a call is tried;
+    `now` is monotonic. Calls go to the gateway that answered last; the first one is any of them, so that many clients
+    spread. One that was looked for is looked for again while it does not answer, unless it did before and nobody can
+    tell it from another platform's."""
 
     def __init__(self, found: Found, patience: float, now: Callable[[], float]) -> None:
         self.found = found

@@ -1,4 +1,4 @@
-"""Where the gateways are: the argument, else TAILRACE_GATEWAY, else the `gateway` or `gateways` of a client.yaml, else
+"""Discovery of gateways: the argument, else TAILRACE_GATEWAY, else the `gateway` or `gateways` of a client.yaml, else
 what runs on this machine. In an argument and in the environment several stand with commas between.
 
 The file is the one named by TAILRACE_CONFIG (a client.yaml, or a directory that holds one), else `configs/client.yaml`

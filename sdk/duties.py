@@ -1,4 +1,4 @@
-"""What goes on in a part for as long as it runs, watched (supervised tasks): nothing of it ends unheard.
+"""Duties (supervised tasks): all that goes on in a part for as long as it runs. None of them ends unheard.
 
 A duty that fails beyond its own handling is not started again by itself: it would have lost what it held between two
 awaits. Its whole part is closed and opened again (`Reopening` in lifecycle.py), under a new epoch where it has one and

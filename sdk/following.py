@@ -1,4 +1,4 @@
-"""What became of workloads, and their end: what a client asks of a gateway, as steps of a conversation; `talk` is the
+"""Following workloads to their end: the questions of a client to a gateway, as steps of a conversation; `talk` is the
 client's own and no argument of its methods."""
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ DESCRIPTION_LENGTH = 200
 
 
 class _Plan(typing.NamedTuple):
-    """What the type hints say: how arguments are read, and which parameter takes the Context (empty: none)."""
+    """The plan of a function, from its type hints: how arguments are read, and which parameter takes the Context
+    (empty: none)."""
 
     arguments: Arguments
     context: str

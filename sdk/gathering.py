@@ -20,7 +20,8 @@ _Waiting = tuple[Call, asyncio.Future[Accepted]]
 
 
 class Gathering:
-    """`submit` makes one call of several; it is durable, or none of them is known to be, when that returns."""
+    """The lone submissions of one turn. `submit` makes one call of several; it is durable, or none of them is known to
+    be, when that returns."""
 
     def __init__(self, submit: Callable[[Sequence[Call]], Awaitable[list[Accepted]]]) -> None:
         self._submit = submit

@@ -20,7 +20,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Undecodable(TailraceError):
-    """What was to be gzip is none, ends early, is damaged, or expands beyond its bound."""
+    """Content that was to be gzip is none, ends early, is damaged, or expands beyond its bound."""
 
 
 class Gunzip:

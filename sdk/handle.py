@@ -1,4 +1,4 @@
-"""What a submission gives back: a workload's id, and how to follow it."""
+"""Handles, which a submission gives back: a workload's id, and how to follow it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ C = TypeVar("C")
 
 
 class _Submitted(Generic[C]):
-    """What both handles know."""
+    """The common part of both handles."""
 
     __slots__ = ("_client", "duplicate", "function", "id", "spooled")
 

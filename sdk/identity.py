@@ -1,4 +1,4 @@
-"""Who somebody is, for the records of who did what."""
+"""Identity of a user, for the records of who did what."""
 
 from __future__ import annotations
 

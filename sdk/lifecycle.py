@@ -20,7 +20,7 @@ _LOG = logging.getLogger("tailrace.parts")
 
 
 class Part(Protocol):
-    """Something that runs.
+    """A part: a component that runs.
 
     start   returns when it is ready to work; raises with a clear message when it cannot be
     drain   takes nothing new, finishes or hands back what it has; returns by `timeout` seconds at the latest

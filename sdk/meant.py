@@ -1,4 +1,4 @@
-"""What somebody may have meant who named something that there is not."""
+"""Suggestions ("did you mean") for a name that there is not."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _NETWORK = Path("/proc/self/ns/net")
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Where a part listens, for a client of the same machine. `home` says of which platform it is: what it serves
+    """The address of a part, for a client of the same machine. `home` says of which platform it is: what it serves
     rests there."""
 
     part: str

@@ -1,4 +1,4 @@
-"""Which keys of a store the client cannot name.
+"""Keys of an object store that its client library cannot name.
 
 Stores take any text for a key. The client library knows keys as paths: without empty parts, `.` or `..` as a part, and
 control characters.

@@ -1,4 +1,4 @@
-"""What `Context.open()` gives: a workload's content in pieces, whether it travelled or only where it lies.
+"""The content that `Context.open()` gives: a workload's, in pieces, whether it travelled or only where it lies.
 
 A worker opens places that its own file names, and nothing else: a payload says which object, never with which secret or
 at which address.

@@ -28,8 +28,8 @@ _EXPECTED = ("Input should be ", "Value error, ", "Assertion failed, ")
 
 
 class Arguments(Protocol):
-    """How the payloads of one function are read and written. `schema` is the JSON Schema of its arguments; empty: any
-    payload may fit."""
+    """The arguments of one function: how its payloads are read and written. `schema` is the JSON Schema of its
+    arguments; empty: any payload may fit."""
 
     schema: str
 
@@ -41,7 +41,7 @@ class Arguments(Protocol):
 
 
 class Declared(Protocol):
-    """What this module needs of a declared function."""
+    """The part of a declared function that is needed here."""
 
     @property
     def arguments(self) -> Arguments: ...

@@ -1,4 +1,4 @@
-"""Where objects are, as a file says it: a tailer's, or a worker's that opens what it got by reference."""
+"""Places of objects, as a file names them: a tailer's, or a worker's that opens what it got by reference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMES: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 class Place(BaseModel):
-    """Where objects are, and how to get at them.
+    """A place of objects, and how to get at them.
 
     url          s3://bucket/prefix, gs://bucket/prefix, az://container/prefix, file:///folder, memory:///
     endpoint     of a store that speaks the protocol elsewhere: http://127.0.0.1:9000

@@ -37,7 +37,7 @@ _WHAT_TO_DO = f"remove it, or set {VARIABLE} to a folder of your own"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a run directory says. `owner` is the uid of who has it."""
+    """The card of a run directory. `owner` is the uid of who has it."""
 
     directory: Path
     owner: int

@@ -35,7 +35,7 @@ class Raw(NamedTuple):
 
 
 class Secrets(NamedTuple):
-    """What a request is signed with."""
+    """The secrets that a request is signed with."""
 
     key_id: str
     secret: str

@@ -1,4 +1,4 @@
-"""What a source implements: the seam between where work rests and the one pump that drives them all.
+"""The protocol of a source: the seam between where work rests and the one pump that drives them all.
 
 Two families, because sources differ in one thing only. A *queue* source settles each item; a
 *stream* source has positions and a checkpoint. A source connects, reads and closes; reconnecting with back-off,
@@ -19,7 +19,7 @@ from .model.workload import Headers
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a source can do, as data; `validate` and the docs say what a missing power costs.
+    """The capabilities of a source, as data; `validate` and the docs say what a missing power costs.
 
     rereads          an item can be read again by its position (held items release their payload)
     renews           a lease can be prolonged (functions may run longer than one lease)
@@ -44,7 +44,7 @@ class Capabilities:
 
 @dataclass(slots=True)
 class StreamBatch:
-    """What one read of one partition found: parallel lists, positions rising.
+    """The records of one read of one partition: parallel lists, positions rising.
 
     `times` are wall clock seconds of when each item came into being. What is absent is passed, and noted. What was lost
     stops the tailer unless its file allows that; nothing in it was handed out. What is refused becomes a dead letter,
@@ -128,7 +128,7 @@ class SharedSource(Protocol):
 
 
 class Rereader(Protocol):
-    """What a replay reads by: a stream source that nobody opens, so that it disturbs no other reader. All raise
+    """The reader of a replay: a stream source that nobody opens, so that it disturbs no other reader. All raise
     NotConnected, and may be called again."""
 
     @property

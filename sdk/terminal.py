@@ -1,4 +1,4 @@
-"""What commands say: listings as aligned text or JSON, one clear line for an error, exit codes.
+"""The words of commands: listings as aligned text or JSON, one clear line for an error, exit codes.
 
 Exit codes: 0 done · 1 failed, or not found · 2 the input is wrong · 3 the other side is not available for now.
 """

@@ -45,14 +45,14 @@ class Point(NamedTuple):
 
 
 class At(NamedTuple):
-    """Where to crash: at the point of this number, before or after it."""
+    """The place of a crash: at the point of this number, before or after it."""
 
     number: int
     after: bool
 
 
 class Story(Protocol):
-    """What a story remembers outlives the crash: it is what the world was told. `clock` goes on too."""
+    """A story, whose memory outlives the crash: it is what the world was told. `clock` goes on too."""
 
     clock: ManualClock
 

@@ -30,7 +30,7 @@ _SYNC = ctypes.CFUNCTYPE(_INT, _PTR, _INT)
 
 
 class NoShim(Exception):
-    """This Python's SQLite cannot be reached: it has the library within itself."""
+    """The SQLite of this Python cannot be reached: it has the library within itself."""
 
 
 class _Vfs(ctypes.Structure):
@@ -49,7 +49,7 @@ class _Methods(ctypes.Structure):
 
 
 class What(IntEnum):
-    """What was done to a file."""
+    """The deeds that are done to a file."""
 
     WRITE = 0
     TRUNCATE = 1

@@ -1,4 +1,4 @@
-"""Which tests come first where several processes of pytest share them (`make test`).
+"""The order of tests where several processes of pytest share them (`make test`).
 
 Each process gets a stretch of the list, and who has nothing left takes half of what another still has, from its end.
 So that none is left alone with something long at the end, what takes long is dealt to all of them as the beginnings of

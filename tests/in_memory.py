@@ -1,4 +1,4 @@
-"""What tests write rests in memory where there is room: most of the time that they wait, they wait for a disk to sync.
+"""Files of tests rest in memory where there is room: most of the time that they wait, they wait for a disk to sync.
 
 No test asks whether a machine's disk keeps what it has synced: processes are killed, their machine is not.
 """

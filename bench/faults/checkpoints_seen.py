@@ -1,4 +1,4 @@
-"""How far the platform's own checkpoints are, as a client of our own hears it from the store."""
+"""Checkpoints of the platform, as a client of our own hears of them from the store."""
 
 from __future__ import annotations
 

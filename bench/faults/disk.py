@@ -15,7 +15,8 @@ _SIZE = 2 << 30
 
 
 class SmallDisk:
-    """Invariant: what is mounted at `path` is unmounted again, and its files are kept in the folder under it."""
+    """A small disk, mounted. Invariant: what is mounted at `path` is unmounted again, and its files are kept in the
+    folder under it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,5 @@
-"""What a run's records are put into, by one interface: streams of the platform's own log, of Kafka or of Redis."""
+"""The streams that a run's records are put into, by one interface: streams of the platform's own log, of Kafka or of
+Redis."""
 
 from __future__ import annotations
 

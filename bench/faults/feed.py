@@ -34,8 +34,8 @@ class RecordsGone(Exception):
 
 
 class Feed:
-    """`expected` grows with what was accepted, `sent` has when each was on its way first (CLOCK_MONOTONIC); `failed`
-    says why something was not.
+    """The feed of one run. `expected` grows with what was accepted, `sent` has when each was on its way first
+    (CLOCK_MONOTONIC); `failed` says why something was not.
 
     Submissions go through the gateway's wire as a user's would, with the tokens by which a repeated one is known.
     Records are put into the streams themselves, by their only writer: after an answer that did not come, the end of the

@@ -1,4 +1,4 @@
-"""Does one step of the plan to a world, and says what was done, when, and whom it may have touched."""
+"""Injection: does one step of the plan to a world, and says what was done, when, and whom it may have touched."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROOM, _HUNGER = 64, 1024
 
 
 class Injector:
-    """`lease`: the longest lease of the run, seconds; what lasts is a share of it."""
+    """The hand that breaks things. `lease`: the longest lease of the run, seconds; what lasts is a share of it."""
 
     def __init__(self, world: World, lease: float, run_item: RunItem, seed: int) -> None:
         self._world = world

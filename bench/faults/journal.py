@@ -76,7 +76,7 @@ def parse(text: str) -> Line | None:
 
 
 class Reading(NamedTuple):
-    """What was read: the lines, and the texts that are none (a torn write, a damaged file)."""
+    """The journal as it was read: the lines, and the texts that are none (a torn write, a damaged file)."""
 
     lines: list[Line]
     damaged: list[str]

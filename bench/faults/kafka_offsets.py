@@ -1,4 +1,4 @@
-"""What a group's committed offsets say, as a client of our own hears it."""
+"""Committed offsets of a group, as a client of our own hears of them."""
 
 from __future__ import annotations
 

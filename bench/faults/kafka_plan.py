@@ -1,4 +1,4 @@
-"""What a run around a Kafka topic is made of: three tailers share it through a group."""
+"""The plan of a run around a Kafka topic: three tailers share it through a group."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _PLACE = f"faults/{TOPIC}-{{partition}}"
 
 
 class KafkaWorld(StreamsWorld):
-    """`brokers`: how many nodes, one or three."""
+    """A world around Kafka. `brokers`: how many nodes, one or three."""
 
     partitions = PARTITIONS
     group_time = SESSION

@@ -1,5 +1,4 @@
-"""What is known outside, of what is done or who owns it: asked again and again by a client of our own, whatever
-breaks."""
+"""Looks from outside at what is done, or who owns it: asked again and again by a client of our own, whatever breaks."""
 
 from __future__ import annotations
 

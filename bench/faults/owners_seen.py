@@ -1,4 +1,4 @@
-"""Which process owns which stream, as a client of our own hears it from the store."""
+"""Owners of streams, as a client of our own hears of them from the store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = 500
 
 
 class Holder(NamedTuple):
-    """Who has a row, under which epoch."""
+    """The holder of a row, and its epoch."""
 
     epoch: int
     pid: int

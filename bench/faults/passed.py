@@ -1,4 +1,4 @@
-"""What was known as done while everything broke, against what by the journal was: a pure function."""
+"""Progress that was known while everything broke, against what by the journal was done: a pure function."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ _MAY_PASS = frozenset({SUCCESS, FATAL, RETRY, CRASH})
 
 
 class Done(NamedTuple):
-    """How far one stream was known as done: all below `position`, and these above it."""
+    """The known progress of one stream: all below `position`, and these above it."""
 
     position: int
     ahead: frozenset[int] = frozenset()
 
 
 class Told(NamedTuple):
-    """That, at a time of the machine's monotonic clock. `place`: an id of the stream's items without its position."""
+    """Known progress at a time of the machine's monotonic clock. `place`: an id of the stream's items without its
+    position."""
 
     at: float
     place: str

@@ -1,5 +1,5 @@
-"""Whose hands an item passes through, and which of them a fault was in: pure rules over what was injected, what the
-journal says, and who owned which stream when.
+"""The path of an item: whose hands it passes through, and which of them a fault was in. Pure rules over what was
+injected, what the journal says, and who owned which stream when.
 
 An item is in its source's store, then with the tailer that took it, the scheduler, a worker and one of its executors,
 and its outcome goes back the same way. A fault touches an execution when it hit one of these that held *that* item.
@@ -26,7 +26,7 @@ AFTERMATH = 1.0
 
 
 class Reach(StrEnum):
-    """Which executions something that broke may touch."""
+    """The executions that a fault may touch."""
 
     NOBODY = "nobody"  # nothing that was accepted is there
     EVERY = "every"  # all pass through it
@@ -98,7 +98,7 @@ def reach_of(target: str) -> Reach:
 
 
 class Owners:
-    """Which tailer process held an execution, by the epoch in its fence. What nobody saw is not known."""
+    """The tailer process that held an execution, by the epoch in its fence. What nobody saw is not known."""
 
     def __init__(self, tenures: Iterable[Tenure] = ()) -> None:
         self._by_place: dict[str, list[Tenure]] = {}
@@ -162,7 +162,7 @@ def on_path(hit: Hit, run: Execution) -> bool:
 
 
 class Faults:
-    """All that was done in a run, in the order in which it began; their numbers are those of the list given."""
+    """The faults of a run, in the order in which it began; their numbers are those of the list given."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self._all = faults

@@ -1,4 +1,5 @@
-"""What is put in and what is broken, from a seed: the same seed gives the same items and the same order of faults."""
+"""The plan of a run, from a seed, what is put in and what is broken: the same seed gives the same items and the same
+order of faults."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ PAGE = 500
 
 
 class PowerWorld(World):
-    """Invariant: what is mounted is unmounted again, also when it does not start."""
+    """A world whose power is cut. Invariant: what is mounted is unmounted again, also when it does not start."""
 
     def __init__(self, folder: Path, heartbeat: float, durability: str = "durable") -> None:
         super().__init__(folder, heartbeat)

@@ -14,7 +14,8 @@ WITHIN = 5.0
 
 
 class RedisFed:
-    """`streams` are their keys; the field `body` has the payload, and each header is a field."""
+    """Streams of Redis that are fed. `streams` are their keys; the field `body` has the payload, and each header is a
+    field."""
 
     def __init__(self, url: str, streams: Sequence[str], places: Sequence[str]) -> None:
         self.places = places

@@ -1,4 +1,4 @@
-"""What a run around Redis Streams is made of: twelve of them in three tailers' files, each of which any of the three
+"""The plan of a run around Redis Streams: twelve of them in three tailers' files, each of which any of the three
 processes may own.
 """
 

@@ -1,4 +1,4 @@
-"""What a run says: one JSON object, or a table for people."""
+"""The report of a run: one JSON object, or a table for people."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ CALM_RATE, CALM_BATCH = 100.0, 5
 
 @dataclass(slots=True)
 class FaultRun:
-    """What a run was and what it showed."""
+    """A run with faults: what it was and what it showed."""
 
     seed: int
     faults: list[Fault] = field(default_factory=list)
@@ -54,7 +54,7 @@ class FaultRun:
 
 
 class _Watch:
-    """What the journal says so far, and who waits for a line."""
+    """The journal so far, and who waits for a line."""
 
     def __init__(self, folder: Path) -> None:
         self._follower = Follower(folder)

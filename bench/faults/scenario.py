@@ -40,9 +40,9 @@ CALM = 1000
 
 @dataclass(frozen=True, slots=True)
 class FaultOptions:
-    """What to run. None: as usual; a seed of None is chosen and printed. `brokers`: nodes of Kafka, one or three;
-    `engine`: where the queue of `faults` rests;
-    `children`: some functions start processes, which must not outlive their leases either."""
+    """The options of a run. None: as usual; a seed of None is chosen and printed. `brokers`: nodes of Kafka, one or
+    three; `engine`: where the queue of `faults` rests; `children`: some functions start processes, which must not
+    outlive their leases either."""
 
     scenario: str = "faults"
     items: int | None = None
@@ -109,7 +109,7 @@ def main(options: FaultOptions) -> int:
 
 
 class _Planned(NamedTuple):
-    """What a run does, and `make` what to do it to."""
+    """The steps of a run, and `make` for the world that they are done to."""
 
     items: list[plan.Item]
     steps: list[plan.FaultStep]

@@ -12,7 +12,7 @@ from .world import World
 
 
 class ServerWorld(World):
-    """`engine`: one that rests on a server; durable as it comes."""
+    """A world around a server. `engine`: one that rests on a server; durable as it comes."""
 
     def __init__(self, folder: Path, heartbeat: float, engine: str) -> None:
         super().__init__(folder, heartbeat)

@@ -1,4 +1,4 @@
-"""What was known to be over, and ran again: a settlement that was answered and then lost. Pure."""
+"""Settlements that were answered and then lost: an item was known to be over, and ran again. Pure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is put into streams and what is broken around them, from a seed: three tailers that share them, the servers on
-which the streams rest, and every wire between them.
+"""The plan of a run around streams, from a seed: three tailers that share them, the servers on which the streams rest,
+and every wire between them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KILL, WIRE, SERVERS, ROLL, OTHER, TWO = "kill", "wire", "servers", "roll", "othe
 
 
 class Mix(NamedTuple):
-    """What a run around one kind of server is made of.
+    """The mix of a run around one kind of server.
 
     name          seeds its chance
     round         families in the order in which they take turns, each with what it has next

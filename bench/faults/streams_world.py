@@ -25,7 +25,8 @@ KNOWN_WITHIN = 30.0
 
 
 class StreamsWorld(World, ABC):
-    """`looks_called`: the names under which the figures tell how often was asked what is done, and heard news."""
+    """A world around streams. `looks_called`: the names under which the figures tell how often was asked what is done,
+    and heard news."""
 
     tailer_parts = TAILERS
     build_up = 1.5

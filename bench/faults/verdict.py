@@ -1,4 +1,4 @@
-"""What a journal proves: a pure function from lines, what was put in, and which faults were done, to a verdict.
+"""The verdict of a journal: a pure function from lines, what was put in, and which faults were done, to a verdict.
 
 lost        put in, and never ended as it had to
 overlaps    an older execution of an item gave a sign of life after a newer one had started

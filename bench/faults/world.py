@@ -135,7 +135,7 @@ def signal_all(pids: list[int] | frozenset[int], number: int) -> None:
 
 
 class World:
-    """Invariant: between `start` and `stop` every part is running or about to be started again.
+    """The processes of a run. Invariant: between `start` and `stop` every part is running or about to be started again.
 
     folder     holds config, the data of the stores, journals and the parts' logs
     heartbeat  sizes the leases, seconds

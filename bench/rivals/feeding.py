@@ -1,4 +1,4 @@
-"""What submits to a rival of the queue: a program of three verbs, in each rival's own file.
+"""Feeding a rival of the queue: a program of three verbs, in each rival's own file.
 
     python -m tailrace.bench.rivals.redis_celery fill 10000     makes the server ready, and submits so many no-ops
     python -m tailrace.bench.rivals.redis_celery pace 5         200 a second for so long, each with its time

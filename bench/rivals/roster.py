@@ -1,4 +1,4 @@
-"""Who the rivals are, by where the items rest: the programs of each, and what each one needs."""
+"""The rivals, by where the items rest: the programs of each, and what each one needs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Program = tuple[str, ...]  # arguments of Python
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """`programs` are what runs side by side, `needs` the modules that must be installed, `share` of the items is what
-    it gets, so that a slow one takes no hour. `redis`: it needs one beside Kafka. `feeder` is what submits to it where
-    the items rest in a queue (`feeding.py`), `variables` are of the environment of its programs."""
+    """A rival. `programs` are what runs side by side, `needs` the modules that must be installed, `share` of the items
+    is what it gets, so that a slow one takes no hour. `redis`: it needs one beside Kafka. `feeder` is what submits to
+    it where the items rest in a queue (`feeding.py`), `variables` are of the environment of its programs."""
 
     name: str
     programs: tuple[Program, ...]

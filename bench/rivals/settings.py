@@ -1,4 +1,4 @@
-"""What a rival's processes are told, through their environment."""
+"""Settings that a rival's processes are told, through their environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many items a group of processes did: a file of eight bytes for each thread that counts, mapped into memory, so
+"""The tally of what a group of processes did: a file of eight bytes for each thread that counts, mapped into memory, so
 that counting costs a rival next to nothing and whoever measures asks none of them."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _COUNT = struct.Struct("=Q")
 
 
 class Tally:
-    """This process's count, each thread's apart, so that none is lost between two of them; begun anew in a process that
-    was forked from it."""
+    """The count of this process, each thread's apart, so that none is lost between two of them; begun anew in a process
+    that was forked from it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

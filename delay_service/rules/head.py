@@ -1,4 +1,4 @@
-"""When the head of a rung may move, and that a clock set wrong neither rushes it nor holds it for long.
+"""The head of a rung: when it may move. A clock that is set wrong neither rushes it nor holds it for long.
 
 All items of a rung wait the same time, so they may move in the order in which they entered: only the head is timed. Two
 clocks are at work. The *wall* clock of the rung's log says when an item entered, and so it alone says how long ago that

@@ -1,4 +1,4 @@
-"""Which fixed waits make an arbitrary delay: a chain of rungs, decided one hop at a time.
+"""Ladder (fixed-delay retry queues): which fixed waits make an arbitrary delay, as a chain of rungs, one hop at a time.
 
 The idea is that of asynchronous tiers built on fixed-delay streams (Uber's and Meta's): a stream whose items all wait
 the same time is a plain log, of which only the head is ever looked at. Any other delay is a chain of such waits.

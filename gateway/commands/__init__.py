@@ -1,1 +1,1 @@
-"""What people type that a gateway answers."""
+"""Commands that a gateway answers."""

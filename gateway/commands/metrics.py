@@ -1,4 +1,4 @@
-"""What `tailrace metrics` prints."""
+"""The command `tailrace metrics`."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@
     tailer        a tailer has work and gets nowhere, or has ended
     part          a part failed and was closed; it is open again, or will be; or a duty of it fails and is tried again,
                   or what it keeps was set back
-    clogged       a function is frozen because nearly all of it fails
+    clogged       a function's circuit breaker is open, because nearly all of it fails
     audit         a tailer's running audit misses positions, or counts some twice
     dead_letters  there are more dead letters than some minutes ago
 
@@ -146,7 +146,7 @@ _MEND = {
 def of_a_tailer(tailer: TailerOverview, now: float) -> Iterator[Alert]:
     """What is to be looked at of one."""
     if tailer.state == "clogged":
-        todo = "mend what its functions need; one item at a time is tried, and the first that succeeds opens it again"
+        todo = "mend what its functions need; one item at a time is tried, and the first success closes the breaker"
         yield Alert("clogged", tailer.name, tailer.since, tailer.detail, todo)
     elif not tailer.healthy or tailer.state == "failed":
         todo = _MEND.get(tailer.cause, "see what is held, and why: tailrace tailer list, tailrace inspect")

@@ -1,4 +1,4 @@
-"""When a backlog will be empty: by the line through its sizes of the last minutes (least squares).
+"""The forecast of when a backlog will be empty: by the line through its sizes of the last minutes (least squares).
 
 Minutes, so that a batch or a pause of a second changes little; no longer, so that a change is believed soon.
 """

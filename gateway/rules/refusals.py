@@ -1,4 +1,5 @@
-"""Whether submissions are being refused: since the first refusal after which no minute passed without another one."""
+"""Refusals of submissions, whether there are any now: since the first refusal after which no minute passed without
+another one."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ RECENT = 60.0
 
 
 class Refusals:
-    """What was refused because something was full. Times are wall clock seconds; `since` 0: nothing is."""
+    """The submissions refused because something was full. Times are wall clock seconds; `since` 0: nothing is."""
 
     def __init__(self) -> None:
         self._last = -RECENT

@@ -14,7 +14,7 @@ from ...sdk.model.priority import Priority
 
 
 class ServiceLevel(NamedTuple):
-    """What is allowed: seconds that a due item waits, and attempts that a live one has spent."""
+    """The allowance of a priority: seconds that a due item waits, and attempts that a live one has spent."""
 
     waited: float
     attempts: int

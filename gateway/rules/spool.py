@@ -1,4 +1,5 @@
-"""Where a submission goes while the queue's store fails, and when the store is asked again: THE rule, as one table.
+"""The spool (store and forward): where a submission goes while the queue's store fails, and when the store is asked
+again: THE rule, as one table.
 
     state      meaning                                    a submission goes                        the drain looks
     CLEAR      nothing is spooled                         to the store; to the spool if it fails   never
@@ -40,14 +41,14 @@ class SpoolState(Enum):
 
 
 class Way(Enum):
-    """Where a submission goes first."""
+    """The first place that a submission goes to."""
 
     STORE = "store"
     SPOOL = "spool"
 
 
 class SpoolRule:
-    """What the gateway knows of its store and its spool.
+    """The gateway's knowledge of its store and its spool.
 
     most_items, most_bytes  what the spool may hold; no items: there is no spool
     Invariants: `items` and `size` are what is durably spooled and not yet durably in the store, never less, but for

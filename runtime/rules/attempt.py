@@ -48,7 +48,7 @@ _errno: Any = OSError.__dict__["errno"].__get__
 
 
 class Stop(IntEnum):
-    """Why a run was stopped from outside. The numbers travel between supervisor and executor."""
+    """Reasons to stop a run from outside. The numbers travel between supervisor and executor."""
 
     NONE = 0
     CANCELLED = 1  # its owner asked for it

@@ -1,5 +1,5 @@
-"""How many items a pool may hold at once: its slots, and about 50 ms of work more, so that it never waits for the
-scheduler and never hoards what another worker could run (ATF's local buffer per priority)."""
+"""A pool's buffer (prefetch): its slots, and about 50 ms of work more. So a pool never waits for the scheduler, and
+never hoards work that another worker could run (ATF's local buffer per priority)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom to end with an executor: itself, and what it started, as the kernel's list of processes tells it.
+"""The end of an executor: which processes end with it, those that it started, as the kernel's list tells them.
 
 A number in that list is only a number: once a process and all of its group and session are gone, it is given to others.
 So a process counts by where it stands (session, group, parent) only as long as it is certain whose number that is, and

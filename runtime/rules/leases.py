@@ -1,4 +1,4 @@
-"""Until when a worker may run what it was given: the worker's half of the lease chain (LEASES L4 to L7).
+"""Leases of a worker: until when it may run what it was given, its half of the lease chain (L4 to L7).
 
 A lease counts from when the request was *sent*, so the worker remembers when it sent each. A grant renews whole groups
 (one tailer's session each); an assignment's lease counts from the last request that the scheduler had seen. What a
@@ -19,7 +19,8 @@ REMEMBERED = 256
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """What is leased through one tailer's session. Invariant: `deadline` is never later than its granter allowed."""
+    """The items that are leased through one tailer's session. Invariant: `deadline` is never later than its granter
+    allowed."""
 
     session: int
     number: int

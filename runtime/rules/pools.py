@@ -1,5 +1,5 @@
-"""Which functions a worker runs, and in which of its pools: as they are declared, as its configuration moves them, and
-of all pools those that it serves.
+"""Pools of a worker: which functions it runs, and in which pool. Functions declare a pool, the configuration may move
+them, and a worker serves all pools or some.
 
 A pool of critical functions with workers that serve nothing else is a dedicated queue's half: whatever else there
 is to do, these executors wait for it.

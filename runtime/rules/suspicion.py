@@ -1,4 +1,4 @@
-"""What becomes of the items of an executor process that died.
+"""Suspicion: what becomes of the items of an executor process that died (poison-message detection).
 
 What ran is a suspect: it is lost and its crash is counted, so it comes back alone. What only waited never started and
 is handed back. When we killed the process on purpose, we know whose fault it was: the culprit gets the end that its
@@ -26,7 +26,7 @@ NOTE_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """How a process died, as its parent that reaped it knows.
+    """The death of a process, as its parent that reaped it knows.
 
     code      its exit code; negative: the signal that ended it
     why       set when it was ended on purpose (its lease's timer, a timeout, a drain …); empty: nobody meant to

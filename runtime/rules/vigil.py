@@ -1,5 +1,5 @@
-"""When an executor's control thread looks at what runs, and what it finds: a run that did not end within a grace after
-its time-out. `hard`: key → when the run's process must end, and the run's time-out.
+"""Vigil over time-outs: when an executor's control thread looks, and which runs did not end within a grace after their
+time-out. `hard`: key → when the run's process must end, and the run's time-out.
 
 Pure: times are CLOCK_MONOTONIC seconds of this host. A process that stood still as a whole is not blamed for it: the
 thread that looks could not run either. A run whose time was over meanwhile has a grace from then on, since it could not
@@ -19,7 +19,8 @@ Hard = Mapping[int, tuple[float, float]]
 
 
 class Vigil:
-    """`patience` is how many seconds pass between two looks at most; `grace` what a run gets after its time-out."""
+    """The state of the vigil. `patience` is how many seconds pass between two looks at most; `grace` what a run gets
+    after its time-out."""
 
     def __init__(self, patience: float, grace: float, now: float) -> None:
         self._patience = patience

@@ -1,4 +1,5 @@
-"""Adoption: whose pushes count under a row of ownership, while another owner may be taking it (LEASES L12).
+"""Adoption (hand-over of running work): whose pushes count under a row of ownership, while another owner may be taking
+it (L12).
 
 A scheduler never reads the row; it knows what it was shown of it. Whoever wants the row asks about the version that it
 read; from then on nothing of that epoch counts, until a newer version is shown. The row itself decides who that is: the
@@ -32,7 +33,7 @@ def forgettable(idle: float, source_lease: float) -> bool:
 
 
 class AdoptedRow:
-    """What one scheduler knows of a row.
+    """A row of ownership, as one scheduler knows it.
 
     version  the newest version that was shown; 0: none
     epoch    that version's

@@ -1,4 +1,4 @@
-"""Clog: is an item poison, or is its function broken? And when may a broken one be tried (law 7)?
+"""Clog, a circuit breaker: is an item poison, or is its function broken, and when may a broken one be tried (law 7)?
 
 Evidence is how *first attempts* end: items that failed before say nothing new. It is counted for one function over all
 sessions, since one source alone cannot tell a bad item from a bad day.
@@ -47,9 +47,10 @@ class ClogState(StrEnum):
 
 
 class Limits(NamedTuple):
-    """`share` of the last first attempts, about `outcomes` of them, must fail, with so many seen within `window`
-    seconds: ten minutes of a slow function's failures are no sign. Probes wait `first_probe` seconds after the freeze,
-    then twice as long each time up to `last_probe`: recovery is seen after no more than the outage took so far."""
+    """The sizes of the breaker. `share` of the last first attempts, about `outcomes` of them, must fail, with so many
+    seen within `window` seconds: ten minutes of a slow function's failures are no sign. Probes wait `first_probe`
+    seconds after the freeze, then twice as long each time up to `last_probe`: recovery is seen after no more than the
+    outage took so far."""
 
     share: float = 0.9
     outcomes: int = 20

@@ -1,4 +1,4 @@
-"""Credit: how many items each session may have pushed and not yet got back.
+"""Credit (a flow-control window): how many items each session may have pushed and not yet got back.
 
 Limits are absolute, per ⟨function, priority⟩ cell and in total, so repeating one is harmless and none can leak. They
 follow what the workers can hold: enough that these never wait for a push, little enough that the rest stays in its

@@ -50,6 +50,9 @@ SENTENCES: dict[Reason, str] = {
     Reason.TURN: "it is waiting its turn in its lane",
     Reason.RUNNING: "it was handed to a worker",
     Reason.WORKER_LOST: "its worker disappeared and its lease there is over; whether it ran is not known",
-    Reason.OUTAGE: "nearly all first attempts of this function fail; one item at a time is tried until one succeeds",
+    Reason.OUTAGE: (
+        "the circuit breaker of this function is open: nearly all first attempts fail; "
+        "one item at a time is tried until one succeeds"
+    ),
     Reason.NOT_OWNER: "another owner asked about its source; this one has not shown that it still owns it",
 }

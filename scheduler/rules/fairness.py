@@ -22,8 +22,8 @@ CHUNK_PART = 1 / 128
 
 
 class Turn:
-    """What a function brings to the ring. `waits`: it is in the ring; who takes from it clears the mark when there
-    is nothing left to take, or nothing that may start."""
+    """The place of a function in the ring. `waits`: it is in the ring; who takes from it clears the mark when there is
+    nothing left to take, or nothing that may start."""
 
     __slots__ = ("deficit", "waits", "weight")
 
@@ -37,8 +37,9 @@ T = TypeVar("T", bound=Turn)
 
 
 class Ring(Generic[T]):
-    """Invariants: a turn is in the ring once, and exactly while it `waits`; the first `_left` have not finished their
-    turn in this round; only the head can be in the middle of it (`_cut`)."""
+    """The ring of functions that wait for their turn. Invariants: a turn is in the ring once, and exactly while it
+    `waits`; the first `_left` have not finished their turn in this round; only the head can be in the middle of it
+    (`_cut`)."""
 
     __slots__ = ("_cut", "_left", "_quantum", "_turns")
 

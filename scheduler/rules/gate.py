@@ -17,7 +17,8 @@ DROP = "drop"
 
 
 class Gates:
-    """Invariant: at most one gate per ⟨function, collection⟩; `resume` is the absence of one."""
+    """The gates that are set. Invariant: at most one gate per ⟨function, collection⟩; `resume` is the absence of
+    one."""
 
     __slots__ = ("_gates", "closed")
 

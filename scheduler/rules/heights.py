@@ -1,5 +1,5 @@
-"""What a scheduler remembers of stores: how high it saw each (sdk/model/height.py), so that one that is set back hears
-of it when its tailers come again. In memory: a scheduler that was started since knows nothing.
+"""Heights of stores (high-water marks), as a scheduler remembers them (sdk/model/height.py): a store that is set back
+hears of it when its tailers come again. A scheduler that was started since knows nothing.
 """
 
 from __future__ import annotations

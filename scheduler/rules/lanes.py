@@ -25,9 +25,9 @@ EXTRA: Final = 7
 
 
 class Lane:
-    """Invariants: first in, first out, but what was put back is before all others; never more than `bound` items after
-    `overflow` was asked; `dated` is true whenever an item with an expiry waits here (it may stay true a while
-    longer)."""
+    """The items of one ⟨function, priority⟩ that wait. Invariants: first in, first out, but what was put back is before
+    all others; never more than `bound` items after `overflow` was asked; `dated` is true whenever an item with an
+    expiry waits here (it may stay true a while longer)."""
 
     __slots__ = ("bound", "dated", "items")
 

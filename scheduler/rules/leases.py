@@ -53,7 +53,7 @@ class FlightLease:
 
 
 class HeldFlights:
-    """Everything held of one tailer session. Invariant: a flight is listed while at least one of its items is open.
+    """The flights held of one tailer session. Invariant: a flight is listed while at least one of its items is open.
 
     `ended` keeps owned flights whose items have all ended until that was said: their outcomes may yet go to another
     owner.
@@ -143,8 +143,8 @@ class HeldFlights:
 
 
 class Granted:
-    """What one worker was granted. A grant counts from when the worker sent its request, hence for us at the latest
-    from when we received it (`since`): granting and waiting both start there.
+    """The grant to one worker. A grant counts from when the worker sent its request, hence for us at the latest from
+    when we received it (`since`): granting and waiting both start there.
 
     Invariant: `over` is not before the end of any lease the worker may still hold.
     """

@@ -22,10 +22,11 @@ class PoolLimits(NamedTuple):
 
 
 class Pool:
-    """Invariant: 0 ≤ assigned; the scheduler assigns only while assigned < limit. `limit` counts the worker's local
-    buffer too. A shut pool (its worker is away, silent or draining) has no room; its items stay assigned. `alone`: it
-    gives each item a process to itself. `parents` are given to it and wait for other work, so that they take no room;
-    when they go on they do, beyond the limit if need be. `spare` is the credit for them (rules/credit.py)."""
+    """A pool of a worker, as the scheduler counts it. Invariant: 0 ≤ assigned; the scheduler assigns only while
+    assigned < limit. `limit` counts the worker's local buffer too. A shut pool (its worker is away, silent or draining)
+    has no room; its items stay assigned. `alone`: it gives each item a process to itself. `parents` are given to it and
+    wait for other work, so that they take no room; when they go on they do, beyond the limit if need be. `spare` is the
+    credit for them (rules/credit.py)."""
 
     __slots__ = (
         "alone",

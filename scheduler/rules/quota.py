@@ -7,8 +7,8 @@ from __future__ import annotations
 
 
 class Concurrency:
-    """Invariant: `running` ≤ `limit`, unless the limit was lowered below what already ran, or runs went on that had
-    waited for other work: they do not count while they wait."""
+    """The runs of one function. Invariant: `running` ≤ `limit`, unless the limit was lowered below what already ran, or
+    runs went on that had waited for other work: they do not count while they wait."""
 
     __slots__ = ("limit", "running")
 

@@ -9,7 +9,8 @@ import math
 
 
 class TokenBucket:
-    """Invariant: 0 ≤ tokens ≤ burst. `rate` is per second, above 0; a `burst` of 0 means the rate, at least 1."""
+    """A token bucket. Invariant: 0 ≤ tokens ≤ burst. `rate` is per second, above 0; a `burst` of 0 means the rate, at
+    least 1."""
 
     __slots__ = ("_at", "_tokens", "burst", "rate")
 

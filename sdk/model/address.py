@@ -10,7 +10,7 @@ HIGHEST_PORT = 65_535
 
 
 class Address(NamedTuple):
-    """`host` is as it was written: an IPv6 address stands in brackets."""
+    """A host, as it was written (an IPv6 address stands in brackets), and a port."""
 
     host: str
     port: int

@@ -1,4 +1,4 @@
-"""What an operator should look at now, and how long the backlog will take."""
+"""Alerts for an operator, and how long the backlog will take."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class LevelOverview:
 
 @dataclass(slots=True)
 class Backlog:
-    """What waits in one place (the queue, or a tailer's source), by how much a second it grew over the last `watched`
-    seconds (below 0: it shrinks), and in how many seconds it is empty if that goes on; below 0: not foreseeable."""
+    """A backlog: what waits in one place (the queue, or a tailer's source), by how much a second it grew over the last
+    `watched` seconds (below 0: it shrinks), and in how many seconds it is empty if that goes on; below 0: not
+    foreseeable."""
 
     name: str
     items: int

@@ -1,4 +1,4 @@
-"""What became of every position of a stream, or of every workload of a queue: the classes, and whether they sum up.
+"""Audit: the classes that every position of a stream, or every workload of a queue, ends in, and whether they sum up.
 
 The audit can fail because it has two witnesses that do not copy from each other: the frontier says which positions are
 settled, and what settles them says how (`tailers/rules/audit.py`); what left for a store must be there or must have
@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 
 class Fate(IntEnum):
-    """How a position ended. The numbers are in checkpoints and never change meaning; 0 is a position that has not."""
+    """The ways in which a position ends. The numbers are in checkpoints and never change meaning; 0 is a position that
+    has not."""
 
     SUCCEEDED = 1
     DELAYED = 2  # durably in the delay service; what became of it there is the ledger's to say
@@ -70,7 +71,7 @@ class Ending(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """What a book knew when stock was taken: the frontier, since where endings are kept, and those not durable then."""
+    """The book when stock was taken: the frontier, since where endings are kept, and those not durable then."""
 
     position: int
     told: int

@@ -1,5 +1,5 @@
-"""How long to wait before something that failed is tried again: a first pause, doubled after each further failure up to
-a cap (exponential back-off, with chance in it: spread.py)."""
+"""Back-off (exponential): the wait before something that failed is tried again, a first pause, doubled after each
+further failure up to a cap, with chance in it (spread.py)."""
 
 from __future__ import annotations
 

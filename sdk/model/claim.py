@@ -45,7 +45,7 @@ class Leased:
 
 
 class Settle(NamedTuple):
-    """How a leased item that did not plainly succeed is settled.
+    """The settlement of a leased item that did not plainly succeed.
 
     state     where it goes: NEW (handed back, free of charge), RETRIABLE_FAILURE, FATAL_FAILURE, CANCELLED, DROPPED,
               EXPIRED, or SUCCESS
@@ -69,8 +69,8 @@ class Settle(NamedTuple):
 
 
 class Renewed(NamedTuple):
-    """`lease` seconds from when the request was sent; `lost` ids are no longer the caller's; `cancel` ids are to be
-    cancelled by whoever runs them."""
+    """The answer to a renewal: `lease` seconds from when the request was sent; `lost` ids are no longer the caller's;
+    `cancel` ids are to be cancelled by whoever runs them."""
 
     lease: float
     lost: list[str]

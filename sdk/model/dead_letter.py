@@ -22,8 +22,8 @@ class Death(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a redriven workload brings along: where it first came from, how often it was redriven, how it died before
-    (oldest first, the last ones)."""
+    """The past of a redriven workload: where it first came from, how often it was redriven, how it died before (oldest
+    first, the last ones)."""
 
     tailer: str
     id: str
@@ -34,7 +34,8 @@ class Past:
 
 @dataclass(slots=True)
 class DeadLetter:
-    """`outcome` is the Outcome's name in lower case; `tailer` is where it came from; times are wall clock seconds.
+    """A dead letter. `outcome` is the Outcome's name in lower case; `tailer` is where it came from; times are wall
+    clock seconds.
 
     partition, position   of the stream item that died; -1: an item without a position
     past                  None: never redriven
@@ -69,7 +70,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """Which letters: all conditions hold; an empty one means any.
+    """A filter of dead letters: all conditions hold; an empty one means any.
 
     tailer      where it died or where it first came from
     reason      a part of the reason, as it is written

@@ -1,4 +1,5 @@
-"""What a scheduler wants from a session: how many of which cell, and which cells are closed."""
+"""Demand of a scheduler (its flow control): how many items of which cell a session may push, and which cells are
+closed."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class Closed(NamedTuple):
 
 @dataclass(slots=True)
 class Demand:
-    """How many items may be read now: at most `cells[c]` of each cell named, `total` in all, none of a closed cell.
+    """The items that may be read now: at most `cells[c]` of each cell named, `total` in all, none of a closed cell.
 
     A cell not named gets nothing: its items stay in their source and cost no attempt.
     """

@@ -1,4 +1,4 @@
-"""What of a stream was passed without being run: by whose word, and which positions."""
+"""Drops: positions of a stream that were passed without being run, and by whose word."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Cause(IntEnum):
-    """Why positions were passed."""
+    """Causes for which positions are passed."""
 
     GATE = 1  # an operator's gate dropped them
     RETENTION = 2  # the source forgot them before they were done, and the tailer's file allows that

@@ -35,7 +35,7 @@ class TailraceError(Exception):
 
 
 class UserError(TailraceError):
-    """Somebody's input is wrong. The message names it, what was expected and what to do."""
+    """Input that is wrong. The message names it, what was expected and what to do."""
 
 
 class ConfigError(UserError):
@@ -59,11 +59,12 @@ class InvalidRequest(UserError):
 
 
 class Conflict(UserError):
-    """What was to be created exists, or what was to be changed moved on since it was read."""
+    """A conflict: the thing to be created exists, or the thing to be changed moved on since it was read."""
 
 
 class PositionsGone(UserError):
-    """What a source had is gone before it was done. Its tailer stops, and stays so until somebody says what to do."""
+    """Positions that a source forgot before they were done. Its tailer stops, and stays so until somebody says what to
+    do."""
 
 
 class Unavailable(TailraceError):

@@ -1,4 +1,4 @@
-"""What a worker announces of a function it can run, and what the registry keeps."""
+"""The specification of a function, as a worker announces it and the registry keeps it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How high a store has come (its high-water mark), told by those who saw it: one that is lower than somebody remembers
-was set back below the file system, with every file and mark that could tell.
+"""The height of a store (its high-water mark), told by those who saw it: one that is lower than somebody remembers was
+set back below the file system, with every file and mark that could tell.
 
 A height only rises: the highest fence of a queue, the newest version of an owner's row, how much was appended to a log.
 Each database has a random name of its own, made once and copied with it, so heights of two stores are never compared.

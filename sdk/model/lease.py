@@ -1,4 +1,4 @@
-"""The arithmetic of leases (shared page LEASES, L1 and L2): grants are clamped, waits are stretched.
+"""The arithmetic of leases (L1 and L2): grants are clamped, waits are stretched.
 
 Every host has a monotonic clock that drifts by at most `rho`; D = (1 + rho) / (1 - rho) is how far two of them part.
 Safety comes from `grant_*` and `wait_*`; the sizes only make room for renewals to arrive (liveness).

@@ -1,4 +1,4 @@
-"""A row of the ledger: what is known of one stream item that failed or is suspected (LEASES L14 to L20).
+"""A row of the ledger: what is known of one stream item that failed or is suspected (L14 to L20).
 
 Healthy items have none. The protocol and its engines are in `stores/ledger`; what a tailer does with a row is in
 `tailers/rules/ledger.py`.
@@ -13,7 +13,7 @@ from .tries import Try
 
 
 class LedgerPlace(IntEnum):
-    """Where the item is. DONE and DEAD are terminal: the row goes once the checkpoint has passed it (L20)."""
+    """The places of an item. DONE and DEAD are terminal: the row goes once the checkpoint has passed it (L20)."""
 
     SUSPECT = 1  # ran when its tailer or its process died; a mark that bars nothing (L14)
     PARKING = 2  # about to be appended to the delay service; whoever finds this appends it again (L15)

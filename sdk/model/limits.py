@@ -1,4 +1,4 @@
-"""What operators set, gates and quotas by function, and what watchers get of it: snapshots."""
+"""Limits that operators set, gates and quotas by function, and the snapshots that watchers get of them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ HIGHEST_LIMIT = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """`action` is pause or drop; an empty collection means the whole function. `version` is that of the control store
-    which it made; two gates that differ in nothing else are the same."""
+    """A gate of a function or a collection. `action` is pause or drop; an empty collection means the whole function.
+    `version` is that of the control store which it made; two gates that differ in nothing else are the same."""
 
     function: str
     collection: str

@@ -47,17 +47,19 @@ def _gauge(name: str, help: str, unit: str = "{item}") -> Metric:
 
 READ = _counter("tailer.read", "Items read from the source.")
 SETTLED = _counter("tailer.settled", "Items over: done, dropped, expired, cancelled.")
-PARKED = _counter("tailer.parked", "Items that left for the delay service.")
+PARKED = _counter("tailer.parked", "Items that left for the delay service (delayed retries).")
 DEAD = _counter("tailer.dead", "Items that became dead letters.")
 DROPPED = _counter("tailer.dropped", "Of the settled ones, those that an operator dropped.")
 LOST = _counter("tailer.lost", "Items that the source forgot before they were done.")
 UNREADABLE = _counter(
     "tailer.unreadable", "Of the items read, those whose priority or deadline cannot be read: the default counts."
 )
-STALE_WRITES = _counter("tailer.stale_writes", "Writes that were refused because another owner had taken the source.")
+STALE_WRITES = _counter(
+    "tailer.stale_writes", "Writes that were refused by their fencing token: another owner had taken the source."
+)
 IN_FLIGHT = _gauge("tailer.in_flight", "Items pushed and without an outcome.")
-HELD = _gauge("tailer.held", "Items that may not run now and rest in their source.")
-LAG = _gauge("tailer.lag", "Items behind the end of the source.")
+HELD = _gauge("tailer.held", "Items that may not run now and rest in their source (back-pressure).")
+LAG = _gauge("tailer.lag", "Items behind the end of the source (consumer lag).")
 UNACCOUNTED = _gauge("tailer.unaccounted", "Positions that the running audit misses or counts twice; 0 is right.")
 POSITIONS = _gauge(
     "tailer.positions", "The running audit: positions since it began, by how they ended or where they are."
@@ -98,9 +100,11 @@ PART_FAILURES = _counter(
 READY = _gauge("scheduler.ready", "1 while it knows gates and quotas and admits items, else 0.", "1")
 WORKERS = _gauge("scheduler.workers", "Workers that are connected.", "{worker}")
 TAILERS = _gauge("scheduler.tailers", "Sessions of tailers that are connected.", "{session}")
-WAITING = _gauge("scheduler.waiting", "Items in lanes, by function and priority.")
+WAITING = _gauge("scheduler.waiting", "Items in lanes (bounded run queues), by function and priority.")
 RUNNING = _gauge("scheduler.running", "Items that workers have, by function and priority.")
-CLOGGED = _gauge("scheduler.clogged", "1 for each function that is frozen because nearly all of it fails.", "1")
+CLOGGED = _gauge(
+    "scheduler.clogged", "1 for each function whose circuit breaker is open, because nearly all of it fails.", "1"
+)
 ENDED = _counter("scheduler.ended", "Items by how they ended; held: handed back unstarted.")
 REASONS = _counter("scheduler.reasons", "Ends that the scheduler itself gave, by reason code.")
 

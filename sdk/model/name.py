@@ -1,4 +1,4 @@
-"""What a function, a collection, a tenant, a pool, a tailer or a schedule may be called."""
+"""Names: what a function, a collection, a tenant, a pool, a tailer or a schedule may be called."""
 
 from __future__ import annotations
 

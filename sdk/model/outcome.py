@@ -1,4 +1,4 @@
-"""How a workload can end: a closed set. The numbers are the ones on the wire and never change meaning."""
+"""Outcomes: how a workload can end, a closed set. The numbers are the ones on the wire and never change meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rests where, for live views: the queue's states, the tailers, the delay streams."""
+"""Overviews of what rests where, for live views: the queue's states, the tailers, the delay streams."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class ReplayOverview:
 
 @dataclass(slots=True)
 class Overview:
-    """`queue` counts by state, and is empty while the store does not answer a gateway with a spool; `delay` counts by
-    delay stream. `levels`: each priority against its service level, the most urgent first; empty like `queue`.
-    `ended_peers` counts what the gateway refused or ended at its bounds for peers, by which.
+    """The platform at one moment. `queue` counts by state, and is empty while the store does not answer a gateway with
+    a spool; `delay` counts by delay stream. `levels`: each priority against its service level, the most urgent first;
+    empty like `queue`. `ended_peers` counts what the gateway refused or ended at its bounds for peers, by which.
     `held_logs`: of each database whose write-ahead log somebody keeps from being begun anew, the log's bytes and other
     processes that have it open; only the node itself knows, others are told by the alerts."""
 

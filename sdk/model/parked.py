@@ -55,8 +55,8 @@ class Parked(msgspec.Struct, frozen=True):
 
 
 class Ticket(msgspec.Struct, array_like=True, frozen=True):
-    """What decides where a record goes next: the first fields of its header. Times are wall clock seconds; `latest` is
-    when it must have left the ladder (0: nobody said)."""
+    """The ticket of a record, which decides where it goes next: the first fields of its header. Times are wall clock
+    seconds; `latest` is when it must have left the ladder (0: nobody said)."""
 
     function: str
     due: float

@@ -1,4 +1,4 @@
-"""May a dead letter be redriven, under which token, and what does it bring along: THE rule.
+"""Redrive: may a dead letter be redriven, under which token, and what does it bring along. THE rule.
 
 A redriven letter becomes a fresh workload of its function in the queue (a retry is another source): attempts begin
 anew, what happened before stays with it. One that died again after too many redrives is refused: a letter that always

@@ -22,7 +22,7 @@ MOST = 32
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """When a part failed in the last window, by the monotonic clock, the oldest first: at most MOST."""
+    """The moments at which a part failed in the last window, by the monotonic clock, the oldest first: at most MOST."""
 
     times: tuple[float, ...] = ()
 
@@ -42,9 +42,9 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something of a part that failed, for operators: which part, `since` when (wall clock seconds), what is so.
-    `times`: how often the part was closed for it in the last window; 0: its duty is tried again by itself. `todo`: what
-    to do about it, where that is neither of these."""
+    """A failure in a part, for operators: which part, `since` when (wall clock seconds), what is so. `times`: how often
+    the part was closed for it in the last window; 0: its duty is tried again by itself. `todo`: what to do about it,
+    where that is neither of these."""
 
     part: str
     since: float

@@ -20,7 +20,7 @@ _MARK = "@replay-"
 
 
 class Only(StrEnum):
-    """Which positions of a range, by how the live tailer left them (the classes of `tailrace audit`).
+    """The choice of positions of a range, by how the live tailer left them (the classes of `tailrace audit`).
 
     failed   they became dead letters, whatever became of those since
     dropped  a gate or a seek passed them
@@ -43,7 +43,7 @@ class Bound(NamedTuple):
 
 
 class ReplayOrder(NamedTuple):
-    """What an operator wants: items from `begin` to before `end`.
+    """The order of an operator: items from `begin` to before `end`.
 
     partition  None: every one; a position needs one when there are several
     rate       items per second at most; 0: as fast as they are taken
@@ -73,7 +73,7 @@ class ReplayOrder(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """What a replay runs of one partition, fixed when it begins: positions from `first` to before `end`.
+    """The part of one partition that a replay runs, fixed when it begins: positions from `first` to before `end`.
 
     spans    of them, those to run: ranges, both ends included, rising; gone when the replay is over
     items    how many these are; -1: positions are far apart, and nobody counted
@@ -171,7 +171,7 @@ def asked_for(order: ReplayOrder, at: float) -> Replay:
 
 
 class Progress(NamedTuple):
-    """How far a replay is. `counts`: how many of its items ended in which way, or wait for a retry; `detail`: what
+    """The progress of a replay. `counts`: how many of its items ended in which way, or wait for a retry; `detail`: what
     keeps it from going on, for people."""
 
     replay: Replay

@@ -1,4 +1,4 @@
-"""May a failed workload be tried again, and after how long: THE rule.
+"""Retry: may a failed workload be tried again, and after how long. THE rule.
 
 Presets: `exponential` with a fifth of jitter (the default: 5 s doubling to a cap of 6 h, 20 attempts, about two days),
 `quartic` (delayed_job's n^4 + 5 s) and `list` (delays of your own, the last one repeating).

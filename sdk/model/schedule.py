@@ -28,7 +28,7 @@ _WHO_LENGTH = 500
 
 
 class Overlap(StrEnum):
-    """What becomes of a run whose schedule's previous one is not over.
+    """The choice of what becomes of a run whose schedule's previous one is not over.
 
     skip   it is passed, and counted as filtered
     queue  it waits: runs go one at a time, in order, and one that failed is tried again before the next
@@ -41,7 +41,7 @@ class Overlap(StrEnum):
 
 
 class CatchUp(StrEnum):
-    """What becomes of instants that passed while nothing fired them, more than the grace ago.
+    """The choice of what becomes of instants that passed while nothing fired them, more than the grace ago.
 
     skip    they are passed over
     latest  the newest is run, once
@@ -59,7 +59,7 @@ def usual_catch_up(at: float) -> CatchUp:
 
 
 class Origin(StrEnum):
-    """Who keeps a schedule: people, or schedules.yaml, which takes away what it does not name any more."""
+    """The keeper of a schedule: people, or schedules.yaml, which takes away what it does not name any more."""
 
     HAND = "hand"
     FILE = "file"
@@ -67,7 +67,8 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What somebody wants. One of `cron`, `every` and `at` says when; times are wall clock seconds, 0: none.
+    """A schedule, as its owner wants it. One of `cron`, `every` and `at` says when; times are wall clock seconds, 0:
+    none.
 
     cron        five fields, or six of which the first is seconds, in `timezone` (IANA)
     every       seconds between runs, counted from `starts`, else from when it was made (then first after one of them)
@@ -141,7 +142,7 @@ class ScheduleRow(NamedTuple):
 
 
 class Firing(NamedTuple):
-    """What is to be done with a schedule now: `instants` become runs; the rest is the row's from then on, where
+    """The decision about a schedule now: `instants` become runs; the rest is the row's from then on, where
     `passed_over` is how many more."""
 
     instants: tuple[float, ...]

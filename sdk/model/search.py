@@ -1,4 +1,4 @@
-"""What one searches workloads of a queue by."""
+"""Searches for workloads of a queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_FOUND = 1000
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Everything that is given must fit. The newest come first.
+    """A search: all that is given must fit. The newest come first.
 
     states        empty: any
     key           the ordering key. What has ended has given its key up: it is not found by it

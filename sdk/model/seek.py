@@ -43,7 +43,8 @@ def where(option: str, text: str, now: float) -> Where:
 
 
 class Seek(NamedTuple):
-    """What an operator wants: to a `position`, else an `edge`, else the first item from `time` (wall clock seconds) on.
+    """The order of an operator: to a `position`, else an `edge`, else the first item from `time` (wall clock seconds)
+    on.
 
     partition  None: every one; a position needs one when there are several
     who, why   noted with what is dropped

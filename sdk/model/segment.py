@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Segment(NamedTuple):
-    """`items` positions from `first` on. Invariant: segments of a source follow each other without a gap.
+    """A segment: `items` positions from `first` on. Invariant: segments of a source follow each other without a gap.
 
     ordinal  the object's position in the inventory
     version  what pins the version of the object that was read

@@ -1,4 +1,4 @@
-"""What a user may know of one workload."""
+"""The status of one workload, as a user may know it."""
 
 from __future__ import annotations
 

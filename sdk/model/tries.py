@@ -1,4 +1,4 @@
-"""How attempts of one item went, the last ones: kept with its row in the ledger and with its dead letter."""
+"""Tries: how the last attempts of one item went, kept with its row in the ledger and with its dead letter."""
 
 from __future__ import annotations
 

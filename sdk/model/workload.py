@@ -25,7 +25,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Kind(NamedTuple):
-    """What the scheduler may know of an item: never where it came from."""
+    """The kind of an item, all that the scheduler may know of it: never where it came from."""
 
     function: str
     priority: int = int(DEFAULT_PRIORITY)  # a Priority's rank; a plain int hashes five times faster
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
 
 @dataclass(slots=True)
 class Extra:
-    """What few items carry, kept apart so that the others do not pay for it."""
+    """The fields that few items carry, kept apart so that the others do not pay for it."""
 
     key: str = ""  # the ordering key; empty: none
     headers: Headers = ()
@@ -108,7 +108,7 @@ class DroppedBy(NamedTuple):
 
 
 class Ended(msgspec.Struct):
-    """How one item ended, for every item that did not plainly succeed or that has something to say.
+    """The end of one item, for every item that did not plainly succeed or that has something to say.
 
     reason    for people: the exception's text, the gate's name, the signal
     after     seconds to wait before it may run again (retry, throttled); None: the retry policy says

@@ -46,7 +46,7 @@ class Redriven:
 
 @dataclass(frozen=True, slots=True)
 class RedriveStep:
-    """What became of the letters of one step; the next one goes on after number `next`, 0: there are no more."""
+    """The letters of one step, with what became of each; the next one goes on after number `next` (0: that was all)."""
 
     letters: list[Redriven]
     next: int = 0

@@ -8,7 +8,7 @@ from ..model.overview import Overview
 
 
 class OverviewPort(Protocol):
-    """How the platform is: asked by people and scrapers, and told by parts that run apart."""
+    """The state of the platform: asked by people and scrapers, and told by parts that run apart."""
 
     async def overview(self) -> Overview:
         """What rests where now, and what is to be looked at."""

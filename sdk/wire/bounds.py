@@ -1,5 +1,5 @@
-"""What a listener grants each peer, and how long it waits for one: so that nobody who connects, says nothing, begins a
-frame or never reads can take a part's memory, its files, or its patience."""
+"""Bounds of a listener: what it grants each peer, and how long it waits for one, so that nobody who connects, says
+nothing, begins a frame or never reads can take a part's memory, its files, or its patience."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ USUAL = PeerBounds()
 
 
 class Endings:
-    """What was refused or ended at a listener's bounds: counted by kind, said in the log, and told to who asked."""
+    """The refusals and endings at a listener's bounds: counted by kind, said in the log, and told to who asked."""
 
     def __init__(self, tell: Callable[[str], None] = lambda what: None) -> None:
         self.counts: Counter[str] = Counter()

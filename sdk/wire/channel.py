@@ -97,7 +97,7 @@ MESSAGE_LENGTH = 1000
 
 
 class Network(Protocol):
-    """What carries calls in place of gRPC: it has channels and servers of the same shape."""
+    """A network that carries calls in place of gRPC: with channels and servers of the same shape."""
 
     def dial(self, address: str) -> grpc.aio.Channel: ...
 

@@ -35,7 +35,7 @@ _LOG = logging.getLogger("tailrace.wire.delay")
 
 
 class Depth(NamedTuple):
-    """How many items a stream holds; `wait` is the seconds that each stays, 0 for a due stream."""
+    """The depth of a stream: how many items it holds; `wait` is the seconds that each stays, 0 for a due stream."""
 
     stream: str
     wait: float
@@ -43,7 +43,8 @@ class Depth(NamedTuple):
 
 
 class Delay(Protocol):
-    """What a delay service answers. Both may raise a TailraceError, which the caller gets as the same error."""
+    """The calls that a delay service answers. Both may raise a TailraceError, which the caller gets as the same
+    error."""
 
     async def park(self, items: Sequence[Parked]) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Who may call: whoever knows the secret on the card of the platform's run directory (`sdk/run_dir.py`).
+"""Entry: a caller may call when it knows the secret on the card of the platform's run directory (`sdk/run_dir.py`).
 
 A server that was given a `CallerCheck` asks each call for it, but health checks. Who calls a part of this machine shows
 the secrets that it can read (`Proof`), once the kernel has said that the one who listens there is who has that card, or
@@ -34,7 +34,7 @@ _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 class CallerCheck:
-    """What a server asks of its callers: a secret, which is on the card of `directory`, of the user `owner`."""
+    """The check of a server's callers: a secret, which is on the card of `directory`, of the user `owner`."""
 
     def __init__(self, card: Card, group: str = "") -> None:
         self.card = card
@@ -72,7 +72,7 @@ ENTRY: contextvars.ContextVar[CallerCheck | None] = contextvars.ContextVar("tail
 
 
 class Proof:
-    """What to show to whoever listens at an address of this machine (host:port). Looked for at each call until it is
+    """The secret to show to a listener at an address of this machine (host:port). Looked for at each call until it is
     found, since a part may be there before its platform is; and again now and then, since that may be another one."""
 
     def __init__(self, address: str) -> None:

@@ -1,4 +1,4 @@
-"""What every server of the platform also offers: gRPC's standard health checks, and reflection."""
+"""Health checks and reflection, gRPC's standard ones, which every server of the platform offers."""
 
 from __future__ import annotations
 

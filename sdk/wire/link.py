@@ -36,7 +36,8 @@ F = TypeVar("F", bound=Frame)
 
 
 class Link:
-    """Invariants: `_sent` holds exactly the frames with numbers in (acked, last_sent]; a number is handled once."""
+    """One end of a session (a sequence-numbered channel). Invariants: `_sent` holds exactly the frames with numbers in
+    (acked, last_sent]; a number is handled once."""
 
     def __init__(self) -> None:
         self._last_sent = 0

@@ -1,4 +1,4 @@
-"""What a server over gRPC answers: methods by name, with what is asked of every call before its handler has it."""
+"""Methods of a server over gRPC, by name, with the checks of every call before its handler has it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .unread import STRANGER, UnreadAnswers
 
 
 class Methods:
-    """What registers services with a server: found by name when a call comes. gRPC would also wait for the next call of
-    each method by a task of its own, and look at all of those tasks at each call, before it answers: with a gateway's
-    two dozen methods a sixth of the node's time for a lone submission."""
+    """The registry of a server's services: methods are found by name when a call comes. gRPC would also wait for the
+    next call of each method by a task of its own, and look at all of those tasks at each call, before it answers: with
+    a gateway's two dozen methods a sixth of the node's time for a lone submission."""
 
     def __init__(self, server: grpc.aio.Server, unread: UnreadAnswers, entry: CallerCheck | None) -> None:
         self._server = server

@@ -19,7 +19,7 @@ from .stores import Signature
 
 
 class NamedSignature(Signature):
-    """How one method of a protocol is written to the wire, with named fields."""
+    """The form of one method of a protocol on the wire, with named fields."""
 
     named = True
 
@@ -77,7 +77,7 @@ def form(hint: Any) -> Any:
 
 
 class _Record(msgspec.Struct):
-    """What a record is decoded to first, to be checked."""
+    """The fields of a record as they were decoded, to be checked."""
 
 
 #: The class of the record that is made then.

@@ -1,4 +1,4 @@
-"""What operators ask of a gateway, Python to Python: the ports of `sdk/ports`, their server and their client half.
+"""Calls of operators to a gateway, Python to Python: the ports of `sdk/ports`, their server and their client half.
 
 All else that a gateway answers is protobuf, for other languages (gateway.py).
 """

@@ -99,7 +99,7 @@ class SchedulerClient:
 
 
 class SchedulerCalls(Protocol):
-    """What a scheduler's process does for its callers. Errors of tailrace's tree become statuses."""
+    """The calls that a scheduler's process answers. Errors of tailrace's tree become statuses."""
 
     async def execute(self, request: pb.ExecuteRequest) -> pb.ExecuteReply: ...
 

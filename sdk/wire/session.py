@@ -55,7 +55,7 @@ class Endpoint(Protocol):
 
 
 class Stream(Protocol):
-    """What both halves of a gRPC stream offer."""
+    """The verbs that both halves of a gRPC stream offer."""
 
     async def read(self) -> Any: ...
 

@@ -1,4 +1,4 @@
-"""Which threads of gRPC carry a message.
+"""Threads of gRPC: which of them carry a message.
 
 With gRPC's event engine a message passes three threads between the socket and the event loop: one that polls, one of a
 pool that reads, and the one that asyncio waits for. Without it the last of them does all three. For the small frames of

@@ -5,7 +5,7 @@ process at a time appends to a partition). Three threads, since each kind of cal
 
 An append whose answer is lost is *unknown*, never taken for success or for loss: it raises NotConnected, and whoever
 asks again may store the records twice. Whatever is parked bears its identity and fence, by which the ledger tells
-copies apart (LEASES L16). After such an answer the producer is made anew, so that no number of its sequence is missing.
+copies apart (L16). After such an answer the producer is made anew, so that no number of its sequence is missing.
 """
 
 from __future__ import annotations

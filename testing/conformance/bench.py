@@ -1,4 +1,4 @@
-"""What the laws of a store need of its engine: to be given one, and to open it again as after a restart.
+"""The bench of an engine, as the laws of its store need it: to be given one, and to open it again as after a restart.
 
 A store's test is a short class:
 
@@ -40,7 +40,8 @@ MODEL = settings(
 
 
 class StoreBench(Protocol[E_co]):
-    """`engine` is the store as it is open now, `clock` the one it was given; `reopen` closes it and opens it again."""
+    """An engine on the bench. `engine` is the store as it is open now, `clock` the one it was given; `reopen` closes it
+    and opens it again."""
 
     clock: ManualClock
 

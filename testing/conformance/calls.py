@@ -1,4 +1,4 @@
-"""How much Python a step takes, counted in calls: what does not depend on the machine or on what else it does."""
+"""Python calls that a step takes: a count that does not depend on the machine or on what else it does."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ E = TypeVar("E")
 
 
 class SqliteBench(Generic[E]):
-    """`make` builds the engine over an open file, `opened` opens one that needs it. NORMAL durability, for speed."""
+    """An embedded engine on the bench. `make` builds the engine over an open file, `opened` opens one that needs it.
+    NORMAL durability, for speed."""
 
     def __init__(
         self,

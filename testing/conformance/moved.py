@@ -21,8 +21,8 @@ MANY = 1100
 
 
 class MovingBench(StoreBench[StateStores], Protocol):
-    """`move` puts the same data elsewhere, as after a failover or a restore, and `wait_out` lets the lease of a source
-    pass, for which nothing is taken then."""
+    """An engine that can be moved. `move` puts the same data elsewhere, as after a failover or a restore, and
+    `wait_out` lets the lease of a source pass, for which nothing is taken then."""
 
     async def move(self) -> None: ...
 
@@ -48,7 +48,8 @@ async def park(state: StateStores, owner: Owner, source: str, parked: list[Ledge
 
 
 class MovedLaws(StoreLaws[StateStores]):
-    """Nothing is taken until what may still run is over, and nobody from before goes on. Takes a MovingBench."""
+    """The laws of a move: nothing is taken until what may still run is over, and nobody from before goes on. Takes a
+    MovingBench."""
 
     async def test_no_owner_from_before_goes_on_and_the_next_one_is_above_all(self, store: MovingBench) -> None:
         # Given an owner, and counts that a source keeps without one

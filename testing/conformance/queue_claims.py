@@ -31,7 +31,7 @@ from .queue_engine import (
 
 
 class SubmittingLaws:
-    """What a submission promises."""
+    """The promises of a submission."""
 
     async def test_what_is_submitted_is_leased_untouched(self, engine: QueueEngine) -> None:
         payloads = [b"", b"\xff\x00 not text", b"x" * MAX_PAYLOAD, '"text" \u2028'.encode()]
@@ -123,7 +123,7 @@ class SubmittingLaws:
 
 
 class LeasingLaws:
-    """What is handed out, and in which order."""
+    """The laws of what is handed out, and in which order."""
 
     async def test_an_item_is_never_leased_before_it_is_due(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b"", due=engine.now() + 60))

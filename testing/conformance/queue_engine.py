@@ -1,4 +1,4 @@
-"""What the laws of queues need of an engine, and the steps that they are told in."""
+"""The engine of a queue, as its laws need it, and the steps that they are told in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPORT = Kind("report", 2)
 
 
 class QueueEngine(Protocol):
-    """What a test needs of an engine."""
+    """An engine, as a test needs it."""
 
     @property
     def queue(self) -> Queue:

@@ -19,7 +19,7 @@ from .queue_engine import (
 
 
 class LeaseLaws:
-    """How a claim is kept, lost and ended."""
+    """The laws of how a claim is kept, lost and ended."""
 
     async def test_fences_rise_through_reopenings_and_clocks_that_jump_back(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""))
@@ -101,7 +101,7 @@ class LeaseLaws:
 
 
 class CancellingLaws:
-    """How a user ends what was submitted."""
+    """The laws of how a user ends what was submitted."""
 
     async def test_an_item_that_waits_is_cancelled_at_once(self, engine: QueueEngine) -> None:
         [id] = await put(engine, NewItem(MAIL, b""))

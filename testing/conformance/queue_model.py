@@ -28,7 +28,7 @@ SETTLED = sorted(WAITING | TERMINAL)
 
 @dataclass
 class Item:
-    """What the model knows of one item. `until` is its lease's end; `settled` how its newest hand-out was settled;
+    """An item, as the model knows it. `until` is its lease's end; `settled` how its newest hand-out was settled;
     `first`: it goes before what waits, so that it may say that it was due earlier."""
 
     kind: Kind

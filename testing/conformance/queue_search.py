@@ -35,7 +35,7 @@ async def every(queue: Queue, search: Search) -> list[str]:
 
 
 class SearchLaws:
-    """What a search promises."""
+    """The promises of a search."""
 
     async def test_a_search_finds_what_fits_the_newest_first(self, engine: QueueEngine) -> None:
         ann, bob = Kind("mail", 2, "", "ann"), Kind("mail", 0, "welcome", "bob")

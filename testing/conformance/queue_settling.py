@@ -27,7 +27,7 @@ from .queue_engine import (
 
 
 class SettlingLaws:
-    """How items end."""
+    """The laws of how items end."""
 
     async def test_what_succeeded_is_never_leased_again(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""))
@@ -183,7 +183,7 @@ class SettlingLaws:
 
 
 class TellingLaws:
-    """What a queue says of itself."""
+    """The laws of what a queue says of itself."""
 
     async def test_counts_are_by_state_and_survive_a_reopening(self, engine: QueueEngine) -> None:
         ids = await put(engine, *(NewItem(MAIL, b"") for _ in range(6)))

@@ -33,7 +33,7 @@ LEASE = 60.0
 
 
 class StreamBench(Protocol):
-    """`source` makes another source over the same place; `put` adds items to it, in order."""
+    """A stream on the bench. `source` makes another source over the same place; `put` adds items to it, in order."""
 
     def source(self) -> StreamSource: ...
 
@@ -220,7 +220,7 @@ class StreamSourceLaws:
 
 
 class QueueBench(Protocol):
-    """`source` makes a source; `put` adds items of function `f` at priority 2."""
+    """A queue on the bench. `source` makes a source; `put` adds items of function `f` at priority 2."""
 
     def source(self) -> QueueSource: ...
 

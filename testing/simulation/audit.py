@@ -1,4 +1,5 @@
-"""What must be true of the stores: after each commit, and when everything is over. Read from outside of every host."""
+"""Audit of the stores, of what must be true: after each commit, and when everything is over. Read from outside of every
+host."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from .sqlite_disk import Disk
 
 #: Streams of the delay service and what is due, by the beginning of their names.
 _RUNGS = "delay."
-#: First attempts that fail before a function that was well is frozen, at most (docs/architecture.md, law 7).
+#: First attempts that fail before a function that was well is frozen, at most (docs/laws.md, law 7).
 COPIES = 45
 _EVER_PARKED = "SELECT items FROM ledger_ended UNION ALL SELECT count(*) FROM ledger WHERE place IN (?, ?, ?)"
 _ROW = "SELECT entry ->> 4, entry ->> 6 FROM ledger WHERE source = ? AND position = ?"
@@ -49,7 +50,7 @@ class Audit:
     # ---- after each commit
 
     def committed(self, file: str) -> None:
-        """A checkpoint that has passed something: it must be done, dead, or durably parked (law 3, I4)."""
+        """A checkpoint that has passed something: it must be done, dead, or durably parked (law 3)."""
         if file == "state":
             for stream in self._passed:
                 self._committed(stream)

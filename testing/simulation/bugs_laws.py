@@ -1,4 +1,4 @@
-"""Mistakes that break one rule of the leases each, and no other (docs/architecture.md): what one could leave out of the
+"""Mistakes that break one rule of the leases each, and no other (docs/leases.md): what one could leave out of the
 line of code that keeps it."""
 
 from __future__ import annotations

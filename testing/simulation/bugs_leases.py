@@ -1,4 +1,4 @@
-"""Mistakes in the lease chain and in sessions (LEASES L1 to L10)."""
+"""Mistakes in the lease chain and in sessions (L1 to L10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes with the rows of failed stream items (LEASES L14 to L20)."""
+"""Mistakes with the rows of failed stream items (L14 to L20)."""
 
 from __future__ import annotations
 

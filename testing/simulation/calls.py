@@ -198,7 +198,7 @@ class StreamCall(Exchange):
 
 
 class Context:
-    """What a unary handler is given."""
+    """The context that a unary handler is given."""
 
     def __init__(self, call: Any) -> None:
         self._call = call
@@ -210,7 +210,7 @@ class Context:
 
 
 class StreamContext(Context):
-    """What a stream's handler is given."""
+    """The context that a stream's handler is given."""
 
     def __init__(self, call: StreamCall, handler: Any, loop: SimLoop) -> None:
         super().__init__(call)

@@ -19,9 +19,10 @@ from .story import Story, Told
 
 
 class Order(msgspec.Struct):
-    """What to tell: `seeds`, and of each plan only some faults and items, by index (None: all). `bug` is planted
-    meanwhile. `small`: a failing plan is shrunk. `trace`: lines are printed instead of JSON. `finds`: no more seeds are
-    told after so many that were wrong (0: all are). `record`: each verdict comes with what tailers did."""
+    """The order of stories to tell: `seeds`, and of each plan only some faults and items, by index (None: all). `bug`
+    is planted meanwhile. `small`: a failing plan is shrunk. `trace`: lines are printed instead of JSON. `finds`: no
+    more seeds are told after so many that were wrong (0: all are). `record`: each verdict comes with what tailers
+    did."""
 
     seeds: list[int]
     faults: list[int] | None = None
@@ -34,7 +35,7 @@ class Order(msgspec.Struct):
 
 
 class Verdict(msgspec.Struct):
-    """How one story ended. `faults` and `items`: what was left of a failing plan after shrinking, by index."""
+    """The verdict on one story. `faults` and `items`: what was left of a failing plan after shrinking, by index."""
 
     seed: int
     hash: str

@@ -1,4 +1,5 @@
-"""Whoever brings work: submits to the queue and appends to the stream over the network, again until it was heard."""
+"""A client that brings work: submits to the queue and appends to the stream over the network, again until it was
+heard."""
 
 from __future__ import annotations
 
@@ -32,9 +33,10 @@ PATIENCE = 1000.0
 
 
 class Client:
-    """`accepted`: the items that the platform said it has, by number, and the ids of those of the queue; `scheduled`:
-    the schedules likewise, and the wall clock up to which none of their instants was due; `taken_back`: the ids that it
-    asked to cancel; `began` and `times`: when it first brought each, and when it was told, true seconds."""
+    """A client of the world. `accepted`: the items that the platform said it has, by number, and the ids of those of
+    the queue; `scheduled`: the schedules likewise, and the wall clock up to which none of their instants was due;
+    `taken_back`: the ids that it asked to cancel; `began` and `times`: when it first brought each, and when it was
+    told, true seconds."""
 
     def __init__(self, plan: Plan, store: str) -> None:
         self._plan = plan

@@ -11,7 +11,7 @@ _STEP = 1e-9
 
 
 class Moment(Protocol):
-    """Who knows the true time, and for how many turns who turns is alone: the world."""
+    """The world, as a clock needs it: it knows the true time, and for how many turns who turns is alone."""
 
     alone: int
 

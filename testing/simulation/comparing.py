@@ -25,8 +25,8 @@ _WORDS = {
 
 @dataclass(slots=True)
 class Comparison:
-    """`counts`: how alike → so many worlds; `first`: how alike → some seeds, and where they differ first. `missing`:
-    seeds that the earlier run did not have."""
+    """The comparison of two runs. `counts`: how alike → so many worlds; `first`: how alike → some seeds, and where they
+    differ first. `missing`: seeds that the earlier run did not have."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, list[tuple[int, str]]] = field(default_factory=dict)

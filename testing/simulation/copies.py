@@ -1,5 +1,5 @@
-"""What waits in the delay service, as its streams, their checkpoints and the ledger tell it together: a failed item is
-always somewhere from which it goes on.
+"""Copies that wait in the delay service, as its streams, their checkpoints and the ledger tell it together: a failed
+item is always somewhere from which it goes on.
 
 The streams of the platform's own, rungs and what is due, keep the same promises as the users': a checkpoint never goes
 back, never stands beyond what was appended, and passes a copy only when the item has ended or goes on from elsewhere.
@@ -37,7 +37,7 @@ Spot = tuple[str, int]
 
 
 class Passed(NamedTuple):
-    """What a checkpoint says: everything below `position` is settled, and so are those in `ahead`."""
+    """A checkpoint: everything below `position` is settled, and so are those in `ahead`."""
 
     position: int = 0
     ahead: frozenset[int] = frozenset()
@@ -48,7 +48,7 @@ class Passed(NamedTuple):
 
 
 class Copies:
-    """`ended` says of an id whether it was done or buried at some time.
+    """The copies of all items. `ended` says of an id whether it was done or buried at some time.
 
     Invariants: `_waiting` has each copy that no checkpoint has passed, with its n; `_passed` is each checkpoint as it
     was after the last commit, by its stream (a rung, a due stream, or a tailer's own).

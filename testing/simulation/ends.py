@@ -1,4 +1,4 @@
-"""How an engine says that its items ended: each that came in by exactly one row, none while it runs, none that starts
+"""Ends of items, as an engine tells them: each that came in by exactly one row, none while it runs, none that starts
 after it, and as its run deserved."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What passes between a caller and who serves an address: messages in order, lost with the process they are for."""
+"""Exchanges between a caller and who serves an address: messages in order, lost with the process they are for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Serving(Protocol):
 
 
 class Net(Protocol):
-    """What calls ask of the network (network.Network)."""
+    """The network, as calls need it (network.Network)."""
 
     world: World
     weather: Any

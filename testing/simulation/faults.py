@@ -20,7 +20,7 @@ ORPHANS = 0.005
 
 
 class Faults:
-    """Everything that goes wrong in one world."""
+    """The faults of one world."""
 
     def __init__(self, plan: Plan, world: World, hosts: Mapping[str, Host], network: Network, journal: Journal) -> None:
         self._plan = plan

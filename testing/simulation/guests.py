@@ -1,4 +1,4 @@
-"""What more comes into some worlds, beside items, schedules and faults: what the audit asks of each."""
+"""Guests that come into some worlds, beside items, schedules and faults: what the audit asks of each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Guest(Protocol):
-    """Something that brings items to the queue in ways of its own, and knows what must become of them."""
+    """A guest that brings items to the queue in ways of its own, and knows what must become of them."""
 
     def pending(self) -> Iterator[str]:
         """What is not over, for people."""

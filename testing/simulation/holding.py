@@ -1,4 +1,4 @@
-"""What the parts of a platform hold, asked of themselves when everything is over: nothing."""
+"""Holdings of the parts of a platform, asked of themselves when everything is over: there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which known mistakes random worlds find, and after how many of them: `tailrace simulate --bugs`.
+"""The hunt for known mistakes: which of them random worlds find, and after how many: `tailrace simulate --bugs`.
 
 Mistakes take turns of a few seeds each, so that a run that is ended early says something of all of them. What was told
 is kept in a file by the source it was told of; the same command goes on where it was left.
@@ -47,7 +47,7 @@ class Turn(msgspec.Struct):
 
 @dataclass(slots=True)
 class Prey:
-    """What is known of one mistake. Invariant: seeds below `following` were told, without a gap from the first one."""
+    """A mistake that is hunted. Invariant: seeds below `following` were told, without a gap from the first one."""
 
     bug: str
     following: int
@@ -67,8 +67,8 @@ class Prey:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command was asked for: these `bugs`, each until it was found so many times or in so many seeds from
-    `first` on; no more turns begin after so many seconds (0: without end)."""
+    """The options of the command: these `bugs`, each until it was found so many times or in so many seeds from `first`
+    on; no more turns begin after so many seconds (0: without end)."""
 
     bugs: list[str]
     seeds: int = 10_000

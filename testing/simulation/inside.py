@@ -1,4 +1,4 @@
-"""What runs in an executor process: the real engine, the functions that play the plan's deeds, the control thread."""
+"""The inside of an executor process: the real engine, the functions that play the plan's deeds, the control thread."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def play_plainly(n: int, context: Context) -> None:
 
 
 class Stopped(Exception):
-    """What a `def` function raises that finds that it should end."""
+    """Raised by a `def` function that finds that it should end."""
 
 
 class SimBoard(Board):
@@ -86,8 +86,8 @@ class Run:
 
 
 class Inside:
-    """`say` sends a frame, `die` ends the process with a code, `at` has it do something at a true time,
-    `block` keeps its loop from turning for so many true seconds.
+    """The inside of one executor. `say` sends a frame, `die` ends the process with a code, `at` has it do something at
+    a true time, `block` keeps its loop from turning for so many true seconds.
 
     Invariant: `running` has what the world knows to run here, by key.
     """

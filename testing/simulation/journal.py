@@ -1,4 +1,4 @@
-"""What truly ran, when, and where: kept by the world, outside of every host, by true time."""
+"""The journal of what truly ran, when, and where: kept by the world, outside of every host, by true time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Execution:
 
 @dataclass(slots=True)
 class Story:
-    """What is known of one workload."""
+    """The story of one workload."""
 
     n: int
     executions: list[Execution] = field(default_factory=list)
@@ -132,7 +132,7 @@ class Journal:
         return any(run.how == "ok" for id in ids for run in self.stories[id].executions) or any(map(self.is_over, ids))
 
     def heard(self, id: str) -> bool:
-        """Whether the stores know how the last run ended. What nobody heard was lost: it may run again at once (I6)."""
+        """Whether the stores know how the last run ended. What nobody heard was lost: it may run again at once."""
         return self.failures is None or self.failures(id) > self.stories[id].known
 
     def thawed(self, run: Execution) -> None:

@@ -1,11 +1,12 @@
-"""The rules of the leases and the planted mistakes that break each: a table in docs/architecture.md, generated.
+"""The rules of the leases and the planted mistakes that break each: lines of docs/leases.md, generated.
 
-`python -m tailrace.testing.simulation.laws` writes it; `--check` only says whether it is stale (exit status 1). Every
-line is proven by tests/simulation/test_planted_bugs.py: the mistake is found, by the promise that is named.
+`python -m tailrace.testing.simulation.laws` writes them; `--check` only says whether one is stale (exit status 1).
+Every mistake is proven by tests/simulation/test_planted_bugs.py: it is found, by the promise that is named.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -13,15 +14,16 @@ import tailrace
 
 from .bugs import BREACHES
 
-#: L1 to L20, as docs/architecture.md numbers them.
+#: L1 to L20, as docs/leases.md numbers them.
 LAWS = [f"L{number}" for number in range(1, 21)]
-PAGE = Path(tailrace.__path__[0]) / "docs" / "architecture.md"
-_HEAD = ["| | mistakes that break it, by the promise that finds them |", "|---|---|"]
+PAGE = Path(tailrace.__path__[0]) / "docs" / "leases.md"
+#: A rule's heading, and the line of its mistakes.
+_RULE = re.compile(r"^(### (L\d+): .*?^- \*Broken by:\* )[^\n]*$", re.MULTILINE | re.DOTALL)
 
 
-def table() -> str:
-    """A line per rule: the promises that find its mistakes, and their names."""
-    return "\n".join([*_HEAD, *(f"| {law} | {_mistakes(law)} |" for law in LAWS)]) + "\n"
+def rules() -> list[str]:
+    """The rules of the page that have a line for their mistakes, in its order."""
+    return [found[2] for found in _RULE.finditer(PAGE.read_text(encoding="utf-8"))]
 
 
 def _mistakes(law: str) -> str:
@@ -32,26 +34,22 @@ def _mistakes(law: str) -> str:
     return "; ".join(f"**{by}**: {', '.join(names)}" for by, names in sorted(found.items()))
 
 
-def _page() -> tuple[str, str, str]:
-    """The page before its table, the table, and what follows."""
-    before, head, rest = PAGE.read_text(encoding="utf-8").partition("\n".join(_HEAD))
-    lines, _, after = rest.partition("\n\n")
-    return before, f"{head}{lines}\n", f"\n{after}"
+def _fresh() -> str:
+    """The page with the mistakes as they are now."""
+    return _RULE.sub(lambda found: found[1] + _mistakes(found[2]), PAGE.read_text(encoding="utf-8"))
 
 
 def stale() -> bool:
-    """Whether the page has another table."""
-    return _page()[1] != table()
+    """Whether the page names other mistakes, or not every rule has its line."""
+    return rules() != LAWS or PAGE.read_text(encoding="utf-8") != _fresh()
 
 
 def main() -> None:
-    """Writes the table, or with --check only says whether it is stale."""
-    if "--check" in sys.argv[1:]:
-        if stale():
-            sys.exit("stale: docs/architecture.md; run python -m tailrace.testing.simulation.laws")
-        return
-    before, _, after = _page()
-    PAGE.write_text(before + table() + after, encoding="utf-8")
+    """Writes the lines, or with --check only says whether one is stale."""
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(_fresh(), encoding="utf-8")
+    if stale():
+        sys.exit("stale: docs/leases.md; run python -m tailrace.testing.simulation.laws")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ class SimFuture(asyncio.Future[Any]):
 
 
 class SimHandle:
-    """Something to be run: as asyncio.Handle, without what is there for debugging. A world makes a hundred thousand."""
+    """A callback to be run: as asyncio.Handle, without what is there for debugging. A world makes a hundred
+    thousand."""
 
     __slots__ = ("args", "callback", "context", "gone")
 

@@ -21,7 +21,7 @@ KEEPALIVE = 25.0
 
 @dataclass(slots=True)
 class Weather:
-    """How the network is at present. Chances are per call or message; delays are seconds.
+    """The weather of the network at present. Chances are per call or message; delays are seconds.
 
     drop_request   the connection breaks before the request arrives
     drop_reply     … after the request went through: the caller does not know
@@ -39,9 +39,9 @@ class Weather:
 
 
 class Network:
-    """What is served where, and what is under way. `fronts` are addresses that several servers stand behind: each call
-    and each connection goes to one of them that listens, or to the host that it is `steered` to. Invariant: a
-    direction (a, b) in `cuts` carries nothing before the time that stands there."""
+    """The network: what is served where, and what is under way. `fronts` are addresses that several servers stand
+    behind: each call and each connection goes to one of them that listens, or to the host that it is `steered` to.
+    Invariant: a direction (a, b) in `cuts` carries nothing before the time that stands there."""
 
     def __init__(self, world: World) -> None:
         self.world = world

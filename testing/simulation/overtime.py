@@ -17,8 +17,8 @@ GRACE = 2.0
 
 
 class Overtime:
-    """`rate` is how fast the clock of a run's machine goes. Time in which its process was frozen does not count: it
-    begins anew when that goes on."""
+    """The time of a run beyond its time-out. `rate` is how fast the clock of a run's machine goes. Time in which its
+    process was frozen does not count: it begins anew when that goes on."""
 
     def __init__(self, plan: Plan, journal: Journal, rate: Callable[[Execution], float]) -> None:
         self._timeout = plan.timeout

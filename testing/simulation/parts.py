@@ -121,7 +121,7 @@ class _DataDir(DataDir):
 
 
 class _Stamp(Stamp):
-    """What is known of the simulated files."""
+    """The stamp of the simulated files."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk

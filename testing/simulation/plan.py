@@ -1,5 +1,5 @@
-"""What is to happen in a world: its hosts, its items and what each does when it runs, its faults. Plain data made from
-a seed, so that a story can be told again with less in it."""
+"""The plan of a world: its hosts, its items and what each does when it runs, its faults. Plain data made from a seed,
+so that a story can be told again with less in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What one execution does: `kind` of KINDS, after `seconds` of true time. `after`: what it asks to wait. `child`:
+    """The deed of one execution: `kind` of KINDS, after `seconds` of true time. `after`: what it asks to wait. `child`:
     the number of an item for whose end it waits then, as with `result()`. `blocks`: the event loop does not turn
     meanwhile.
 
@@ -109,7 +109,7 @@ class Redrive:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that goes wrong `at` true seconds, for so many `seconds`.
+    """A fault: something goes wrong `at` true seconds, for so many `seconds`.
 
     kill, restart   a host's process dies, silently (its machine with it) if `number`; it is back after `seconds`
     freeze          a host's process stands still

@@ -1,4 +1,4 @@
-"""What runs by the clock in some worlds, beside what was brought."""
+"""Schedules in some worlds: what runs by the clock, beside what was brought."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a mistake is planted: a named patch of one real function, for as long as a `with` lasts."""
+"""Planting a mistake: a named patch of one real function, for as long as a `with` lasts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Bug = contextlib.AbstractContextManager[Any]
 
 
 class Breach(NamedTuple):
-    """Which rule of the leases a mistake breaks (docs/architecture.md), and as what it is found: a promise, by the
-    first words of a violation."""
+    """The rule of the leases that a mistake breaks (docs/leases.md), and as what it is found: a promise, by the first
+    words of a violation."""
 
     law: str
     by: str

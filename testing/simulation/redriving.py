@@ -1,4 +1,4 @@
-"""What became of dead letters that were redriven: each became one workload, which brings its past along; none was lost
+"""Redriven dead letters, and what became of them: each became one workload, which brings its past along; none was lost
 on its way, and what it was does not run beside it. Read from outside of every host."""
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ class Stream(Protocol):
 
 
 class Rights:
-    """Invariants: every time here is true time, and none is later than its granter allowed.
+    """The rights to run that were granted. Invariants: every time here is true time, and none is later than its granter
+    allowed.
 
     asked      when each lease request was sent: session and number → time, and seconds that the asker counts in one
     groups     until when a group of a worker's session may run

@@ -1,5 +1,5 @@
-"""What gateways spooled while the store was away: each workload arrives once, those of a key in the order in which they
-were accepted, and nothing stays. Read from outside of every host."""
+"""Spooled submissions, taken by gateways while the store was away: each workload arrives once, those of a key in the
+order in which they were accepted, and nothing stays. Read from outside of every host."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ AFTER = 45.0
 
 @dataclass(slots=True)
 class Told:
-    """How a story ended. `wrong` is empty when nothing was; `rest` is when everything was over, true seconds."""
+    """The end of a story. `wrong` is empty when nothing was; `rest` is when everything was over, true seconds."""
 
     seed: int
     hash: str

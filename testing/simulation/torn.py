@@ -1,4 +1,4 @@
-"""What a power cut in the middle of a commit leaves of a write-ahead log: as much of it as chance has it."""
+"""Torn logs: what a power cut in the middle of a commit leaves of a write-ahead log, as much of it as chance has it."""
 
 from __future__ import annotations
 

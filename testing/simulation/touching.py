@@ -1,7 +1,7 @@
-"""Whether a fault explains that something ran again: one of a process, a wire or a store that had that very item. A
-connection that breaks, and a wire that is cut for less than a heartbeat, explain nothing (L3), unless the next one may
-lead to another scheduler; nor do wires that are cut, and hosts that stand still, for less than leases leave room for
-(L2)."""
+"""Touching: whether a fault explains that something ran again, one of a process, a wire or a store that had that very
+item. A connection that breaks, and a wire that is cut for less than a heartbeat, explain nothing (L3), unless the next
+one may lead to another scheduler; nor do wires that are cut, and hosts that stand still, for less than leases leave
+room for (L2)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ Path = Callable[[Execution], tuple[str, set[str], set[str]]]
 
 
 class Touched(NamedTuple):
-    """What a hand-out depends on. `sessions` are those of `wires` whose connection, once it broke, may find another
-    process at the same address, which knows nothing of the hand-out."""
+    """The parts that a hand-out depends on. `sessions` are those of `wires` whose connection, once it broke, may find
+    another process at the same address, which knows nothing of the hand-out."""
 
     hosts: set[str]
     wires: set[frozenset[str]]
@@ -40,7 +40,8 @@ class Touched(NamedTuple):
 
 
 class Touching:
-    """`path` says who had a hand-out; `stores` are the hosts on which everything rests."""
+    """The faults, and which hand-outs they touch. `path` says who had a hand-out; `stores` are the hosts on which
+    everything rests."""
 
     def __init__(self, plan: Plan, journal: Journal, path: Path, stores: set[str]) -> None:
         self._plan = plan

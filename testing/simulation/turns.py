@@ -15,7 +15,7 @@ _PREFIX = f"{STREAM}/0/"
 
 
 class Turns:
-    """`over` says of an id whether it was done or buried at some time."""
+    """The turns of keys in a stream in order. `over` says of an id whether it was done or buried at some time."""
 
     def __init__(self, disk: Disk, journal: Journal, over: Callable[[str], bool]) -> None:
         self._disk = disk

@@ -51,12 +51,12 @@ class Event(NamedTuple):
 
 
 class Spinning(Exception):
-    """Something runs again and again while no time passes."""
+    """Spinning: something runs again and again while no time passes."""
 
 
 class World:
-    """Everything of one seed. Invariants: true time never goes back; what happens next depends on nothing but the
-    seed and what happened before. `keep_trace`: whether lines of the trace are kept beside their hash.
+    """The world of one seed. Invariants: true time never goes back; what happens next depends on nothing but the seed
+    and what happened before. `keep_trace`: whether lines of the trace are kept beside their hash.
 
     turning   loops that may turn, in the order of their hosts; None: somebody came or went, it is made anew
     alone     so many turns more the loop that turns may take at once: nobody else has anything to do at this moment.

@@ -1,5 +1,5 @@
-"""What the stores let whom write, as the world hears it: an older fence or epoch writes nothing; a row of the ledger
-goes its way and never back."""
+"""Writes that the stores let somebody make, as the world hears them: an older fence or epoch writes nothing; a row of
+the ledger goes its way and never back."""
 
 from __future__ import annotations
 

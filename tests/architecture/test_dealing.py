@@ -1,4 +1,4 @@
-"""How `make test` deals the tests to its processes."""
+"""Dealing of tests to the processes of `make test`."""
 
 from dealing import dealt
 

@@ -1,4 +1,4 @@
-"""What is generated is fresh, and every file in configs/ loads with its model."""
+"""Generated files are fresh, and every file in configs/ loads with its model."""
 
 import subprocess
 import sys

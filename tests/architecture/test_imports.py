@@ -1,4 +1,4 @@
-"""Who may import whom: the contracts of pyproject.toml, and what they cannot say."""
+"""Imports, and who may make them: the contracts of pyproject.toml, and what they cannot say."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What goes on for as long as a part runs is one of its duties, so that nothing of it ends unheard."""
+"""Tasks that last as long as their part are its duties, so that none of them ends unheard."""
 
 from __future__ import annotations
 

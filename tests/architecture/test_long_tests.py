@@ -1,4 +1,4 @@
-"""What `make test-long` runs takes no longer than somebody would wait for."""
+"""Long tests (`make test-long`) take no longer than somebody would wait for."""
 
 import pytest
 from long_tests import BOUND, TOGETHER

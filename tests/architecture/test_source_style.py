@@ -1,4 +1,4 @@
-"""What the style bans, each ban with what to write instead; how long files may be; what must be documented."""
+"""Bans of the style, each with what to write instead; how long files may be; what must be documented."""
 
 import ast
 import functools
@@ -37,6 +37,19 @@ BANS: dict[str, tuple[str, tuple[str, ...]]] = {
 BANNED_IMPORTS = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
 VAGUE = {"utils", "util", "common", "helpers", "helper", "misc"}
 LONGEST_FILE = 400
+#: Words that name nothing: a docstring that begins so says something of a thing before it says of which.
+NAMELESS = re.compile(
+    r"\W*(?:"
+    r"(?:what|which|when|where)(?:ever)?|who(?:ever|m|se)?|whether|why|how|until|"
+    r"it|its|itself|this|that|these|those|they|their|them|he|she|we|our|"
+    r"(?:every|any|no|some)(?:thing|body)|someone|"
+    r"may|is|are|did|does|do|was|were|has|have|can|could|must|should|called|invariants?|"
+    r"(?:all|any|each|both|one|several|some) (?:of which|that|what|which|who|whose)"
+    r")\b",
+    re.IGNORECASE,
+)
+#: Rooms whose docstrings are not all mended. Take one away when it is.
+NOT_MENDED = ("gateway/", "sdk/wire/gateway", "sdk/wire/stores.py", "stores/", "tailers/")
 
 
 def tracked(*endings: str) -> list[Path]:
@@ -51,20 +64,27 @@ def tracked(*endings: str) -> list[Path]:
 
 
 class Facts(NamedTuple):
-    """What the tests below ask of a file: parsing it is most of what they do, and its tree is too large to be kept."""
+    """The facts of a file that the tests below ask for: parsing it is most of what they do, and its tree is too large
+    to be kept."""
 
     documented: bool
     calls: list[tuple[int, str]]
     imports: list[str]
     silent: list[tuple[int, str]]
+    nameless: list[tuple[int, str]]
 
 
 @functools.cache
 def facts(path: Path) -> Facts:
-    """Of a file: whether it says what it is, the calls and imports in it, and its public parts without a word."""
+    """Of a file: whether it says what it is, the calls and imports in it, its public parts without a word, and those
+    whose docstring does not name them."""
     tree = ast.parse(path.read_text())
-    found = Facts(ast.get_docstring(tree) is not None, [], [], [])
+    found = Facts(ast.get_docstring(tree) is not None, [], [], [], [])
     for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef):
+            text = ast.get_docstring(node) or ""
+            if nameless(text, of_a_class=isinstance(node, ast.ClassDef)):
+                found.nameless.append((getattr(node, "lineno", 1), " ".join(text.split())[:60]))
         if isinstance(node, ast.Call):
             found.calls.append((node.lineno, dotted(node.func)))
         elif isinstance(node, ast.Import):
@@ -80,13 +100,20 @@ def facts(path: Path) -> Facts:
     return found
 
 
+def nameless(docstring: str, *, of_a_class: bool) -> bool:
+    """Whether a docstring does not begin with the thing. A class's may not begin with one of its arguments either."""
+    if docstring.startswith("`"):
+        return of_a_class
+    return bool(NAMELESS.match(docstring))
+
+
+def written() -> list[Path]:
+    return [path for path in tracked(".py") if not path.name.endswith(("_pb2.py", "_pb2_grpc.py"))]
+
+
 def shipped() -> list[Path]:
     outside = ("tests/", "examples/", "docs/")
-    return [
-        path
-        for path in tracked(".py")
-        if not name_of(path).startswith(outside) and not path.name.endswith(("_pb2.py", "_pb2_grpc.py"))
-    ]
+    return [path for path in written() if not name_of(path).startswith(outside)]
 
 
 def name_of(path: Path) -> str:
@@ -170,11 +197,37 @@ def test_public_classes_and_functions_are_documented() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_docstrings_of_modules_and_classes_name_the_thing_first() -> None:
+    wrong = [
+        f"{name_of(path)}:{line}: {text}"
+        for path in written()
+        if not name_of(path).startswith(NOT_MENDED)
+        for line, text in facts(path).nameless
+    ]
+    assert not wrong, "begin with the thing, as a noun, or with what it does ('Records …'):\n" + "\n".join(wrong)
+
+
+def test_a_room_that_is_mended_is_off_the_list() -> None:
+    undone = [name_of(path) for path in written() if facts(path).nameless]
+    assert [room for room in NOT_MENDED if not any(name.startswith(room) for name in undone)] == []
+
+
+def test_what_a_docstring_may_begin_with() -> None:
+    assert nameless("What a claim holds.", of_a_class=False)
+    assert nameless("One whose lease ended.", of_a_class=True)
+    assert nameless("`size` processes.", of_a_class=True)
+    assert not nameless("`tailrace up`: all parts on one machine.", of_a_class=False)
+    assert not nameless("Claims on the queue.", of_a_class=False)
+    assert not nameless("Records what a tailer skips without running it.", of_a_class=True)
+
+
 #: Assembled from parts, so that this file does not hold what it forbids.
 REGISTRIES = "|".join(re.escape(host) for host in ("pypi." + "org", "files.python" + "hosted.org", "docker" + ".io"))
 MACHINE = "|".join(["/wo" + r"rk/\w+", "/ro" + r"ot/\w+"])
-#: Numbers of requirements and sections that stand in no document of this repository.
-ELSEWHERE = r"\bR\d{1,3}\b|\bDESI" + r"GN(?:\.md|,? section)"
+#: Numbers of requirements and sections that stand in no document of this repository. L1 to L20 are in docs/leases.md.
+ELSEWHERE = r"\bR\d{1,3}\b|\bDESI" + r"GN(?:\.md|,? section)|\bLEA" + r"SES\b|\(I[1-7]\b"
+#: Where one is still named: a room that is being rebuilt, and the page that is made of its first lines.
+NOT_YET = ("tailers/", "docs/reference/rules.md")
 
 
 @pytest.mark.parametrize(
@@ -188,6 +241,8 @@ def test_no_file_names_what_its_reader_does_not_have(pattern: str) -> None:
         try:
             text = path.read_text()
         except UnicodeDecodeError:
+            continue
+        if pattern == ELSEWHERE and name_of(path).startswith(NOT_YET):
             continue
         wrong += [f"{name_of(path)}: {match[0]}" for match in re.finditer(pattern, text)]
     assert not wrong

@@ -1,4 +1,4 @@
-"""What parks and comes due is the same wherever it waits: in a ladder, in a ladder of parcels, in a queue."""
+"""Parked items come due alike wherever they wait: in a ladder, in a ladder of parcels, in a queue."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ async def listed(store: ObjectStore, after: str = "") -> list[str]:
 
 
 class ObjectStoreLaws:
-    """`place` is empty and nobody else's."""
+    """The laws of object stores. `place` is empty and nobody else's."""
 
     async def test_a_listing_resumes_after_any_key_and_comes_in_the_order_of_keys(self, place: Filled) -> None:
         keys = [f"{number:05}" for number in range(MANY)]

@@ -69,7 +69,7 @@ class RedisStateBench:
 
 
 class OnRedis:
-    """What each class below has of its laws: how its store is made."""
+    """The part that each class below has beside its laws: how its store is made."""
 
     make: Callable[[StateServer, ManualClock], Any]
 

@@ -1,4 +1,4 @@
-"""What a journal proves: which ids ended, and which ran twice at the same time."""
+"""The proof of a journal: which ids ended, and which ran twice at the same time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Verdict:
-    """`overlaps`: ids of which an older execution still did something after a newer one had started."""
+    """The verdict of a journal. `overlaps`: ids of which an older execution still did something after a newer one had
+    started."""
 
     started: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)

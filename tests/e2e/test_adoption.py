@@ -68,7 +68,7 @@ async def test_a_killed_node_is_followed_at_once_and_nothing_runs_twice(platform
 
 
 class Journal:
-    """What the functions wrote."""
+    """The journal that the functions wrote."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

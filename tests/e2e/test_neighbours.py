@@ -1,4 +1,5 @@
-"""Who may do what on one machine: the user that runs a platform, without any set-up; another user, nothing."""
+"""Neighbours on one machine, and what they may do: the user that runs a platform, without any set-up; another user,
+nothing."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def fill(folder: Path) -> set[str]:
 
 
 class Journal:
-    """What was run so far: by id its line, and what ended."""
+    """The journal of what was run so far: by id its line, and what ended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

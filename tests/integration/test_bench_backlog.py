@@ -1,4 +1,4 @@
-"""What the scenario `backlog` puts into a queue beside submissions: each twin is an item like any other, which is
+"""Twins that the scenario `backlog` puts into a queue beside submissions: each twin is an item like any other, which is
 claimed in its turn, oldest first, and settled."""
 
 from __future__ import annotations

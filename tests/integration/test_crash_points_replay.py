@@ -198,7 +198,7 @@ class ReplayStory:
 
 
 class CancelledStory(ReplayStory):
-    """It is cancelled when one of its items waits for a retry."""
+    """A replay is cancelled when one of its items waits for a retry."""
 
     cancelled = True
 

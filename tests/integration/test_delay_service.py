@@ -276,7 +276,7 @@ async def test_a_running_mover_outlives_a_full_disk_and_idles(bench: Bench, tmp_
 
 
 class BreakingLog(SqliteLog):
-    """Its connection breaks while each idle rung waits for its first item."""
+    """A log whose connection breaks while each idle rung waits for its first item."""
 
     breaks = 2
 

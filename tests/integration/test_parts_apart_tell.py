@@ -1,4 +1,4 @@
-"""What fails in stores, tailers and a delay service that run apart is seen in `alerts`, through the store server."""
+"""Failures in stores, tailers and a delay service that run apart is seen in `alerts`, through the store server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL makes of a queue's functions where its statistics are of another hour."""
+"""Plans that PostgreSQL makes for a queue's functions where its statistics are of another hour."""
 
 from __future__ import annotations
 

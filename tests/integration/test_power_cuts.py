@@ -32,7 +32,7 @@ ROUNDS, CUTS = 12, 25
 
 
 class Answered(NamedTuple):
-    """Something that a store answered after so many deeds of the disk."""
+    """An answer that a store gave after so many deeds of the disk."""
 
     deeds: int
     what: str

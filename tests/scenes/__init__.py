@@ -1,1 +1,1 @@
-"""What several files of tests play their stories with."""
+"""Scenes that several files of tests play their stories with."""

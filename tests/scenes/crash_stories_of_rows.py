@@ -1,4 +1,4 @@
-"""What crashes are played over: the stores that keep rows."""
+"""Stories that crashes are played over: the stores that keep rows."""
 
 from __future__ import annotations
 

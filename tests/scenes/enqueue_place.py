@@ -16,7 +16,7 @@ async def send_confirmation(to: str) -> None: ...
 
 
 class Place:
-    """Where a queue rests, with what tests do beside it."""
+    """The place of a queue, with what tests do beside it."""
 
     def __init__(self, queue: Any, address: str, schema: str = "") -> None:
         self.queue, self.address, self.schema = queue, address, schema

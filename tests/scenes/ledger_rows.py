@@ -47,7 +47,7 @@ async def settles(tailers, eventually, name, count):
 
 
 async def no_rows(stores, eventually):
-    """The ledger is empty once everything rests (I7)."""
+    """The ledger is empty once everything rests."""
     while await rows(stores):
         await eventually(lambda: True)
 

@@ -34,7 +34,7 @@ class Place:
 
 
 class Read:
-    """Everything that was read: by position what it is."""
+    """The items that were read: by position what it is."""
 
     def __init__(self) -> None:
         self.items: dict[int, bytes] = {}

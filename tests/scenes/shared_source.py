@@ -78,7 +78,7 @@ class Busy(Deposed):
 
 
 class Share:
-    """What a group gives."""
+    """The share that a group gives."""
 
     release_within = 1.0
 

@@ -11,9 +11,9 @@ from tailrace.stores.queue.queue import NewItem, Queue, Submitted
 
 
 class FickleQueue:
-    """`trouble`: none | away (refuses at once) | cut (stores, and its answer is lost) | hangs (never answers) |
-    full (refuses what is submitted).
-    Payloads in `refused` it never takes; `stored` are those that it took, in order."""
+    """A queue that fails on demand. `trouble`: none | away (refuses at once) | cut (stores, and its answer is lost) |
+    hangs (never answers) | full (refuses what is submitted). Payloads in `refused` it never takes; `stored` are those
+    that it took, in order."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue

@@ -13,8 +13,8 @@ START_WITHIN = 30.0
 
 
 class Program:
-    """`command` starts the server (as `user`, and in `folder`, when named), `answers` says whether it does; its output
-    goes to `log`."""
+    """A server's program. `command` starts the server (as `user`, and in `folder`, when named), `answers` says whether
+    it does; its output goes to `log`."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from tailrace.testing.clock import ManualClock
 
 
 class QueueNodes(ABC):
-    """What the laws of several nodes ask for. `no_keys` are those that this server alone cannot keep."""
+    """The nodes that the laws of several nodes ask for. `no_keys` are those that this server alone cannot keep."""
 
     no_keys: tuple[str, ...] = ()
 

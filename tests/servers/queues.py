@@ -22,7 +22,8 @@ MODEL_ON_A_SERVER = settings(
 
 
 class ServedQueue:
-    """`engine` makes the queue of its options, a configuration, a clock and the store's time in microseconds."""
+    """A queue on a server. `engine` makes the queue of its options, a configuration, a clock and the store's time in
+    microseconds."""
 
     def __init__(self, engine: Callable[..., Any], options: Any, **config: Any) -> None:
         self.options = options

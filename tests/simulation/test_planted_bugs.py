@@ -53,5 +53,5 @@ def test_every_rule_of_the_leases_is_broken_by_some_mistake() -> None:
     assert {breach.law for breach in BREACHES.values()} == set(LAWS)
 
 
-def test_the_table_of_rules_and_mistakes_is_fresh() -> None:
+def test_every_rule_of_the_leases_says_which_mistakes_break_it() -> None:
     assert not stale(), "run python -m tailrace.testing.simulation.laws"

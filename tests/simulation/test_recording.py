@@ -1,4 +1,4 @@
-"""What tailers did in a world is kept, and compared with what another version of them does."""
+"""Recordings of what tailers did in a world are kept, and compared with what another version of them does."""
 
 from __future__ import annotations
 

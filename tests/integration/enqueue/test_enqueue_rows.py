@@ -1,4 +1,4 @@
-"""What `tailrace.enqueue` leaves behind: rows with all that was said, of which none holds up another; or a refusal."""
+"""Rows that `tailrace.enqueue` leaves behind, with all that was said, of which none holds up another; or a refusal."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ from tailrace.stores.sqlite.file import SqliteFile
 
 
 class Stores(GatewayStores):
-    """What a gateway is given, and a gateway over it. Another one of a store: `replace(stores, queue=…)`."""
+    """The stores that a gateway is given, and a gateway over them. Another one of a store: `replace(stores,
+    queue=…)`."""
 
     def gateway(
         self, port: int = 0, beside: Neighbours = ALONE, declared: Declared = NOTHING_DECLARED, **bounds: object

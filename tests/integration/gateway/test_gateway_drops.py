@@ -1,4 +1,4 @@
-"""What was passed without being run, over the gateway."""
+"""Drops, positions that were passed without being run, over the gateway."""
 
 from dataclasses import replace
 from pathlib import Path

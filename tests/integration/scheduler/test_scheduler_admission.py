@@ -1,4 +1,4 @@
-"""What is not let in goes back with its reason: gates, no snapshot yet, no worker."""
+"""Items that are not let in go back with their reason: gates, no snapshot yet, no worker."""
 
 from __future__ import annotations
 

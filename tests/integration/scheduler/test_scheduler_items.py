@@ -1,4 +1,4 @@
-"""What becomes of pushed items: they run, and end once, with everything that was said of them."""
+"""Pushed items run, and end once, with everything that was said of them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Dying:
 
 
 class Node:
-    """What a relay needs of a node: a queue and the registry of functions, in one file that nobody syncs."""
+    """A node, as a relay needs it: a queue and the registry of functions, in one file that nobody syncs."""
 
     def __init__(self, path: Path) -> None:
         self._file = SqliteFile(path, queue.SCHEMA + control.SCHEMA, name="node", synchronous="OFF")

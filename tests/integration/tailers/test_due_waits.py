@@ -1,4 +1,4 @@
-"""What is due, of a log that is another process's: a wait for more of it may end as nobody foresaw."""
+"""Due streams of a log that is another process's: a wait for more of it may end as nobody foresaw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of an item survives its tailer: attempts, crashes, throttles, the time it waits for."""
+"""The ledger's facts of an item survive its tailer: attempts, crashes, throttles, the time it waits for."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What the objects source makes of objects: items whose positions stay, whoever dies and whatever the keys are."""
+"""The objects source makes of objects items whose positions stay, whoever dies and whatever the keys are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What ends a tailer's pump: what needs somebody's hand is shown and tried again, and goes on by itself once mended."""
+"""Ends of a tailer's pump: one that needs somebody's hand is shown and tried again, and goes on by itself once
+mended."""
 
 from __future__ import annotations
 

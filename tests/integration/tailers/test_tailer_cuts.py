@@ -1,4 +1,4 @@
-"""Who dies or is cut off, one case each that no other file has (the table is in docs/architecture.md)."""
+"""Deaths and cuts, one case each that no other file has (the table is in docs/leases.md)."""
 
 from __future__ import annotations
 

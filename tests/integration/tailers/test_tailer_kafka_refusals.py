@@ -1,4 +1,4 @@
-"""What a broker refuses is a state of the tailer, in words that say what to do; and it goes on by itself when that is
+"""Refusals of a broker are a state of the tailer, in words that say what to do; and it goes on by itself when that is
 mended."""
 
 from __future__ import annotations

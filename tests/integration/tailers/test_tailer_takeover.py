@@ -1,4 +1,4 @@
-"""Who may read a stream: the ownership row of a tailer, against rivals that live, die, and leave."""
+"""Takeover of a stream: the ownership row of a tailer, against rivals that live, die, and leave."""
 
 import asyncio
 from dataclasses import replace

@@ -195,7 +195,7 @@ class FakeScheduler(scheduler_pb2_grpc.SchedulerServicer):
 
 
 class Journal:
-    """What functions wrote."""
+    """The journal that functions wrote."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -254,7 +254,7 @@ async def start() -> AsyncIterator[Start]:
 
 
 class Ticks:
-    """What was started by a function: when it last did something, and whether it still runs."""
+    """The ticks of what a function started: when it last did something, and whether it still runs."""
 
     def __init__(self, journal: Any) -> None:
         self._name = journal.name

@@ -18,7 +18,7 @@ from tailrace.sdk.model.errors import Fatal, RetryLater, Throttled
 
 
 class Markup(str):
-    """What a template library gives: a text that is no `str` to a fast encoder."""
+    """The markup of a template library: a text that is no `str` to a fast encoder."""
 
     def __getitem__(self, index: Any) -> str:
         raise RuntimeError("no")
@@ -50,7 +50,7 @@ class Unequal:
 
 
 class Liar(Exception):
-    """Nothing about it can be asked."""
+    """An error about which nothing can be asked."""
 
     def __str__(self) -> str:
         raise SystemExit(9)
@@ -80,7 +80,7 @@ class Liar(Exception):
 
 
 class FatalLiar(Fatal):
-    """One that says nothing of why."""
+    """A fatal error that says nothing of why."""
 
     @property
     def reason(self) -> str:
@@ -116,7 +116,7 @@ class Odd(dict):  # type: ignore[type-arg]
 
 
 class Slow(Exception):
-    """Its text takes for ever."""
+    """An error whose text takes for ever."""
 
     def __str__(self) -> str:
         time.sleep(600)

@@ -1,4 +1,4 @@
-"""Whatever a function raises or returns ends its own item, once, and nobody else's."""
+"""Hostile errors and results of a function end its own item, once, and nobody else's."""
 
 from __future__ import annotations
 

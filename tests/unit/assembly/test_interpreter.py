@@ -1,4 +1,4 @@
-"""How a long-lived process sets up its interpreter."""
+"""The interpreter of a long-lived process."""
 
 import gc
 

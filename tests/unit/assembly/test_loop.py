@@ -1,4 +1,4 @@
-"""Which event loop a process of the platform runs on."""
+"""The event loop that a process of the platform runs on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tailers a node has: all of its queue is read, and nothing of it twice."""
+"""The tailers of a node: all of its queue is read, and nothing of it twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever names no configuration directory, and has one lying there, is told that it is not read."""
+"""A configuration directory that lies there and is not named is told of: it is not read."""
 
 from pathlib import Path
 

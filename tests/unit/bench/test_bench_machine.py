@@ -1,4 +1,4 @@
-"""What a run says of the machine and the Python that it ran on."""
+"""The machine and the Python of a run, as the run tells them."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is known as done, against the journal: each thing planted is found."""
+"""Progress that is known, against the journal: each thing planted is found."""
 
 from __future__ import annotations
 

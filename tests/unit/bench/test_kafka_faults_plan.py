@@ -1,4 +1,4 @@
-"""What is broken around a topic, and how much of it a fault may repeat."""
+"""Faults around a topic, and how much of it a fault may repeat."""
 
 from __future__ import annotations
 

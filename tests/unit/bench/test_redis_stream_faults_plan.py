@@ -1,4 +1,4 @@
-"""What is broken around Redis Streams."""
+"""Faults around Redis Streams."""
 
 from __future__ import annotations
 

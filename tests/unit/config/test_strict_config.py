@@ -1,4 +1,4 @@
-"""What a configuration file may hold, and what bad ones are answered with."""
+"""Configuration files: what they may hold, and what bad ones are answered with."""
 
 import os
 import string

@@ -1,4 +1,4 @@
-"""What the demo's functions make of a file, and what they write of a run."""
+"""Functions of the demo: what they make of a file, and what they write of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much may be in the middle of being stored."""
+"""Admission: how much may be in the middle of being stored."""
 
 from __future__ import annotations
 

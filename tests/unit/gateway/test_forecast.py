@@ -1,4 +1,4 @@
-"""When a backlog will be empty, in virtual time."""
+"""The forecast of when a backlog will be empty, in virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When to look again for a workload that somebody waits for."""
+"""Polling for a workload that somebody waits for."""
 
 from __future__ import annotations
 

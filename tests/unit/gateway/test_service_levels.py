@@ -1,4 +1,4 @@
-"""What is beyond its service level, and what an operator is told of it."""
+"""Service levels: what is beyond them, and what an operator is told of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a submission goes while the store fails: the table of the rule."""
+"""The spool's rule, where a submission goes while the store fails: its table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What parts that run apart tell of what failed in them: bounded, the last ones, and for a while."""
+"""Failures that parts which run apart tell of: bounded, the last ones, and for a while."""
 
 from __future__ import annotations
 

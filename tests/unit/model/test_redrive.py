@@ -1,4 +1,4 @@
-"""Which dead letters may be redriven, under which token, and what they bring along."""
+"""Redrive: which dead letters may be redriven, under which token, and what they bring along."""
 
 from __future__ import annotations
 

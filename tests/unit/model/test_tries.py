@@ -1,4 +1,4 @@
-"""How attempts went: the last ones, each reason cut."""
+"""Tries, how attempts went: the last ones, each reason cut."""
 
 from __future__ import annotations
 

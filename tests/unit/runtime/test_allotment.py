@@ -1,4 +1,4 @@
-"""Which functions a worker runs, and in which pool."""
+"""The functions that a worker runs, and in which pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written to a process that has died and is not reaped yet."""
+"""Writes to a process that has died and is not reaped yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom to end with an executor: all that is its own and can be found, and nobody else, whoever has its number."""
+"""The end of an executor takes along all that is its own and can be found, and nobody else, whoever has its number."""
 
 from __future__ import annotations
 

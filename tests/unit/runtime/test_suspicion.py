@@ -1,4 +1,4 @@
-"""Whose fault a dead process was."""
+"""Suspicion: whose fault a dead process was."""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ def test_a_group_told_to_stop_is_told_once_and_never_renewed() -> None:
 
 
 class LeaseMachine(RuleBasedStateMachine):
-    """Invariant: no item is ever thought to be held longer than some grant or assignment that covers it allows."""
+    """The leases of a worker, at random. Invariant: no item is ever thought to be held longer than some grant or
+    assignment that covers it allows."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What `tailrace explain` says of a workload that the asked scheduler does not have."""
+"""The words of `tailrace explain` on a workload that the asked scheduler does not have."""
 
 from __future__ import annotations
 

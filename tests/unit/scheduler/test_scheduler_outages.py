@@ -104,7 +104,10 @@ def test_a_session_hears_of_it_with_the_reason_and_may_have_one_item_out() -> No
     assert tailer.closed is not None
     [closed] = tailer.closed
     assert (closed.function, closed.probes, closed.since) == ("f", 1, WALL)
-    assert closed.reason == "f is clogged: of its last first attempts 92 % failed (no database)"
+    assert (
+        closed.reason
+        == "f is clogged (its circuit breaker is open): of its last first attempts 92 % failed (no database)"
+    )
     [state] = inspect(world.core, "s", 0.0).clogged
     assert (state.function, state.state, state.reason, state.since) == ("f", "frozen", closed.reason, WALL)
 

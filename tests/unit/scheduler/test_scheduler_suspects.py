@@ -1,4 +1,4 @@
-"""What was lost in the core: suspects have places of their own, and what had its turn goes first."""
+"""Lost items in the core: suspects have places of their own, and what had its turn goes first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scheduler remembers of stores."""
+"""Heights of stores, as a scheduler remembers them."""
 
 from __future__ import annotations
 

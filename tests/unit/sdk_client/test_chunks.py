@@ -1,4 +1,4 @@
-"""What `submit_many` says of a chunk: columns where calls have much in common, else each by itself."""
+"""Chunks of `submit_many`: columns where calls have much in common, else each by itself."""
 
 from tailrace.sdk.call import Call
 from tailrace.sdk.chunks import FORMS, request

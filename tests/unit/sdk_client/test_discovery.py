@@ -1,4 +1,4 @@
-"""Where the gateway is: argument, environment, file, what runs on this machine; in this order."""
+"""Discovery of the gateway: argument, environment, file, what runs on this machine; in this order."""
 
 from __future__ import annotations
 

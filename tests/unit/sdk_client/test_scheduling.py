@@ -1,4 +1,4 @@
-"""What a client's `schedule` means, and what it says to the gateway. No network."""
+"""Scheduling by a client: what `schedule` means, and what it says to the gateway. No network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where objects are, as files say it, and references to them."""
+"""Places of objects, as files name them, and references to them."""
 
 import json
 

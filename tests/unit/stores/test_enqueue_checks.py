@@ -1,4 +1,4 @@
-"""What `enqueue` checks before it touches a connection."""
+"""Checks of `enqueue`, before it touches a connection."""
 
 from __future__ import annotations
 

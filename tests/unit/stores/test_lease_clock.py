@@ -1,4 +1,4 @@
-"""When leases end and items are due, whatever the wall clock does."""
+"""The ends of leases and the times at which items are due, whatever the wall clock does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which looks at a queue on PostgreSQL are spared, and that none is that could find something."""
+"""Looks at a queue on PostgreSQL that are spared, and that none is that could find something."""
 
 from __future__ import annotations
 

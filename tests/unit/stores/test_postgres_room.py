@@ -1,4 +1,4 @@
-"""How many more a queue on PostgreSQL takes, by counts that come beside its submissions."""
+"""Room in a queue on PostgreSQL, by counts that come beside its submissions."""
 
 from __future__ import annotations
 

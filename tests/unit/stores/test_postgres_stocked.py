@@ -1,4 +1,4 @@
-"""Which lanes a claim on PostgreSQL visits: all that this process stored something in, none found empty since."""
+"""The lanes that a claim on PostgreSQL visits: all that this process stored something in, none found empty since."""
 
 from __future__ import annotations
 

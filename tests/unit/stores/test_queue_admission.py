@@ -1,4 +1,4 @@
-"""Which names and keys no engine takes, and that each is refused by its name."""
+"""Names and keys that no engine takes, and that each is refused by its name."""
 
 from __future__ import annotations
 

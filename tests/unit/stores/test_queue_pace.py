@@ -31,7 +31,7 @@ FAR = 1e9
 
 
 class Jumping(asyncio.SelectorEventLoop):
-    """Its time passes only while it would wait."""
+    """A clock whose time passes only while it would wait."""
 
     class _Selector(selectors.DefaultSelector):
         now = 0.0

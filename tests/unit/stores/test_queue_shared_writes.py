@@ -1,4 +1,4 @@
-"""Which submissions, and which settlements, share one write of a server."""
+"""Submissions and settlements that share one write of a server."""
 
 from __future__ import annotations
 

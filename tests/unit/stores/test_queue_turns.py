@@ -1,4 +1,4 @@
-"""Whose turn it is: the whole room is used, priorities go first, nobody is starved."""
+"""Turns of lanes: the whole room is used, priorities go first, nobody is starved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to the queue on SQLite: its bounds, its retention, its tables, and a disk that fills up."""
+"""Particulars of the queue on SQLite: its bounds, its retention, its tables, and a disk that fills up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was submitted just now is claimed without a look; where anything else may be due, the tables decide."""
+"""Fresh submissions are claimed without a look; where anything else may be due, the tables decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What parts tell a store server of what ails them: as it is now, bounded, and for a while after the last word."""
+"""Troubles that parts tell a store server: as it is now, bounded, and for a while after the last word."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Source:
 
 
 class Epoch:
-    """`taken`: by somebody else."""
+    """An epoch. `taken`: by somebody else."""
 
     def __init__(self, taken: bool = False) -> None:
         self.renewals, self._taken = 0, taken

@@ -1,4 +1,4 @@
-"""When an item that runs long is passed, what its row says, and what its guard does."""
+"""Detaching: when an item that runs long is passed, what its row says, and what its guard does."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""When an item expires, and which of the held ones have."""
+"""Expiry: when an item expires, and which of the held ones have."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Whose members a consumer group has, and what is said of brokers that its member cannot reach."""
+"""Members of a consumer group, whose they are, and what is said of brokers that its member cannot reach."""
 
 from __future__ import annotations
 

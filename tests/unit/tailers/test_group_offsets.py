@@ -1,4 +1,4 @@
-"""What a member tells its group: never less than the group knows, whoever told it."""
+"""Offsets that a member tells its group: never less than the group knows, whoever told it."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,5 @@
-"""What is handed back goes out again at once, and time and again only after a pause that doubles; none is charged."""
+"""Items that are handed back go out again at once, and time and again only after a pause that doubles; none is
+charged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tailer does with adopted items: whichever comes first, record or outcome, waits for the other."""
+"""Adopted items at a tailer: whichever comes first, record or outcome, waits for the other."""
 
 from __future__ import annotations
 

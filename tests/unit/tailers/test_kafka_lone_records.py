@@ -1,4 +1,4 @@
-"""What a lone record from Kafka wakes: nobody who has nothing to do with it."""
+"""A lone record from Kafka wakes nobody who has nothing to do with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTHING = Records([], [], [], [], [])
 
 
 class Member:
-    """Its polls bring what a test puts there."""
+    """A member whose polls bring what a test puts there."""
 
     def __init__(self) -> None:
         self.polls: list[list[Polled]] = []

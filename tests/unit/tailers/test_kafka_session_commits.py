@@ -1,4 +1,4 @@
-"""How a member tells its group: without waiting, one commit at a time, and of its own tenure only."""
+"""Commits of a member to its group: without waiting, one commit at a time, and of its own tenure only."""
 
 import asyncio
 

@@ -13,7 +13,7 @@ from tailrace.tailers.sources.log import LogSource
 
 
 class EmptyLog:
-    """Nothing is in it; whoever waits hears that the store is gone when `gone` is set."""
+    """A log with nothing in it; whoever waits hears that the store is gone when `gone` is set."""
 
     def __init__(self) -> None:
         self.waits = asyncio.Event()

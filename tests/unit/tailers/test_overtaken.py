@@ -1,4 +1,4 @@
-"""Whether retention passed a reader: exact where everything was counted, never silent where it was not."""
+"""Retention that passed a reader: exact where everything was counted, never silent where it was not."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Which positions a replay runs, in which order, and how fast."""
+"""The positions that a replay runs, in which order, and how fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a move of a checkpoint by hand passes."""
+"""Positions that a move of a checkpoint by hand passes."""
 
 from __future__ import annotations
 

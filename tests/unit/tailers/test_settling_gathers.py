@@ -1,4 +1,4 @@
-"""How long plain successes gather before they are written together."""
+"""Plain successes gather before they are written together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a taker makes of the answers of the schedulers that a row names."""
+"""Succession: what a taker makes of the answers of the schedulers that a row names."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_of_two_hand_outs_of_a_position_the_newer_one_is_adopted() -> None
 
 
 class Beaten(Held):
-    """One whose row somebody else takes between the adoption and the compare-and-set, and keeps."""
+    """A taker whose row somebody else takes between the adoption and the compare-and-set, and keeps."""
 
     def __init__(self, *flights: Inheritance) -> None:
         super().__init__(*flights)

@@ -1,4 +1,4 @@
-"""How long what leaves a stream gathers behind a write."""
+"""Gathering of what leaves a stream, behind a write."""
 
 from __future__ import annotations
 

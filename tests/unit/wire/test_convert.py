@@ -1,4 +1,4 @@
-"""What one side says the other reads: flights, outcomes, functions and the table of kinds."""
+"""Conversion to the wire and back: flights, outcomes, functions and the table of kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dialer calls its session: a hello that nobody answered may arrive long after the next one."""
+"""Names that a dialer gives its session: a hello that nobody answered may arrive long after the next one."""
 
 from __future__ import annotations
 

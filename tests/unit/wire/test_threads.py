@@ -1,4 +1,4 @@
-"""How many threads of gRPC carry a message, in a process of its own: gRPC decides once for a whole process."""
+"""Threads of gRPC that carry a message, in a process of its own: gRPC decides once for a whole process."""
 
 from __future__ import annotations
 

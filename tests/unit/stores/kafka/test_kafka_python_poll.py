@@ -12,7 +12,7 @@ from tailrace.stores.kafka.python import poll
 
 
 class Unreadable:
-    """What was fetched of one partition."""
+    """Records fetched of one partition, which cannot be read."""
 
     def __init__(self) -> None:
         self.drained = False

@@ -1,4 +1,5 @@
-"""Why a client on kafka-python cannot connect: of its own words, not of another one's that is made meanwhile."""
+"""Reasons why a client on kafka-python cannot connect: of its own words, not of another one's that is made
+meanwhile."""
 
 import logging
 import threading

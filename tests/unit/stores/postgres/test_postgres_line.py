@@ -1,4 +1,4 @@
-"""What a connection to PostgreSQL keeps of the statement that ran on it last."""
+"""A connection to PostgreSQL, and what it keeps of the statement that ran on it last."""
 
 from __future__ import annotations
 

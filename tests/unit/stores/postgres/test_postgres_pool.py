@@ -1,4 +1,4 @@
-"""Which of a few connections a call gets, and when one more is dialled."""
+"""A pool of connections: which one a call gets, and when one more is dialled."""
 
 from __future__ import annotations
 

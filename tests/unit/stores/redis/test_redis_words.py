@@ -1,4 +1,4 @@
-"""What a Redis server says, in our words: what is wrong, and what to do; never the password."""
+"""Words of a Redis server, in ours: what is wrong, and what to do; never the password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written next: light writes together, heavy ones alone, and neither for ever behind the other."""
+"""The line of writes: light writes together, heavy ones alone, and neither for ever behind the other."""
 
 from tailrace.stores.sqlite.write_line import WriteLine
 
