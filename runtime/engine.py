@@ -21,6 +21,7 @@ from ..sdk.model.outcome import EXPIRED_WHY, Outcome
 from ..sdk.model.workload import Ended
 from ..sdk.opened import Places
 from ..sdk.payload import encode_result
+from . import forked
 from .blame import Blame
 from .board import Board
 from .deadman import Deadman
@@ -90,9 +91,10 @@ class Engine:
         self._cells = list(range(slots + waiting, 0, -1))  # those that no runner has
         self._crowd = False  # there are more runners than slots
         self._spreading = False
-        self._blame = Blame(self._loop, self._runners)
+        #: The item whose code the event loop is in; 0: it cannot be told. Safe from any thread.
+        self.culprit = Blame(self._loop, self._runners).culprit
         shift, flush = partial(self._from_thread, self._shift), partial(self._from_thread, self.flush)
-        self._parents = Parents(waiting, max(slots, threads), board, self._blame.culprit, shift)
+        self._parents = Parents(waiting, max(slots, threads), board, self.culprit, shift)
         self._threads = Threads(threads, slots + waiting + 1, board, self._parents, self._run_plain, flush)
         self._succeeded: list[int] = []
         self._ended: list[EndRow] = []
@@ -252,6 +254,8 @@ class Engine:
                         item, runner.deadline, self._note, self._places
                     )
                 value = await entry.call(**arguments)
+                if forked.child:
+                    forked.end()
                 returned = value is not None and entry.results
                 ended = attempt.returned(encode_result(value), self._result_bytes) if returned else None
             except BaseException as error:
@@ -299,6 +303,8 @@ class Engine:
             context = self._clean.copy()
             context.run(RUN.set, run)
             value = context.run(entry.call, **arguments)
+            if forked.child:
+                forked.end()
             returned = value is not None and entry.results
             ended = attempt.returned(encode_result(value), self._result_bytes) if returned else None
         except BaseException as error:
@@ -313,6 +319,8 @@ class Engine:
         self._from_thread(self._note, key, note)
 
     def _raised(self, key: int, error: BaseException, stop: Stop, timeout: float | None) -> Ended:
+        if forked.child:
+            forked.end(error)
         if self._bound and attempt.out_of_memory(error):
             # Frees what the function held: even to report needs memory.
             traceback.clear_frames(attempt.traceback_of(error))
@@ -360,26 +368,20 @@ class Engine:
             self._polling = True
             self._loop.call_later(POLL, self._poll)
         if self._spender and self._alone and any(row[0] == self._spender for row in ended):
-            return self._spent()
-        if succeeded or ended:
+            self._spent()
+        elif succeeded or ended:
             self._send(Done(succeeded, ended))
             self._succeeded, self._ended = [], []
             self._deadman.left(len(succeeded) + len(ended))
-        return None
 
     def _poll(self) -> None:
         self._polling = False
         self.flush()
 
-    def culprit(self) -> int:
-        """The item whose code the event loop is in; 0: it cannot be told. Safe from any thread."""
-        return self._blame.culprit()
-
     def unreported(self) -> tuple[list[int], list[EndRow]]:
         """What ended and was not sent yet."""
         for key, ended in self._threads.collect():
-            if self.hard:  # its thread was interrupted before it could say so
-                self.hard.pop(key, None)
+            self.hard.pop(key, None)  # its thread may have been interrupted before it could say so
             if ended is None:
                 self._succeeded.append(key)
             else:

@@ -22,7 +22,7 @@ from ..sdk import telemetry
 from ..sdk.model.errors import TailraceError
 from ..sdk.model.units import size_text
 from ..sdk.opened import Places
-from . import memory
+from . import forked, memory
 from .board import Board
 from .deadman import Deadman
 from .engine import Engine
@@ -222,7 +222,9 @@ def end_process(code: int) -> None:
 
 def end_group() -> None:
     """Ends this process and what it started: it was the leader of a group of its own. The guard does the same, if there
-    still is one."""
+    still is one. A fork of it ends alone."""
+    if forked.child:
+        forked.end(RuntimeError("a function's code went on in a process that it had forked"))
     with contextlib.suppress(OSError):  # it may open no more
         me = look_up(os.getpid(), NO_MARKS)
         if me is not None:
@@ -245,6 +247,7 @@ def main() -> None:
     work, control = socket.socket(fileno=work_fd), socket.socket(fileno=control_fd)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
+    forked.part(loop, work, control)
     quitting = False
 
     async def start() -> None:

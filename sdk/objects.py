@@ -136,8 +136,10 @@ class ObjectStore:
             odd, found = False, []
             for key, etag in page:
                 begins = offence(key)
+                if not key:  # the folder that the place is
+                    continue
                 if not begins:
-                    found.append(Listed(key, _bare(etag)))
+                    found.append(Listed(key.removesuffix("/"), _bare(etag)))
                 elif begins != passed:
                     found.append(Listed(key, ""))
                 odd, passed = odd or bool(begins), begins or passed

@@ -162,6 +162,24 @@ async def test_keys_that_the_client_cannot_name_stop_no_listing(stores: Embedded
     await source.close()
 
 
+@pytest.mark.parametrize("odd", ["", "b//c"])
+async def test_folders_are_no_objects_also_beside_keys_that_the_client_cannot_name(
+    stores: EmbeddedStores, moto: Moto, odd: str
+) -> None:
+    # Given the empty objects that a console makes for folders, the place's own among them
+    place = Place(stores, moto.client(), **moto.keys, format="whole")
+    s3 = any_keys(moto)
+    for key in ["", "a", "b/", "b/x", "z/", *filter(None, [odd])]:
+        s3.put_object(Bucket=BUCKET, Key=f"in/{key}", Body=key.encode() if key.strip("/") == key else b"")
+    source = place.source()
+    # When all is read
+    read = await everything(source)
+    # Then the objects are there, and a folder is nothing that cannot be read
+    assert read.lines == [b"a", b"b/x"]
+    assert [why.partition("key ")[2].partition(",")[0] for why in read.refused.values()] == [repr(odd)] * bool(odd)
+    await source.close()
+
+
 @pytest.mark.long(minutes=0.5)
 async def test_whole_pages_before_and_behind_such_a_key_are_listed(stores: EmbeddedStores, moto: Moto) -> None:
     # Given such keys in the second page and in the third

@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import ctypes
+import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -216,6 +218,45 @@ def interrupts_its_thread_later(journal: str, name: str) -> None:
         Path(f"{journal}.{name}.struck").touch()
 
     threading.Thread(target=strike, daemon=True).start()
+
+
+def fork(how: str, journal: str) -> int:
+    """Forks, and the fork comes back to who called the function; returns how it ended."""
+    child = os.fork()
+    if not child:
+        Path(f"{journal}.{how}.forked").write_text(str(os.getpid()))
+        if how == "raises":
+            os.execv("/nonexistent", ["program that is not there"])  # the classic
+        if how == "exits":
+            sys.exit(7)
+        return 0
+    return status_of(child)
+
+
+def status_of(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@function
+async def forks(how: str, journal: str) -> int:
+    if how == "awaits":
+        child = os.fork()
+        await asyncio.sleep(0)  # what needs no loop: anything else raises in a fork
+        return status_of(child) if child else 0
+    return fork(how, journal)
+
+
+@function
+def forks_plain(how: str, journal: str) -> int:
+    return fork(how, journal)
+
+
+@function
+async def steps(upto: int) -> int:
+    """Lets others go on between its steps."""
+    for _ in range(upto):
+        await asyncio.sleep(0)
+    return os.getpid()
 
 
 @function(timeout=0.3)

@@ -94,6 +94,37 @@ async def test_a_thread_that_a_function_lets_be_interrupted_later_is_replaced(st
     assert worker.executor_pids == before
 
 
+@pytest.mark.parametrize(
+    ("function", "how", "status"),
+    [
+        ("forks", "returns", 0),
+        ("forks", "raises", 1),
+        ("forks", "exits", 7),
+        ("forks", "awaits", 1),
+        ("forks_plain", "returns", 0),
+        ("forks_plain", "raises", 1),
+        ("forks_plain", "exits", 7),
+    ],
+)
+async def test_what_a_function_forks_is_no_second_executor(
+    start: Any, journal: Any, function: str, how: str, status: int
+) -> None:
+    # Given one executor, in which others run in small steps
+    scheduler, worker = await start(files=[HOSTILE], executors=1)
+    (executor,) = worker.executor_pids
+    beside = scheduler.assign("steps", *[{"upto": 2000}] * 10)
+    # When a function forks, and the fork leaves its code as the function itself would
+    (ref,) = scheduler.assign(function, {"how": how, "journal": journal.name})
+    # Then the fork ends there, and only the function itself says how it ended
+    (end,) = await scheduler.ended(ref)
+    assert (end.outcome, end.result) == (Outcome.SUCCESS, b"%d" % status)
+    # and everything else runs once, in the executor
+    later = [scheduler.assign("steps", *[{"upto": 3}] * 10) for _ in range(20)]
+    ends = await scheduler.ended(*beside, *(ref for some in later for ref in some))
+    assert {end.result for end in ends} == {b"%d" % executor}
+    assert worker.executor_pids == [executor]
+
+
 @pytest.mark.parametrize("function", ["tells_slowly", "tells_slowly_plain"])
 async def test_a_text_that_never_comes_is_running_time(start: Any, function: str) -> None:
     scheduler, _ = await start(files=[HOSTILE], timeout_grace=0.3)
