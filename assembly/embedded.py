@@ -11,7 +11,7 @@ import functools
 import logging
 import math
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -119,15 +119,15 @@ class EmbeddedStores:
         self.ownership, self.replays, self.results = there.ownership, there.replays, there.results
         self.schedules, self.segments = there.schedules, there.segments
         self.duties = Duties("stores")
-        for own in (*self._files(), *([] if self._state_file is None else [self._state_file])):
+        for own in self._all_files():
             own.on_death(functools.partial(self.duties.failed, f"the writer of {own.name}.db"))
         self._clock, self._quiet = clock, wait_for_source(sizes)
-        used = [file.path.name for file in (*self._files(), self._state_file) if file is not None]
-        self._stamp = Stamp(path, used)
+        self._stamp = Stamp(path, [file.path.name for file in self._all_files()])
         self.heights = self._heights_in(None if run_dir is None else Outside(run_dir, path))
         self.held_logs: dict[str, HeldLog] = {}  # write-ahead logs that somebody keeps from being begun anew, by file
         self._marks: dict[str, int] = {}
         self._opened = self._stamped = False
+        self._moved: Sequence[str] = ()  # files that were put back, until the wait for it is over
         self._quiet_until = -math.inf
 
     async def start(self) -> None:
@@ -137,8 +137,8 @@ class EmbeddedStores:
             await refuse_what_waits_in(self.data_dir.path / QUEUE_FILE)
         if self._state_left:
             await refuse_what_rests_in(self.data_dir.path / STATE_FILE)
-        moved = self._stamp.moved()
-        self._mark(moved)
+        moved = self._moved = self._stamp.moved()
+        self._mark()
         for file in self._files():
             await file.open()
         await self.state.ground.open()
@@ -147,6 +147,7 @@ class EmbeddedStores:
             await self._state_file.write(lambda connection: supersede(connection, wall))
         self._quiet_until = self._stay_quiet(moved) if moved else -math.inf
         self._opened = True
+        self._marks = {file.path.name: file.mark for file in self._all_files() if file.bears_mark}
         self._stamp_opened()
         for store in (self.queue, self.log, self.delay_log, self.delay_queue):
             if store is not None:
@@ -164,9 +165,9 @@ class EmbeddedStores:
 
     async def _were_set_back(self, names: Iterable[str]) -> None:
         """Files were, with the stamp beside them."""
-        self._stamp.forget()  # whoever dies in the wait leaves it to the next run
-        self._stamped = False
         self._quiet_until = self._hold_off()
+        self._moved = self._stamp.names
+        self._stamp.opened(self._marks, self._moved)
         _LOG.warning("%s", self.heights.tell(names, self._quiet))
 
     async def _bind_logs(self) -> None:
@@ -176,14 +177,11 @@ class EmbeddedStores:
             mine.append("log")
         await bind(self.data_dir.path, self.state.ground, self._config.state, mine)
 
-    def _mark(self, moved: list[str]) -> None:
+    def _mark(self) -> None:
         """Gives each file another mark when it is opened."""
-        own = [file for file in (*self._files(), self._state_file) if file is not None]
-        self._marks = {file.path.name: secrets.randbits(31) | 1 for file in own}
-        for file in own:
-            file.mark = self._marks[file.path.name]
-        if not moved:  # else nothing is noted before the wait is over
-            self._stamp.opening(self._marks)
+        for file in self._all_files():
+            file.mark = secrets.randbits(31) | 1
+        self._stamp.opening({file.path.name: file.mark for file in self._all_files()}, self._moved)
 
     def _hold_off(self) -> float:
         until = self.queue.quiet_until = self._clock.monotonic() + self._quiet
@@ -201,9 +199,11 @@ class EmbeddedStores:
         return until
 
     def _stamp_opened(self) -> None:
-        """Not before the wait is over: whoever dies in it leaves it to the next run."""
-        if not self._stamped and self._clock.monotonic() >= self._quiet_until:
-            self._stamp.opened(self._marks)
+        """What was put back is so until the wait is over: whoever dies in it leaves it to the next run."""
+        if self._moved and self._clock.monotonic() >= self._quiet_until:
+            self._moved, self._stamped = (), False
+        if not self._stamped:
+            self._stamp.opened(self._marks, self._moved)
             self._stamped = True
 
     def troubles(self) -> list[Trouble]:
@@ -219,6 +219,9 @@ class EmbeddedStores:
     def _files(self) -> list[SqliteFile]:
         files = (self._queue_file, self._log_file, self._delay_file, self._waiting_file)
         return [file for file in files if file is not None]
+
+    def _all_files(self) -> list[SqliteFile]:
+        return [*self._files(), *([] if self._state_file is None else [self._state_file])]
 
     async def _sweep(self) -> None:
         """Each store by itself: a sweep holds nothing between two turns, so what one fails with is only told, and it is
@@ -248,13 +251,13 @@ class EmbeddedStores:
                         _LOG.info("%s goes on", duty)
 
     async def _note(self, *, last: bool = False) -> None:
-        """How things stand, in the stamp and then outside; during a wait in neither, so that whoever dies in it leaves
+        """How things stand, in the stamp and then outside; there not during a wait, so that whoever dies in it leaves
         it to the next run."""
         duty = _STAMPING
         try:
             self._stamp_opened()
             duty = _NOTING
-            if self._stamped:
+            if not self._moved:
                 await self.heights.note(now=last)
         except (OSError, TailraceError) as error:
             if last:  # of a run that ends, perhaps since its writer died: the next one knows what was noted before
@@ -273,9 +276,7 @@ class EmbeddedStores:
             _LOG.warning("%s failed, and is tried again: %s", duty, why, exc_info=None if accident else error)
 
     async def _watch_logs(self) -> None:
-        for file in (*self._files(), self._state_file):
-            if file is None:
-                continue
+        for file in self._all_files():
             name = file.path.name
             most, held = self._config.write_ahead, None
             if log_size(file.path) > most:
@@ -305,8 +306,8 @@ class EmbeddedStores:
 
     async def _leave(self) -> None:
         try:
-            if self._stamped:  # else the wait goes on in the next run, or nothing was opened
-                self._stamp.closed(self._marks)
+            if self._stamped:
+                self._stamp.closed(self._marks, self._moved)
         finally:
             self._stamped = self._opened = False
             self.data_dir.close()

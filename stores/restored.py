@@ -6,21 +6,25 @@ of the same run another time, whichever of them came along with it. What it cann
 was written over the same file after that run died; `tailrace store restored` says so by hand.
 
 The mark is a random number in the file's own header, another one in each run. So a write-ahead log that was left behind
-by a run that died is known as that of another file, in which it would be played in.
+by a run that died is known as that of another file, in which it would be played in. A run that waits since files were
+put back notes their marks likewise, without their inodes: whoever follows it finds them put back too, and its own log.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from ..sdk.model.errors import ConfigError
+from .sqlite_backup import sync
 
 STAMP = "tailrace.stamp"
 #: Where SQLite keeps a file's user version, which is our mark.
 _MARK_AT, _MARK_LENGTH = 60, 4
 NO_MARKS: Mapping[str, int] = {}
+#: The inode of no file.
+_NONE = 0
 
 
 def mark_of(file: Path) -> int:
@@ -38,6 +42,7 @@ class Stamp:
     def __init__(self, folder: Path, files: Sequence[str]) -> None:
         self._path = folder / STAMP
         self._files = [folder / name for name in files]
+        self.names = tuple(files)
 
     def moved(self) -> list[str]:
         """The names of files that are not what the last run left. A directory without a stamp was left by nobody.
@@ -56,23 +61,35 @@ class Stamp:
                 found.append(file.name)
         return found
 
-    def opening(self, marks: Mapping[str, int]) -> None:
-        """The files are about to be given these marks: until that is done, they have the former ones."""
+    def opening(self, marks: Mapping[str, int], moved: Collection[str] = ()) -> None:
+        """The files are about to be given these marks: until that is done, they have the former ones. `moved` were put
+        back, which the next run is to find as well."""
         known = self._known()
-        for name, mark in marks.items():
-            if name in known:
-                inode, _, *former = known[name]
-                known[name] = [inode, None, *former, mark]
+        for file in self._there():
+            if file.name in moved:
+                known[file.name] = [_NONE, None, mark_of(file), marks[file.name]]
+            elif file.name in known:
+                inode, _, *former = known[file.name]
+                known[file.name] = [inode, None, *former, marks[file.name]]
         self._write(known)
 
-    def opened(self, marks: Mapping[str, int] = NO_MARKS) -> None:
-        """The files are open, with these marks: their changes say nothing."""
-        self._write({each.name: [each.stat().st_ino, None, *_mark(marks, each)] for each in self._there()})
+    def opened(self, marks: Mapping[str, int] = NO_MARKS, moved: Collection[str] = ()) -> None:
+        """The files are open: their changes say nothing. `marks` are of those that bear theirs; the others may have
+        their former ones. `moved` as above."""
+        self._note(marks, moved, lambda file: None)
 
-    def closed(self, marks: Mapping[str, int] = NO_MARKS) -> None:
+    def closed(self, marks: Mapping[str, int] = NO_MARKS, moved: Collection[str] = ()) -> None:
         """The files are closed, and whoever changes them now is not us."""
-        stats = [(each, each.stat()) for each in self._there()]
-        self._write({each.name: [stat.st_ino, stat.st_ctime_ns, *_mark(marks, each)] for each, stat in stats})
+        self._note(marks, moved, lambda file: file.stat().st_ctime_ns)
+
+    def _note(self, marks: Mapping[str, int], moved: Collection[str], changed: Callable[[Path], int | None]) -> None:
+        known = self._known()
+        noted: dict[str, list[int | None]] = {}
+        for file in self._there():
+            inode = _NONE if file.name in moved else file.stat().st_ino
+            mark = [marks[file.name]] if file.name in marks else known.get(file.name, [])[2:]
+            noted[file.name] = [inode, changed(file), *mark]
+        self._write(noted)
 
     def _there(self) -> list[Path]:
         return [file for file in self._files if file.exists()]
@@ -92,11 +109,9 @@ class Stamp:
             return  # no file is here: the databases of a simulation are elsewhere
         beside = self._path.with_suffix(".new")
         beside.write_text(json.dumps(known))
+        sync(beside)  # the marks of which it tells survive a power cut too
         beside.replace(self._path)
-
-
-def _mark(marks: Mapping[str, int], file: Path) -> list[int]:
-    return [marks[file.name]] if file.name in marks else []
+        sync(self._path.parent)
 
 
 def _refuse_leftovers(file: Path) -> None:

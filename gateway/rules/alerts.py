@@ -144,10 +144,13 @@ _MEND = {
 
 
 def of_a_tailer(tailer: TailerOverview, now: float) -> Iterator[Alert]:
-    """What is to be looked at of one."""
-    if tailer.state == "clogged":
+    """What is to be looked at of one. Its state is `clogged` for whatever keeps it from reading on; `since` is when the
+    circuit breaker of a function opened, and 0 where it is something else (a store that is full, no worker)."""
+    if tailer.state == "clogged" and tailer.since:
         todo = "mend what its functions need; one item at a time is tried, and the first success closes the breaker"
         yield Alert("clogged", tailer.name, tailer.since, tailer.detail, todo)
+    elif tailer.state == "clogged" and tailer.healthy:
+        yield Alert("tailer", tailer.name, 0.0, tailer.detail, "mend what it says; it goes on by itself")
     elif not tailer.healthy or tailer.state == "failed":
         todo = _MEND.get(tailer.cause, "see what is held, and why: tailrace tailer list, tailrace inspect")
         since = now - tailer.idle if tailer.idle else 0.0

@@ -22,7 +22,7 @@ class WorkloadStatus:
     """Times are wall clock seconds. `due_at` 0: it will not run again, while it is handed out the end of its lease;
     `ended_at` 0: it has not ended.
 
-    state     spooled | new | enqueued | claimed | processing | retriable_failure | success | fatal_failure |
+    state     spooled | new | enqueued | processing | retriable_failure | success | fatal_failure |
               cancelled | dropped | expired
     attempts  runs that failed; crashes: runs whose process died
     reason    of the last failure

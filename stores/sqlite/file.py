@@ -75,6 +75,7 @@ class SqliteFile:
         self._asked: Write | None = None  # the standing write whose turn it is
         self._begun = False  # whether the transaction was, so that memory may know of what it did
         self.mark = 0  # given to the file when it is opened; 0: none (see restored.py)
+        self.bears_mark = False  # no reader of what is old of its write-ahead log kept it from the file's own header
         self._after_rollback: list[Callable[[sqlite3.Connection], None]] = []
         self._on_death: Callable[[BaseException], None] | None = None
         self._taken: list[Write] = []  # by the writer, and not answered yet
@@ -116,7 +117,9 @@ class SqliteFile:
         try:
             if self.mark:
                 connection.execute(f"PRAGMA user_version={self.mark}")
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # it is to be in the file itself
+                # it is to be in the file itself
+                (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                self.bears_mark = not busy
         except sqlite3.Error as error:
             connection.close()
             raise self._explain(error) from None

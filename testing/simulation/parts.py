@@ -4,13 +4,13 @@ networks and executors."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
-from ...assembly.embedded import EmbeddedStores
+from ...assembly.embedded import STAMPED, EmbeddedStores
 from ...assembly.environments import gateway_stores, tailers_environment
 from ...assembly.remote import RemoteStores
 from ...assembly.spool_file import SpoolFile, gateway_part
@@ -125,19 +125,20 @@ class _Stamp(Stamp):
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
+        self.names = STAMPED
 
     def moved(self) -> list[str]:
         """Those that were put back."""
         return [f"{name}.db" for name in sorted(self._disk.put_back)]
 
-    def opening(self, marks: Mapping[str, int]) -> None:
+    def opening(self, marks: Mapping[str, int], moved: Collection[str] = ()) -> None:
         """Nothing is marked here."""
 
-    def opened(self, marks: Mapping[str, int] = NO_MARKS) -> None:
-        """They are as they should be from now on."""
-        self._disk.put_back.clear()
+    def opened(self, marks: Mapping[str, int] = NO_MARKS, moved: Collection[str] = ()) -> None:
+        """Those that are not `moved` are as they should be from now on."""
+        self._disk.put_back = {name for name in self._disk.put_back if f"{name}.db" in moved}
 
-    def closed(self, marks: Mapping[str, int] = NO_MARKS) -> None:
+    def closed(self, marks: Mapping[str, int] = NO_MARKS, moved: Collection[str] = ()) -> None:
         """Nobody changes them unseen."""
 
     def forget(self) -> None:

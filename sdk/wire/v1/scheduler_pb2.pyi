@@ -48,11 +48,10 @@ class Link(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., ack: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("session", "name", "resume", "region", "functions", "pools", "through_outages", "anew")
+    __slots__ = ("session", "name", "resume", "functions", "pools", "through_outages", "anew")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
-    REGION_FIELD_NUMBER: _ClassVar[int]
     FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
     POOLS_FIELD_NUMBER: _ClassVar[int]
     THROUGH_OUTAGES_FIELD_NUMBER: _ClassVar[int]
@@ -60,12 +59,11 @@ class Hello(_message.Message):
     session: str
     name: str
     resume: bool
-    region: str
     functions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Function]
     pools: _containers.RepeatedCompositeFieldContainer[Pool]
     through_outages: bool
     anew: str
-    def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., region: _Optional[str] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ..., anew: _Optional[str] = ...) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., name: _Optional[str] = ..., resume: _Optional[bool] = ..., functions: _Optional[_Iterable[_Union[_common_pb2.Function, _Mapping]]] = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., through_outages: _Optional[bool] = ..., anew: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
     __slots__ = ("scheduler", "resumed", "heartbeat", "reads_parts", "remembers", "session")

@@ -115,6 +115,19 @@ def test_everything_that_is_not_as_it_should_be_is_told_with_what_to_do() -> Non
     assert of["tailer", "ended"].todo.endswith("tailrace tailer resume ended")
 
 
+def test_a_tailer_that_waits_for_its_store_is_not_said_to_wait_for_a_function() -> None:
+    # Given two tailers that read nothing more, of which no function is frozen: one has just stopped, one a while ago
+    full = "database or disk is full"
+    fresh = TailerOverview("fresh", "queue", "clogged", detail=full)
+    stale = TailerOverview("stale", "log", "clogged", healthy=False, idle=95, cause="store", why=full, detail=full)
+    # When they are looked at
+    found = alerts(Overview(tailers=[fresh, stale]), SeenBeside(), NOW)
+    # Then both are told as tailers that get nowhere, with what to mend
+    assert [(each.code, each.subject, each.what) for each in found] == [("tailer", n, full) for n in ("fresh", "stale")]
+    assert not any("function" in each.todo for each in found)
+    assert "store" in found[1].todo
+
+
 @given(st.lists(st.sets(st.sampled_from("abc")), max_size=12))
 def test_what_was_there_a_moment_ago_keeps_its_since_and_what_comes_back_begins_anew(looks: list[set[str]]) -> None:
     known: dict[tuple[str, str], float] = {}
