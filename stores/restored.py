@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from ..sdk.model.errors import ConfigError
-from .sqlite_backup import sync
+from .sqlite.backup import sync
 
 STAMP = "tailrace.stamp"
 #: Where SQLite keeps a file's user version, which is our mark.
