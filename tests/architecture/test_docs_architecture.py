@@ -38,6 +38,18 @@ def test_every_path_it_names_exists(page: Path) -> None:
     assert [path for path in sorted(paths) if path != "rules/" and not (ROOT / path).exists()] == []
 
 
+def test_every_module_they_name_exists() -> None:
+    rooms = "|".join(path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
+    wrong = [
+        f"{page.name}: {path}"
+        for page in PAGES
+        if page.name != "CHANGELOG.md"
+        for path in re.findall(rf"`((?:{rooms})/[\w./]+\.(?:py|sql|proto))", text_of(page))
+        if not (ROOT / path).is_file()
+    ]
+    assert wrong == []
+
+
 def test_every_test_they_name_exists() -> None:
     known = {
         name
