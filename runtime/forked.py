@@ -1,4 +1,4 @@
-"""What a function forks is no second executor: it has none of the sockets, and ends where the function's code ends.
+"""Forks: a process that a function forks is no second executor. It has none of the sockets, and ends with the code.
 
 A fork that comes back to who called the function (it returned, or its `exec` found no program) would go on as the
 executor: it would take items from the socket that both have, and run them under no timer. What becomes of a fork that
