@@ -147,10 +147,11 @@ def scheduler(
     config: Config = None,
 ) -> None:
     """A scheduler. It takes gates and quotas from the gateway, and admits nothing before it has them."""
-    from .assembly.foreground import run_scheduler
+    from .assembly import foreground, parts
     from .sdk.discovery import find_gateway
 
-    raise typer.Exit(run_scheduler(listen, None if no_gateway else find_gateway(gateway), config))
+    found = None if no_gateway else find_gateway(gateway)
+    raise typer.Exit(foreground.run_part(parts.SchedulerSettings(config=config, listen=listen, gateway=found)))
 
 
 @app.command(rich_help_panel=PARTS)
@@ -161,19 +162,22 @@ def worker(
     config: Config = None,
 ) -> None:
     """A worker: runs the functions of these modules."""
-    from .assembly.foreground import run_worker
+    from .assembly import foreground, parts
     from .sdk.discovery import find_gateway, find_scheduler
 
-    schedulers = scheduler or find_scheduler().addresses
-    raise typer.Exit(run_worker(modules, schedulers, find_gateway(gateway), config))
+    schedulers = tuple(scheduler or find_scheduler().addresses)
+    settings = parts.WorkerSettings(
+        config=config, modules=tuple(modules), schedulers=schedulers, gateway=find_gateway(gateway)
+    )
+    raise typer.Exit(foreground.run_part(settings))
 
 
 @app.command(rich_help_panel=PARTS)
 def delay(listen: Listen = None, store: StoreAddress = DEFAULT_STORE, config: Config = None) -> None:
     """The delay service: keeps failed stream items until they are due."""
-    from .assembly.foreground import run_delay
+    from .assembly import foreground, parts
 
-    raise typer.Exit(run_delay(listen, store, config))
+    raise typer.Exit(foreground.run_part(parts.DelaySettings(config=config, listen=listen, store=store)))
 
 
 @app.command(rich_help_panel=PARTS)
@@ -192,9 +196,9 @@ def gateway(
     ] = DEFAULT_GATEWAY_DATA,
 ) -> None:
     """The gateway: submission, status, results, gates and quotas."""
-    from .assembly.foreground import run_gateway
+    from .assembly import foreground, parts
 
-    raise typer.Exit(run_gateway(listen, store, config, data))
+    raise typer.Exit(foreground.run_part(parts.GatewaySettings(config=config, listen=listen, store=store, data=data)))
 
 
 @tailer.command("run")
@@ -212,19 +216,27 @@ def tailer_run(
     ] = None,
 ) -> None:
     """Run tailers in this process."""
-    from .assembly.foreground import run_tailers
+    from .assembly import foreground, parts
     from .sdk.discovery import find_scheduler
 
-    found = find_scheduler(scheduler).addresses[0]
-    raise typer.Exit(run_tailers(files, found, delay, store, config, listen, metrics))
+    settings = parts.TailersSettings(
+        config=config,
+        files=tuple(files),
+        scheduler=find_scheduler(scheduler).addresses[0],
+        delay=delay,
+        store=store,
+        listen=listen,
+        metrics=metrics,
+    )
+    raise typer.Exit(foreground.run_part(settings))
 
 
 @store.command("serve")
 def store_serve(listen: Listen = None, data: Data = DEFAULT_DATA, config: Config = None) -> None:
     """Serve the embedded stores to parts that run apart from them."""
-    from .assembly.foreground import run_store
+    from .assembly import foreground, parts
 
-    raise typer.Exit(run_store(listen, data, config))
+    raise typer.Exit(foreground.run_part(parts.StoreSettings(config=config, listen=listen, data=data)))
 
 
 @store.command("migrate")
@@ -292,10 +304,10 @@ def metrics(
     if listen is None:
         show_metrics(gateway, json)
         return
-    from .assembly.foreground import run_metrics
+    from .assembly import foreground, parts
     from .sdk.discovery import find_gateway
 
-    raise typer.Exit(run_metrics(listen, find_gateway(gateway)))
+    raise typer.Exit(foreground.run_part(parts.MetricsSettings(listen=listen, gateway=find_gateway(gateway))))
 
 
 @app.command(rich_help_panel=OPERATE)

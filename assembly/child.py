@@ -16,42 +16,44 @@ from .interpreter import loading, settle_in
 from .running import Signals, run, say_ready, watch_lifeline
 
 
-async def serve(part: Part, facts: dict[str, Any], arguments: dict[str, Any]) -> None:
-    """Runs one part for a parent: tells it when ready, and ends with it."""
+async def serve(part: Part, told: dict[str, Any]) -> None:
+    """Runs one part for a parent, which told what `processes.spawn` tells: says when it is ready, and ends with it."""
     signals = Signals()
     signals.install()
-    watch_lifeline(arguments["lifeline"], signals)
+    watch_lifeline(told["lifeline"], signals)
 
     def started() -> None:
         settle_in()
         address = getattr(part, "address", "")
         addresses = getattr(part, "addresses", {})
-        say_ready(arguments["ready"], {"pid": os.getpid(), "address": address, "addresses": addresses, **facts})
+        say_ready(told["ready"], {"pid": os.getpid(), "address": address, "addresses": addresses})
 
-    await run(part, started=started, signals=signals, grace=arguments.get("grace", 30.0))
+    await run(part, started=started, signals=signals, grace=told["grace"])
 
 
 def main() -> None:
     """The entry point. Exit status: 0 after a drain, 2 for bad input, 1 for anything else."""
-    arguments = json.loads(sys.argv[1])
+    told = json.loads(sys.argv[1])
+    name, guard = told["part"], None
     few_threads()
     try:
-        telemetry.set_up(arguments["part"])
-        if arguments["part"] == "worker":
+        telemetry.set_up(name)
+        if name == "worker":  # before anything is loaded that a guard has no use for
             from ..runtime.guarding import under_guard
 
-            if gateway := arguments.get("gateway"):  # clients in functions are of this platform
+            if gateway := told["settings"].get("gateway"):  # clients in functions are of this platform
                 os.environ.setdefault(GATEWAY_VARIABLE, gateway)
-            arguments["guard"] = under_guard()
+            guard = under_guard()
         with loading():  # of the part's own world only
             from .entering import enter
-            from .parts import build, directory_of
+            from .parts import from_data
 
-            enter(arguments["part"], directory_of(arguments))
-            part = build(arguments)
-        loop.run(serve(part, {}, arguments))
+            settings = from_data(told["settings"])
+            enter(name, settings.directory)
+            part = settings.build(guard)
+        loop.run(serve(part, told))
     except TailraceError as error:
-        print(f"tailrace {arguments['part']}: {error}", file=sys.stderr, flush=True)
+        print(f"tailrace {name}: {error}", file=sys.stderr, flush=True)
         sys.exit(2 if isinstance(error, UserError) else 1)
 
 

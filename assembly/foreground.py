@@ -7,20 +7,16 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from ..sdk import loop, telemetry
 from ..sdk.lifecycle import Part
-from . import parts
 from .entering import enter
 from .files import addresses, read_all
 from .interpreter import loading, settle_in
+from .parts import PartSettings, WorkerSettings
 from .platform import Platform
 from .running import Signals, run
 from .settings import ConfigDirectory, unread
-
-#: Where the delay service and the stores are looked for when nothing is said.
-DEFAULT_PORTS = {"delay": "127.0.0.1:8789", "store": "127.0.0.1:8790"}
 
 
 def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: bool) -> int:
@@ -38,82 +34,22 @@ def run_up(functions: Sequence[str], config: Path | None, data: Path, as_json: b
     return _run(platform, started)
 
 
-def run_scheduler(listen: str | None, gateway: str | None, config: Path | None) -> int:
-    """A scheduler; without a gateway it has no gates and no quotas."""
-    return _part("scheduler", parts.scheduler, listen=listen, gateway=gateway, config=config)
+def run_part(settings: PartSettings) -> int:
+    """One part, until a signal. A process that runs a worker becomes its guard, and a child of it the worker."""
+    telemetry.set_up(settings.name)
+    guard = None
+    if isinstance(settings, WorkerSettings):
+        from ..runtime.guarding import under_guard
 
-
-def run_worker(modules: Sequence[str], schedulers: Sequence[str], gateway: str, config: Path | None) -> int:
-    """A worker that runs the functions of the modules. This process becomes its guard, a child of it the worker."""
-    from ..runtime.guarding import under_guard
-
-    return _part(
-        "worker",
-        parts.worker,
-        modules=list(modules),
-        schedulers=list(schedulers),
-        gateway=gateway,
-        config=config,
-        guard=under_guard(),
-    )
-
-
-def run_delay(listen: str | None, store: str | None, config: Path | None) -> int:
-    """The delay service over the stores served at `store`."""
-    return _part("delay", parts.delay, listen=listen, store=store or DEFAULT_PORTS["store"], config=config)
-
-
-def run_gateway(listen: str | None, store: str | None, config: Path | None, data: Path) -> int:
-    """A gateway over the stores served at `store`; it spools in `data` while they are away."""
-    store = store or DEFAULT_PORTS["store"]
-    return _part("gateway", parts.gateway, listen=listen, store=store, config=config, data=str(data))
-
-
-def run_metrics(listen: str, gateway: str) -> int:
-    """Answers GET /metrics at `listen`, until a signal."""
-    return _part("metrics", parts.metrics, listen=listen, gateway=gateway, config=None)
-
-
-def run_tailers(
-    files: Sequence[Path],
-    scheduler: str,
-    delay: str | None,
-    store: str | None,
-    config: Path | None,
-    listen: str | None = None,
-    metrics: str | None = None,
-) -> int:
-    """Tailers over the stores served at `store`, with the delay service at `delay`; health checks at `listen`, GET
-    /metrics at `metrics`."""
-    return _part(
-        "tailers",
-        parts.tailers,
-        files=[str(path) for path in files],
-        listen=listen,
-        metrics=metrics,
-        scheduler=scheduler,
-        delay=delay or DEFAULT_PORTS["delay"],
-        store=store or DEFAULT_PORTS["store"],
-        config=config,
-    )
-
-
-def run_store(listen: str | None, data: Path, config: Path | None) -> int:
-    """The embedded stores in `data`, served to other processes."""
-    return _part("store", parts.store, listen=listen, data=str(data), config=config)
-
-
-def _part(name: str, make: Callable[[dict[str, Any]], Part], *, config: Path | None, **arguments: Any) -> int:
-    telemetry.set_up(name)
+        guard = under_guard()
     with loading():
-        given = {"config": None if config is None else str(config), **arguments}
-        enter(name, parts.directory_of(given))
-        part = make(given)
+        enter(settings.name, settings.directory)
+        part = settings.build(guard)
     say = _sayer(False)
 
     def started() -> None:
         settle_in()
-        say(name, "ready", getattr(part, "address", ""))
+        say(settings.name, "ready", getattr(part, "address", ""))
 
     return _run(part, started)
 

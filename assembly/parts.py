@@ -1,15 +1,16 @@
-"""Parts: which objects make which process. The only place that knows every folder.
+"""Parts: the settings of each, one frozen value, and what a process makes of them.
 
-`build(arguments)` makes the part a child process runs; each function below makes one part from plain arguments, for the
-command line and for tests alike.
+The command line makes such a value of its options; the parent of a child process sends one as JSON. This is the only
+place that knows every folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ..sdk.lifecycle import Part
 from .entering import run_dir_of
@@ -18,57 +19,93 @@ from .posting import Told
 from .remade import Remade, Tell
 from .settings import ConfigDirectory, merged
 
-
-def build(arguments: dict[str, Any]) -> Part:
-    """The part a child process runs, from the JSON its parent gave it."""
-    return _PARTS[arguments["part"]](arguments)
+if TYPE_CHECKING:
+    from ..runtime.guarding import Guarding
 
 
-def directory_of(arguments: dict[str, Any]) -> ConfigDirectory:
-    """The configuration directory that it is told of."""
-    path = arguments.get("config")
-    return ConfigDirectory(None if path is None else Path(path))
+class PartSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", forbid_unknown_fields=True):
+    """Settings that every part has. Addresses are host:port.
+
+    config     the configuration directory; None: everything is at its default
+    heartbeat  seconds; None: as configured
+    """
+
+    config: Path | None = None
+    heartbeat: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The part's name."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def directory(self) -> ConfigDirectory:
+        """The configuration directory, read where somebody asks."""
+        return ConfigDirectory(self.config)
+
+    def build(self, guard: Guarding | None = None) -> Part:
+        """The part. `guard`: the process's own, of a worker."""
+        raise NotImplementedError
 
 
-def scheduler(arguments: dict[str, Any]) -> Part:
-    """A scheduler. Arguments: listen, direct (see SchedulerConfig), gateway (None: no gates and quotas), config,
-    heartbeat."""
-    from ..scheduler.config import SchedulerConfig
-    from ..scheduler.server import SchedulerServer
-    from ..sdk.wire.gateway import watch
+class SchedulerSettings(PartSettings, frozen=True, kw_only=True, tag="scheduler"):
+    """A scheduler.
 
-    directory = directory_of(arguments)
-    config = directory.read("scheduler.yaml", SchedulerConfig)
-    config = merged(config, listen=arguments.get("listen"), direct_listen=arguments.get("direct"))
-    gateway = arguments.get("gateway")
-    watcher = None if gateway is None else lambda on_snapshot: watch(gateway, on_snapshot)
-    sizes = directory.lease_sizes(arguments.get("heartbeat"))
+    listen   None: as configured; `direct`: also for sessions without gRPC (see SchedulerConfig)
+    gateway  whose gates and quotas it has; None: it has none
+    """
 
-    def make(before: SchedulerServer | None) -> SchedulerServer:
-        known = {} if before is None else before.listening
-        return SchedulerServer(merged(config, **known), sizes, watcher)
+    listen: str | None = None
+    direct: str | None = None
+    gateway: str | None = None
 
-    home = "without a gateway" if gateway is None else f"gateway at {gateway}"
-    told = Told(run_dir_of(directory), "scheduler", home, Remade(make, _telling(gateway)))
-    return measured(told, config.metrics_listen)
+    def build(self, guard: Guarding | None = None) -> Part:
+        from ..scheduler.config import SchedulerConfig
+        from ..scheduler.server import SchedulerServer
+        from ..sdk.wire.gateway import watch
+
+        directory, gateway = self.directory, self.gateway
+        config = directory.read("scheduler.yaml", SchedulerConfig)
+        config = merged(config, listen=self.listen, direct_listen=self.direct)
+        watcher = None if gateway is None else lambda on_snapshot: watch(gateway, on_snapshot)
+        sizes = directory.lease_sizes(self.heartbeat)
+
+        def make(before: SchedulerServer | None) -> SchedulerServer:
+            known = {} if before is None else before.listening
+            return SchedulerServer(merged(config, **known), sizes, watcher)
+
+        home = "without a gateway" if gateway is None else f"gateway at {gateway}"
+        told = Told(run_dir_of(directory), "scheduler", home, Remade(make, _telling(gateway)))
+        return measured(told, config.metrics_listen)
 
 
-def worker(arguments: dict[str, Any]) -> Part:
-    """A worker. Arguments: modules, schedulers, gateway, config, heartbeat, settings (changes to its configuration),
-    guard (the process's own)."""
-    from ..runtime.config import WorkerConfig
-    from ..runtime.loader import load_functions
-    from ..runtime.worker import Worker
+class WorkerSettings(PartSettings, frozen=True, kw_only=True, tag="worker"):
+    """A worker.
 
-    directory = directory_of(arguments)
-    config = merged(directory.read("worker.yaml", WorkerConfig), **arguments.get("settings", {}))
-    loaded, sizes = load_functions(arguments["modules"]), directory.lease_sizes(arguments.get("heartbeat"))
+    modules     modules or files with its functions
+    schedulers  which it attaches to
+    gateway     where its functions are announced; None: nowhere
+    changes     to its configuration, by key
+    """
 
-    def make(before: Worker | None) -> Worker:
-        to, guard = arguments["schedulers"], arguments.get("guard")
-        return Worker(config, loaded, to, arguments.get("gateway"), sizes, guard=guard)
+    modules: tuple[str, ...]
+    schedulers: tuple[str, ...]
+    gateway: str | None = None
+    changes: dict[str, Any] = msgspec.field(default_factory=dict)
 
-    return measured(Remade(make, _telling(arguments.get("gateway"))), config.metrics_listen)
+    def build(self, guard: Guarding | None = None) -> Part:
+        from ..runtime.config import WorkerConfig
+        from ..runtime.loader import load_functions
+        from ..runtime.worker import Worker
+
+        directory = self.directory
+        config = merged(directory.read("worker.yaml", WorkerConfig), **self.changes)
+        loaded, sizes = load_functions(self.modules), directory.lease_sizes(self.heartbeat)
+
+        def make(before: Worker | None) -> Worker:
+            return Worker(config, loaded, self.schedulers, self.gateway, sizes, guard=guard)
+
+        return measured(Remade(make, _telling(self.gateway)), config.metrics_listen)
 
 
 def _telling(gateway: str | None) -> Tell | None:
@@ -78,73 +115,127 @@ def _telling(gateway: str | None) -> Tell | None:
     return None if gateway is None else partial(tell_failure, gateway)
 
 
-def metrics(arguments: dict[str, Any]) -> Part:
-    """What answers GET /metrics. Arguments: listen, gateway."""
-    from ..gateway.metrics_server import MetricsServer
+class NodeSettings(PartSettings, frozen=True, kw_only=True, tag="node"):
+    """The embedded stores with everything that reads and writes them: gateway, delay service, tailers.
 
-    return MetricsServer(arguments["listen"], arguments["gateway"])
+    data       where the stores rest
+    scheduler  that its tailers push to
+    gateway, store, delay    where these listen
+    tailers    files besides those of the configuration
+    """
 
+    data: Path
+    scheduler: str
+    gateway: str
+    store: str
+    delay: str
+    tailers: tuple[Path, ...] = ()
 
-def node(arguments: dict[str, Any]) -> Part:
-    """The embedded stores with everything that reads and writes them: gateway, delay service, tailers."""
-    from .node import Node
+    def build(self, guard: Guarding | None = None) -> Part:
+        from .node import Node
 
-    return Node(
-        Path(arguments["data"]),
-        directory_of(arguments),
-        scheduler=arguments["scheduler"],
-        listen=arguments["listen"],
-        tailers=[Path(path) for path in arguments.get("tailers", [])],
-        heartbeat=arguments.get("heartbeat"),
-    )
-
-
-def delay(arguments: dict[str, Any]) -> Part:
-    """The delay service over served stores. Arguments: listen, store, config."""
-    from .separate import SeparateDelay
-
-    return SeparateDelay(arguments["store"], directory_of(arguments), arguments.get("listen"))
-
-
-def gateway(arguments: dict[str, Any]) -> Part:
-    """A gateway over served stores. Arguments: listen, store, config, data (None: it does not spool)."""
-    from .separate import SeparateGateway
-
-    data = arguments.get("data")
-    return SeparateGateway(
-        arguments["store"], directory_of(arguments), arguments.get("listen"), None if data is None else Path(data)
-    )
+        return Node(
+            self.data,
+            self.directory,
+            scheduler=self.scheduler,
+            listen={"gateway": self.gateway, "store": self.store, "delay": self.delay},
+            tailers=self.tailers,
+            heartbeat=self.heartbeat,
+        )
 
 
-def tailers(arguments: dict[str, Any]) -> Part:
-    """Tailers over served stores. Arguments: files, scheduler, delay, store, config, heartbeat, listen, metrics."""
-    from .separate import SeparateTailers
+class StoreSettings(PartSettings, frozen=True, kw_only=True, tag="store"):
+    """Embedded stores in `data`, served at `listen` (None: as configured)."""
 
-    part = SeparateTailers(
-        [Path(path) for path in arguments["files"]],
-        directory_of(arguments),
-        scheduler=arguments["scheduler"],
-        delay=arguments["delay"],
-        store=arguments["store"],
-        heartbeat=arguments.get("heartbeat"),
-        listen=arguments.get("listen"),
-    )
-    return measured(part, arguments.get("metrics") or "")
+    data: Path
+    listen: str | None = None
+
+    def build(self, guard: Guarding | None = None) -> Part:
+        from .separate import SeparateStore
+
+        return SeparateStore(self.data, self.directory, self.listen)
 
 
-def store(arguments: dict[str, Any]) -> Part:
-    """Embedded stores, served. Arguments: listen, data, config."""
-    from .separate import SeparateStore
+class GatewaySettings(PartSettings, frozen=True, kw_only=True, tag="gateway"):
+    """A gateway over the stores served at `store`; it spools in `data` while they are away (None: it does not)."""
 
-    return SeparateStore(Path(arguments["data"]), directory_of(arguments), arguments.get("listen"))
+    store: str
+    listen: str | None = None
+    data: Path | None = None
+
+    def build(self, guard: Guarding | None = None) -> Part:
+        from .separate import SeparateGateway
+
+        return SeparateGateway(self.store, self.directory, self.listen, self.data)
 
 
-_PARTS: dict[str, Callable[[dict[str, Any]], Part]] = {
-    "delay": delay,
-    "gateway": gateway,
-    "node": node,
-    "scheduler": scheduler,
-    "store": store,
-    "tailers": tailers,
-    "worker": worker,
-}
+class DelaySettings(PartSettings, frozen=True, kw_only=True, tag="delay"):
+    """The delay service over the stores served at `store`."""
+
+    store: str
+    listen: str | None = None
+
+    def build(self, guard: Guarding | None = None) -> Part:
+        from .separate import SeparateDelay
+
+        return SeparateDelay(self.store, self.directory, self.listen)
+
+
+class TailersSettings(PartSettings, frozen=True, kw_only=True, tag="tailers"):
+    """Tailers of these files over the stores served at `store`, with the delay service at `delay`. Health checks are
+    answered at `listen`, GET /metrics at `metrics`; None: nowhere."""
+
+    files: tuple[Path, ...]
+    scheduler: str
+    delay: str
+    store: str
+    listen: str | None = None
+    metrics: str | None = None
+
+    def build(self, guard: Guarding | None = None) -> Part:
+        from .separate import SeparateTailers
+
+        part = SeparateTailers(
+            self.files,
+            self.directory,
+            scheduler=self.scheduler,
+            delay=self.delay,
+            store=self.store,
+            heartbeat=self.heartbeat,
+            listen=self.listen,
+        )
+        return measured(part, self.metrics or "")
+
+
+class MetricsSettings(PartSettings, frozen=True, kw_only=True, tag="metrics"):
+    """What answers GET /metrics at `listen`, with the numbers of the gateway at `gateway`."""
+
+    listen: str
+    gateway: str
+
+    def build(self, guard: Guarding | None = None) -> Part:
+        from ..gateway.metrics_server import MetricsServer
+
+        return MetricsServer(self.listen, self.gateway)
+
+
+_CHILDREN = (
+    SchedulerSettings
+    | WorkerSettings
+    | NodeSettings
+    | StoreSettings
+    | GatewaySettings
+    | DelaySettings
+    | TailersSettings
+)
+
+
+def to_data(settings: PartSettings) -> Any:
+    """Settings as plain data, for a child process."""
+    return msgspec.to_builtins(settings, enc_hook=str)
+
+
+def from_data(data: Any) -> PartSettings:
+    """The inverse."""
+    found: PartSettings = msgspec.convert(data, _CHILDREN, dec_hook=lambda kind, value: kind(value))
+    return found

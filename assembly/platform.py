@@ -15,6 +15,7 @@ from ..sdk.run_dir import VARIABLE
 from ..sdk.wire.direct import SCHEME
 from .entering import run_dir_of
 from .free_port import free_port
+from .parts import NodeSettings, PartSettings, SchedulerSettings, WorkerSettings
 from .processes import Child, Kept
 from .settings import ConfigDirectory
 
@@ -53,31 +54,29 @@ class Platform:
         worker: Mapping[str, Any] | None = None,
         on_event: Callable[[str, str, str], None] = lambda part, event, detail: None,
     ) -> None:
-        self._common = {
-            "config": None if config is None else str(config.resolve()),
-            "heartbeat": heartbeat,
-        }
+        self._config = None if config is None else config.resolve()
+        self._heartbeat = heartbeat
         self._data = data.resolve()
         self._run_dir = run_dir_of(ConfigDirectory(config))
         self._secret = ""
-        self._functions = list(functions)
-        self._tailers = [str(path.resolve()) for path in tailers]
+        self._functions = tuple(functions)
+        self._tailers = tuple(path.resolve() for path in tailers)
         self._ports = dict.fromkeys(LISTENING, ANY_PORT) | dict(ports or {})
         if self._ports["direct"] == AUTO:
             self._ports["direct"] = ANY_PORT
-        self._worker_settings = dict(worker or {})
+        self._worker_changes = dict(worker or {})
         self._on_event = on_event
-        self._scheduler = self._kept("scheduler", self._scheduler_arguments)
-        self._node = self._kept("node", self._node_arguments)
-        self._worker = self._kept("worker", self._worker_arguments, environment)
+        self._scheduler = self._kept("scheduler", self._scheduler_settings)
+        self._node = self._kept("node", self._node_settings)
+        self._worker = self._kept("worker", self._worker_settings, environment)
 
     def _kept(
-        self, name: str, arguments: Callable[[], Mapping[str, Any]], environment: Mapping[str, str] | None = None
+        self, name: str, settings: Callable[[], PartSettings], environment: Mapping[str, str] | None = None
     ) -> Kept:
-        def enterable() -> Mapping[str, Any]:
+        def enterable() -> PartSettings:
             with contextlib.suppress(ConfigError):  # the part says it better
                 self._run_dir.restored(self._secret)  # parts that are started again know those that go on
-            return arguments()
+            return settings()
 
         where = {VARIABLE: str(self._run_dir.path), **(environment or {})}
         return Kept(name, enterable, where, on_ready=self._ready, on_death=self._died)
@@ -90,27 +89,36 @@ class Platform:
     def _died(self, name: str, status: int) -> None:
         self._on_event(name, "died", f"exit status {status}")
 
-    def _node_arguments(self) -> dict[str, Any]:
-        return {
-            **self._common,
-            "data": str(self._data),
-            "tailers": self._tailers,
-            "scheduler": self._attach_address,
-            "listen": {part: self._ports[part] for part in ("gateway", "store", "delay")},
-        }
+    def _node_settings(self) -> NodeSettings:
+        return NodeSettings(
+            config=self._config,
+            heartbeat=self._heartbeat,
+            data=self._data,
+            scheduler=self._attach_address,
+            gateway=self._ports["gateway"],
+            store=self._ports["store"],
+            delay=self._ports["delay"],
+            tailers=self._tailers,
+        )
 
-    def _scheduler_arguments(self) -> dict[str, Any]:
-        listen = {"listen": self._ports["scheduler"], "direct": self._ports["direct"]}
-        return {**self._common, **listen, "gateway": self._ports["gateway"]}
+    def _scheduler_settings(self) -> SchedulerSettings:
+        return SchedulerSettings(
+            config=self._config,
+            heartbeat=self._heartbeat,
+            listen=self._ports["scheduler"],
+            direct=self._ports["direct"],
+            gateway=self._ports["gateway"],
+        )
 
-    def _worker_arguments(self) -> dict[str, Any]:
-        return {
-            **self._common,
-            "modules": self._functions,
-            "schedulers": [self._attach_address],
-            "gateway": self._ports["gateway"],
-            "settings": self._worker_settings,
-        }
+    def _worker_settings(self) -> WorkerSettings:
+        return WorkerSettings(
+            config=self._config,
+            heartbeat=self._heartbeat,
+            modules=self._functions,
+            schedulers=(self._attach_address,),
+            gateway=self._ports["gateway"],
+            changes=self._worker_changes,
+        )
 
     @property
     def _attach_address(self) -> str:

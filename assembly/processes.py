@@ -19,6 +19,8 @@ from typing import IO, Any
 
 from ..sdk.model.backoff import Backoff
 from ..sdk.model.errors import TailraceError
+from .parts import PartSettings, to_data
+from .running import GRACE
 
 #: A part that is not ready by then has failed, seconds.
 READY_TIMEOUT = 60.0
@@ -55,17 +57,19 @@ class Child:
 
 
 async def spawn(
-    name: str,
-    arguments: Mapping[str, Any],
+    settings: PartSettings,
     environment: Mapping[str, str] | None = None,
     stderr: IO[bytes] | None = None,
+    grace: float = GRACE,
 ) -> Child:
     """Starts a part and waits until it is ready. Raises PartFailed when it ends first or says nothing in time.
 
-    `stderr`: where it logs to; None: where this process does."""
+    `stderr`: where it logs to; None: where this process does. `grace`: seconds that its drain may take."""
+    name = settings.name
     lifeline_read, lifeline = os.pipe()
     ready, ready_write = os.pipe()
-    text = json.dumps({"part": name, "lifeline": lifeline_read, "ready": ready_write, **arguments})
+    told = {"lifeline": lifeline_read, "ready": ready_write, "grace": grace, "settings": to_data(settings)}
+    text = json.dumps({"part": name, **told})
     process = subprocess.Popen(  # noqa: ASYNC220 - spawning takes a millisecond; asyncio's watcher would reap for us
         [sys.executable, "-m", "tailrace.assembly.child", text],
         pass_fds=(lifeline_read, ready_write),
@@ -162,14 +166,14 @@ async def _reaped(child: Child) -> None:
 class Kept:
     """A part that is kept running: started again with back-off whenever it dies.
 
-    `arguments` is asked before every start, so that a part learns the addresses of the others as they are now.
+    `settings` is asked before every start, so that a part learns the addresses of the others as they are now.
     `on_ready` and `on_death` are told of each start and end.
     """
 
     def __init__(
         self,
         name: str,
-        arguments: Callable[[], Mapping[str, Any]],
+        settings: Callable[[], PartSettings],
         environment: Mapping[str, str] | None = None,
         *,
         on_ready: Callable[[Child], None] = lambda child: None,
@@ -177,7 +181,7 @@ class Kept:
     ) -> None:
         self.name = name
         self.child: Child | None = None
-        self._arguments = arguments
+        self._settings = settings
         self._environment = environment
         self._on_ready = on_ready
         self._on_death = on_death
@@ -185,7 +189,7 @@ class Kept:
 
     async def start(self) -> None:
         """The first start; its failure is raised, later ones are tried again."""
-        self.child = await spawn(self.name, self._arguments(), self._environment)
+        self.child = await spawn(self._settings(), self._environment)
         self._on_ready(self.child)
         self._task = asyncio.create_task(self._keep(), name=f"keep-{self.name}")
 
@@ -204,7 +208,7 @@ class Kept:
                 self.child = None
             await asyncio.sleep(backoff.pause())
             try:
-                self.child = await spawn(self.name, self._arguments(), self._environment)
+                self.child = await spawn(self._settings(), self._environment)
             except PartFailed as failed:
                 self._on_death(self.name, failed.code or 0)
             else:

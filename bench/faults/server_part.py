@@ -31,7 +31,7 @@ class ServerPart(Restarted):
     """A node, started again whenever it ends."""
 
     def __init__(self, name: str, node: Node) -> None:
-        super().__init__(name, {}, {}, None)
+        super().__init__(name, None, {}, None)
         self.node = node
 
     @property

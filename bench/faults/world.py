@@ -15,6 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from ...assembly.free_port import free_port
+from ...assembly.parts import (
+    DelaySettings,
+    GatewaySettings,
+    PartSettings,
+    SchedulerSettings,
+    StoreSettings,
+    TailersSettings,
+    WorkerSettings,
+)
 from ...assembly.processes import Child, PartFailed, spawn, stop
 from ...sdk.async_client import AsyncClient
 from ...sdk.wire.direct import SCHEME
@@ -41,6 +50,8 @@ DIRECT = ("tailers:scheduler", "worker-2:scheduler")
 
 #: Pauses before a part that died, or did not start, is started again; seconds.
 _PAUSE, _LONG_PAUSE = 0.1, 0.5
+#: Seconds that a part's drain may take.
+_GRACE = 10.0
 
 _FILES = {
     "leases.yaml": "heartbeat: {heartbeat}s\n",
@@ -61,12 +72,12 @@ _TAILERS = {
 class Restarted:
     """One part, started again whenever it ends. `ready` is set while it is up; `starts` are monotonic times."""
 
-    def __init__(self, name: str, arguments: Mapping[str, Any], environment: Mapping[str, str], log: Any) -> None:
+    def __init__(self, name: str, settings: PartSettings | None, environment: Mapping[str, str], log: Any) -> None:
         self.name = name
         self.child: Child | None = None
         self.ready = asyncio.Event()
         self.deaths = 0
-        self._arguments = arguments
+        self._settings = settings
         self._environment = environment
         self._log = log
         self._task: asyncio.Task[None] | None = None
@@ -89,10 +100,10 @@ class Restarted:
         waiting.cancel()
 
     async def _keep(self) -> None:
-        part = self.name.partition("-")[0]
+        assert self._settings is not None, "what keeps another kind of process says how"
         while True:
             try:
-                self.child = await spawn(part, self._arguments, self._environment, stderr=self._log)
+                self.child = await spawn(self._settings, self._environment, stderr=self._log, grace=_GRACE)
             except PartFailed:
                 await asyncio.sleep(_LONG_PAUSE)
                 continue
@@ -178,28 +189,32 @@ class World:
             proxy = self.wires[wire] = FaultProxy(self.ports[target])
             await proxy.start()
         through = {wire: (SCHEME if wire in DIRECT else "") + proxy.address for wire, proxy in self.wires.items()}
-        files = [str(self.folder / "tailers" / f"{name}.yaml") for name in self._tailers]
-        gateway = {"listen": self.ports["gateway"], "store": through["gateway:store"]}
-        delay = {"listen": self.ports["delay"], "store": through["delay:store"]}
-        tailers = {
-            "files": files,
-            "scheduler": through["tailers:scheduler"],
-            "delay": through["tailers:delay"],
-            "store": through["tailers:store"],
-        }
-        listen = {"listen": self.ports["scheduler"], "direct": self.ports["direct"]}
-        scheduler = {**listen, "gateway": self.ports["gateway"]}
-        self._add("store", config, {"listen": self.ports["store"], "data": str(self.data)})
+        ports = self.ports
+        gateway = GatewaySettings(config=config, listen=ports["gateway"], store=through["gateway:store"])
+        delay = DelaySettings(config=config, listen=ports["delay"], store=through["delay:store"])
+        tailers = TailersSettings(
+            config=config,
+            files=tuple(self.folder / "tailers" / f"{name}.yaml" for name in self._tailers),
+            scheduler=through["tailers:scheduler"],
+            delay=through["tailers:delay"],
+            store=through["tailers:store"],
+        )
+        scheduler = SchedulerSettings(
+            config=config, listen=ports["scheduler"], direct=ports["direct"], gateway=ports["gateway"]
+        )
+        self._add("store", StoreSettings(config=config, listen=ports["store"], data=self.data))
         await self.parts["store"].start()
         self._owners = Looks(partial(owners, self.ports["store"]))  # past the wires: what is broken there it should see
         await self._owners.start()
-        for name, arguments in (("gateway", gateway), ("delay", delay), ("scheduler", scheduler)):
-            self._add(name, config, arguments)
+        for each in (gateway, delay, scheduler):
+            self._add(each.name, each)
         for name in self.tailer_parts:
-            self._add(name, config, tailers)
+            self._add(name, tailers)
         for name in WORKERS:
-            worker = {"modules": [FUNCTIONS], "schedulers": [through[f"{name}:scheduler"]]}
-            self._add(name, config, {**worker, "gateway": self.ports["gateway"]})
+            to = (through[f"{name}:scheduler"],)
+            self._add(
+                name, WorkerSettings(config=config, modules=(FUNCTIONS,), schedulers=to, gateway=ports["gateway"])
+            )
         await asyncio.gather(*(part.start() for name, part in self.parts.items() if name != "store"))
 
     def _configured(self) -> Path:
@@ -212,11 +227,11 @@ class World:
             (tailers / f"{name}.yaml").write_text(text)
         return config
 
-    def _add(self, name: str, config: Path, arguments: Mapping[str, Any]) -> None:
+    def _add(self, name: str, settings: PartSettings) -> None:
         log = (self.folder / "logs" / f"{name}.log").open("ab")
         self._logs.append(log)
         environment = {FOLDER_VARIABLE: str(self.journal)}
-        self.parts[name] = Restarted(name, {"config": str(config), "grace": 10.0, **arguments}, environment, log)
+        self.parts[name] = Restarted(name, settings, environment, log)
 
     async def stop(self) -> None:
         """Ends everything, drained where it can be."""

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import tailrace
+from tailrace.assembly import parts
 from tailrace.assembly.free_port import free_port
 from tailrace.assembly.processes import Child, spawn, stop
 from tailrace.sdk.model.limits import Gate, Quota
@@ -45,28 +46,42 @@ class Nodes:
         (config / "tailers" / "queue.yaml").write_text(
             yaml.safe_dump({"name": "queue", "source": {"kind": "queue"}, "results": True})
         )
-        self._common = {"config": str(config), "heartbeat": HEARTBEAT}
+        self._config = config
 
     async def start(self) -> None:
         self.scheduler, gateway = [f"127.0.0.1:{free_port()}" for _ in range(2)]
-        scheduler = {"listen": self.scheduler, "gateway": gateway}
-        await asyncio.gather(self._node("one"), self._spawn("scheduler", scheduler))
+        scheduler = parts.SchedulerSettings(
+            config=self._config, heartbeat=HEARTBEAT, listen=self.scheduler, gateway=gateway
+        )
+        await asyncio.gather(self._node("one"), self._spawn(scheduler))
         async with asyncio.timeout(30):
             while not (await self.owner())[1]:
                 await asyncio.sleep(0.05)
-        worker = {"modules": [FUNCTIONS], "schedulers": [self.scheduler], "gateway": gateway}
-        await asyncio.gather(
-            self._node("two", gateway), self._spawn("worker", {**worker, "settings": {"executors": 1}})
+        worker = parts.WorkerSettings(
+            config=self._config,
+            heartbeat=HEARTBEAT,
+            modules=(FUNCTIONS,),
+            schedulers=(self.scheduler,),
+            gateway=gateway,
+            changes={"executors": 1},
         )
+        await asyncio.gather(self._node("two", gateway), self._spawn(worker))
 
     async def _node(self, name: str, gateway: str = "127.0.0.1:0") -> None:
-        listen = {"gateway": gateway, "store": "127.0.0.1:0", "delay": "127.0.0.1:0"}
-        arguments = {"data": str(self.folder / name), "scheduler": self.scheduler, "listen": listen}
-        await self._spawn("node", arguments, name)
+        node = parts.NodeSettings(
+            config=self._config,
+            heartbeat=HEARTBEAT,
+            data=self.folder / name,
+            scheduler=self.scheduler,
+            gateway=gateway,
+            store="127.0.0.1:0",
+            delay="127.0.0.1:0",
+        )
+        await self._spawn(node, name)
 
-    async def _spawn(self, part: str, arguments: dict, name: str = "") -> None:
+    async def _spawn(self, settings: parts.PartSettings, name: str = "") -> None:
         journal = {"TAILRACE_TEST_JOURNAL": str(self.journal)}
-        self.children[name or part] = await spawn(part, {**self._common, **arguments}, journal)
+        self.children[name or settings.name] = await spawn(settings, journal)
 
     def gateway(self, name: str) -> str:
         return str(self.children[name].ready["addresses"]["gateway"])

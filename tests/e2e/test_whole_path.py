@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 import tailrace
+from tailrace.assembly import parts
 from tailrace.assembly.platform import Platform
 from tailrace.assembly.processes import Child, spawn, stop
 
@@ -34,18 +35,21 @@ class Apart:
     async def start(self) -> None:
         tailer = self._folder / "queue.yaml"
         tailer.write_text("name: queue\nsource: {kind: queue}\nresults: true\n")
-        anywhere = {"listen": "127.0.0.1:0", "heartbeat": 0.5}
-        store = await self._spawn("store", data=str(self._folder / "data"), **anywhere)
-        self.gateway_address = await self._spawn("gateway", store=store, **anywhere)
-        delay = await self._spawn("delay", store=store, **anywhere)
-        scheduler = await self._spawn("scheduler", gateway=self.gateway_address, **anywhere)
-        await self._spawn("tailers", files=[str(tailer)], scheduler=scheduler, delay=delay, store=store, heartbeat=0.5)
+        anywhere, beat = "127.0.0.1:0", 0.5
+        store = await self._spawn(parts.StoreSettings(data=self._folder / "data", listen=anywhere, heartbeat=beat))
+        gateway = await self._spawn(parts.GatewaySettings(store=store, listen=anywhere, heartbeat=beat))
+        delay = await self._spawn(parts.DelaySettings(store=store, listen=anywhere, heartbeat=beat))
+        scheduler = await self._spawn(parts.SchedulerSettings(gateway=gateway, listen=anywhere, heartbeat=beat))
         await self._spawn(
-            "worker", modules=[FUNCTIONS], schedulers=[scheduler], gateway=self.gateway_address, heartbeat=0.5
+            parts.TailersSettings(files=(tailer,), scheduler=scheduler, delay=delay, store=store, heartbeat=beat)
         )
+        await self._spawn(
+            parts.WorkerSettings(modules=(FUNCTIONS,), schedulers=(scheduler,), gateway=gateway, heartbeat=beat)
+        )
+        self.gateway_address = gateway
 
-    async def _spawn(self, part: str, **arguments: object) -> str:
-        child = await spawn(part, arguments, {"TAILRACE_TEST_JOURNAL": str(self._journal)})
+    async def _spawn(self, settings: parts.PartSettings) -> str:
+        child = await spawn(settings, {"TAILRACE_TEST_JOURNAL": str(self._journal)})
         self._children.append(child)
         return str(child.ready["address"])
 

@@ -83,11 +83,13 @@ async def test_a_client_that_was_made_first_finds_the_node(run_dir: Path, tmp_pa
 
 
 async def test_a_gateway_apart_and_a_scheduler_are_found_too(run_dir: Path, tmp_path: Path) -> None:
-    store = parts.store({"data": str(tmp_path / "data"), "listen": "127.0.0.1:0"})
+    store = parts.StoreSettings(data=tmp_path / "data", listen="127.0.0.1:0").build()
     await store.start()
-    gateway = parts.gateway({"store": store.address, "listen": "127.0.0.1:0"})  # type: ignore[attr-defined]
+    there = store.address  # type: ignore[attr-defined]
+    gateway = parts.GatewaySettings(store=there, listen="127.0.0.1:0").build()
     await gateway.start()
-    scheduler = parts.scheduler({"listen": "127.0.0.1:0", "gateway": gateway.address})  # type: ignore[attr-defined]
+    front = gateway.address  # type: ignore[attr-defined]
+    scheduler = parts.SchedulerSettings(listen="127.0.0.1:0", gateway=front).build()
     await scheduler.start()
     try:
         assert tailrace.Client().gateway == gateway.address  # type: ignore[attr-defined]

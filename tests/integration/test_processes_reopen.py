@@ -101,13 +101,17 @@ async def test_what_fails_makes_it_anew_and_work_goes_on(
     async with AsyncExitStack() as ends:
         gateway = await ends.enter_async_context(gateway_of(tmp_path))
         operator = await ends.enter_async_context(GatewayClient(gateway))
-        arguments = {"listen": "127.0.0.1:0", "heartbeat": 0.2, "gateway": gateway}
-        scheduler = await ends.enter_async_context(kept(parts.scheduler(arguments)))
+        listening = parts.SchedulerSettings(listen="127.0.0.1:0", heartbeat=0.2, gateway=gateway)
+        scheduler = await ends.enter_async_context(kept(listening.build()))
         address = scheduler.address
-        settings = {"executors": 1, "slots": 2}
-        made = {"modules": ["reopened_functions"], "schedulers": [address], "heartbeat": 0.2, "settings": settings}
-        made["gateway"] = gateway
-        async with kept(parts.worker(made)) as worker:
+        attached = parts.WorkerSettings(
+            modules=("reopened_functions",),
+            schedulers=(address,),
+            heartbeat=0.2,
+            gateway=gateway,
+            changes={"executors": 1, "slots": 2},
+        )
+        async with kept(attached.build()) as worker:
             client = SchedulerClient(address)
             await runs(client)
             # When it does

@@ -59,7 +59,7 @@ async def test_a_scrape_asks_the_gateway_and_fails_while_that_is_away(stores: An
 async def test_a_scheduler_answers_with_its_own_numbers_where_its_file_says_so(tmp_path: Path) -> None:
     # Given a scheduler.yaml that says where
     (tmp_path / "scheduler.yaml").write_text("listen: 127.0.0.1:0\nmetrics_listen: 127.0.0.1:0\n")
-    scheduler: Any = parts.scheduler({"config": str(tmp_path)})
+    scheduler: Any = parts.SchedulerSettings(config=tmp_path).build()
     # When it runs
     await scheduler.start()
     try:

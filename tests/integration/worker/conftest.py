@@ -14,6 +14,7 @@ from typing import Any
 import grpc
 import pytest
 
+from tailrace.assembly.parts import WorkerSettings
 from tailrace.assembly.processes import Child, spawn, stop
 from tailrace.runtime.config import WorkerConfig
 from tailrace.runtime.worker import Worker
@@ -306,9 +307,11 @@ async def apart() -> AsyncIterator[Apart]:
             scheduler = FakeScheduler(SIZES)
             await scheduler.start()
             stack.push_async_callback(scheduler.stop)
-            settings = {"executors": 1, "suspects": 1, "slots": 10, "threads": 4, "name": "test", **more}
-            arguments = {"modules": [FUNCTIONS], "schedulers": [scheduler.address], "heartbeat": HEARTBEAT}
-            child = await spawn("worker", {**arguments, "settings": settings})
+            changes = {"executors": 1, "suspects": 1, "slots": 10, "threads": 4, "name": "test", **more}
+            to = (scheduler.address,)
+            child = await spawn(
+                WorkerSettings(modules=(FUNCTIONS,), schedulers=to, heartbeat=HEARTBEAT, changes=changes)
+            )
             stack.push_async_callback(stop, child, 0.0)
             await scheduler.until(lambda: scheduler.requests > 0)
             return scheduler, child

@@ -1,0 +1,58 @@
+"""The settings of parts: what a parent sends is what its child gets, and what fits none is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tailrace.assembly.parts import (
+    DelaySettings,
+    GatewaySettings,
+    NodeSettings,
+    PartSettings,
+    SchedulerSettings,
+    StoreSettings,
+    TailersSettings,
+    WorkerSettings,
+    from_data,
+    to_data,
+)
+
+HERE = "127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SchedulerSettings(config=Path("configs"), heartbeat=0.5, direct="auto"),
+        WorkerSettings(modules=("a", "b.py"), schedulers=(HERE,), changes={"executors": 1, "pools": {"x": ["f"]}}),
+        NodeSettings(data=Path("d"), scheduler=HERE, gateway=HERE, store=HERE, delay=HERE, tailers=(Path("t.yaml"),)),
+        StoreSettings(data=Path("d")),
+        GatewaySettings(store=HERE, data=Path("d")),
+        DelaySettings(store=HERE, listen=HERE),
+        TailersSettings(files=(Path("t.yaml"),), scheduler=HERE, delay=HERE, store=HERE, metrics=HERE),
+    ],
+    ids=lambda settings: settings.name,
+)
+def test_a_child_gets_what_its_parent_sent(settings: PartSettings) -> None:
+    assert from_data(json.loads(json.dumps(to_data(settings)))) == settings
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"part": "oven"},
+        {"part": "store"},
+        {"part": "store", "data": "d", "lsten": HERE},
+        {"part": "store", "data": 1},
+        {"part": "worker", "modules": "a", "schedulers": []},
+    ],
+    ids=str,
+)
+def test_what_is_no_part_s_is_refused(data: dict[str, object]) -> None:
+    with pytest.raises((msgspec.ValidationError, TypeError)):
+        from_data(data)
