@@ -37,6 +37,9 @@ BANS: dict[str, tuple[str, tuple[str, ...]]] = {
 BANNED_IMPORTS = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
 VAGUE = {"utils", "util", "common", "helpers", "helper", "misc"}
 LONGEST_FILE = 400
+#: Methods of one protocol that a part is given; and those that are still to be parted.
+MOST_METHODS = 9
+WIDE_PORTS = {"DeadLetters", "Schedules", "Spool"}
 
 
 def tracked(*endings: str) -> list[Path]:
@@ -57,13 +60,15 @@ class Facts(NamedTuple):
     calls: list[tuple[int, str]]
     imports: list[str]
     silent: list[tuple[int, str]]
+    ports: dict[str, int]
 
 
 @functools.cache
 def facts(path: Path) -> Facts:
-    """Of a file: whether it says what it is, the calls and imports in it, and its public parts without a word."""
+    """Of a file: whether it says what it is, the calls and imports in it, its public parts without a word, and how many
+    methods each protocol has."""
     tree = ast.parse(path.read_text())
-    found = Facts(ast.get_docstring(tree) is not None, [], [], [])
+    found = Facts(ast.get_docstring(tree) is not None, [], [], [], {})
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             found.calls.append((node.lineno, dotted(node.func)))
@@ -71,6 +76,9 @@ def facts(path: Path) -> Facts:
             found.imports.extend(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             found.imports.append(node.module or "")
+        elif isinstance(node, ast.ClassDef) and "Protocol" in map(dotted, node.bases):
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+            found.ports[node.name] = len(methods)
     for node in tree.body:
         named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if named and any(dotted(each).split(".")[-1] == "overload" for each in node.decorator_list):
@@ -138,6 +146,12 @@ def test_no_private_module_is_imported() -> None:
         if any(part.startswith("_") and part != "__future__" for part in name.split("."))
     ]
     assert not wrong
+
+
+def test_ports_are_narrow() -> None:
+    """Whoever needs less than all of a wide port cannot say so."""
+    wide = {name for path in shipped() for name, methods in facts(path).ports.items() if methods > MOST_METHODS}
+    assert wide == WIDE_PORTS
 
 
 def test_no_shelf_is_vague() -> None:
