@@ -50,6 +50,9 @@ NAMELESS = re.compile(
 )
 #: Rooms whose docstrings are not all mended. Take one away when it is.
 NOT_MENDED = ("gateway/", "sdk/wire/gateway", "sdk/wire/stores.py", "stores/", "tailers/")
+#: Methods of one protocol that a part is given; and those that are still to be parted.
+MOST_METHODS = 9
+WIDE_PORTS = {"DeadLetters", "Schedules", "Spool"}
 
 
 def tracked(*endings: str) -> list[Path]:
@@ -72,6 +75,7 @@ class Facts(NamedTuple):
     imports: list[str]
     silent: list[tuple[int, str]]
     nameless: list[tuple[int, str]]
+    ports: dict[str, int]
 
 
 @functools.cache
@@ -80,6 +84,10 @@ def facts(path: Path) -> Facts:
     whose docstring does not name them."""
     tree = ast.parse(path.read_text())
     found = Facts(ast.get_docstring(tree) is not None, [], [], [], [])
+    """Of a file: whether it says what it is, the calls and imports in it, its public parts without a word, and how many
+    methods each protocol has."""
+    tree = ast.parse(path.read_text())
+    found = Facts(ast.get_docstring(tree) is not None, [], [], [], {})
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef):
             text = ast.get_docstring(node) or ""
@@ -91,6 +99,9 @@ def facts(path: Path) -> Facts:
             found.imports.extend(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             found.imports.append(node.module or "")
+        elif isinstance(node, ast.ClassDef) and "Protocol" in map(dotted, node.bases):
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+            found.ports[node.name] = len(methods)
     for node in tree.body:
         named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if named and any(dotted(each).split(".")[-1] == "overload" for each in node.decorator_list):
@@ -165,6 +176,12 @@ def test_no_private_module_is_imported() -> None:
         if any(part.startswith("_") and part != "__future__" for part in name.split("."))
     ]
     assert not wrong
+
+
+def test_ports_are_narrow() -> None:
+    """Whoever needs less than all of a wide port cannot say so."""
+    wide = {name for path in shipped() for name, methods in facts(path).ports.items() if methods > MOST_METHODS}
+    assert wide == WIDE_PORTS
 
 
 def test_no_shelf_is_vague() -> None:
