@@ -46,15 +46,24 @@ def peak_memory(used: resource.struct_rusage) -> int:
 
 
 class _Pipe(asyncio.Protocol):
-    """One of the two sockets to an executor."""
+    """One of the two sockets to an executor. `lost` is called when what comes is not what an executor says: a function
+    wrote there, or took what was to be read. Nothing is heard after it."""
 
-    def __init__(self, kind: Any, accept: Callable[[Any], None]) -> None:
+    def __init__(self, kind: Any, accept: Callable[[Any], None], lost: Callable[[Exception], None]) -> None:
         self._frames = Frames(kind)
         self._accept = accept
+        self._lost = lost
+        self._deaf = False
 
     def data_received(self, data: bytes) -> None:
-        for frame in self._frames.feed(data):
-            self._accept(frame)
+        if self._deaf:
+            return
+        try:
+            for frame in self._frames.feed(data):
+                self._accept(frame)
+        except Exception as error:
+            self._deaf = True
+            self._lost(error)
 
 
 class _Writer(asyncio.Protocol):
@@ -167,7 +176,7 @@ class ExecutorProcess:
         self._sockets = list(ours)
         for end, kind in zip(ours, (Ready | Failed | Done | Notes | Waits, Dying), strict=True):
             end.setblocking(False)
-            pipe = _Pipe(kind, self._accept)
+            pipe = _Pipe(kind, self._accept, self._misheard)
             transport, _ = await self._loop.create_unix_connection(partial(_same, pipe), sock=end)
             self._pipes.append(pipe)
             self._transports.append(transport)
@@ -219,6 +228,13 @@ class ExecutorProcess:
             self._loop.call_later(ITS_LAUNCHERS_TURN, self.kill, "")
         else:
             self.kill("")
+
+    def _misheard(self, error: Exception) -> None:
+        LOG.error(
+            "executor %d is ended: what it says is not an executor's (%r); a function may have written there",
+            *(self.pid, error),
+        )
+        self.kill("")
 
     def end_what_goes_on(self, deadline: float) -> None:
         """Items in it were told to end, as their lease does at `deadline`. If anything that was started in it runs

@@ -172,7 +172,9 @@ def _can_be_written(row: Any) -> bool:
 
 
 class Frames:
-    """Bytes as they come → frames. Invariant: `_buffer` holds less than one whole frame between calls."""
+    """Bytes as they come → frames. Invariant: `_buffer` holds less than one whole frame between calls, and of one that
+    begins as frames do: else the end of what is none would be waited for. Raises what the decoder does, or ValueError.
+    """
 
     def __init__(self, kind: Any) -> None:
         self._decode = msgspec.msgpack.Decoder(kind).decode
@@ -188,12 +190,19 @@ class Frames:
                 (length,) = _LENGTH.unpack_from(buffer, start)
                 end = start + 4 + length
                 if end > len(buffer):
+                    if not _begins(buffer[start + 4 : start + 6]):
+                        raise ValueError("it does not begin as a frame does")
                     break
                 body = bytes(buffer[start + 4 : end])
                 start = end
                 yield self._decode(body)
         finally:
             del buffer[:start]
+
+
+def _begins(body: bytearray) -> bool:
+    """Whether it may be the beginning of a frame: a short array of which the first is a short text, its tag."""
+    return all(byte & mask == kind for byte, mask, kind in zip(body, (0xF0, 0xE0), (0x90, 0xA0), strict=False))
 
 
 def row_of(key: int, ended: Ended) -> EndRow:

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import ctypes
 import os
+import stat
 import sys
 import threading
 import time
@@ -257,6 +259,16 @@ async def steps(upto: int) -> int:
     for _ in range(upto):
         await asyncio.sleep(0)
     return os.getpid()
+
+
+@function
+async def writes_into_sockets(what: str) -> None:
+    """As a library does that closed a descriptor twice, and writes to whoever has its number now."""
+    for fd in range(3, 64):
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                os.write(fd, bytes.fromhex(what))
+    await asyncio.sleep(600)
 
 
 @function(timeout=0.3)

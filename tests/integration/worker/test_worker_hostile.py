@@ -125,6 +125,25 @@ async def test_what_a_function_forks_is_no_second_executor(
     assert worker.executor_pids == [executor]
 
 
+@pytest.mark.parametrize(
+    "what",
+    [b"\x10\0\0\0" + b"\xff" * 16, b"error: no such file\n", b"\xff" * 8, b"\x02\0\0\0\x91\xc0"],
+    ids=["no frame", "a text", "a frame without an end", "a frame of nothing"],
+)
+async def test_an_executor_into_whose_sockets_a_function_wrote_is_ended(start: Any, what: bytes) -> None:
+    # Given one executor, in which others run
+    scheduler, worker = await start(files=[HOSTILE], executors=1)
+    before = worker.executor_pids
+    beside = scheduler.assign("steps", {"upto": 1_000_000})
+    # When a function writes there, nobody can tell any more what the executor says
+    refs = scheduler.assign("writes_into_sockets", {"what": what.hex()})
+    # Then all that was in it is lost, and another one goes on
+    ends = await scheduler.ended(*refs, *beside)
+    assert {end.outcome for end in ends} == {Outcome.LOST}
+    assert (await scheduler.ended(*scheduler.assign("counts", {"upto": 1})))[0].result == b"1"
+    assert not set(before) & set(worker.executor_pids)
+
+
 @pytest.mark.parametrize("function", ["tells_slowly", "tells_slowly_plain"])
 async def test_a_text_that_never_comes_is_running_time(start: Any, function: str) -> None:
     scheduler, _ = await start(files=[HOSTILE], timeout_grace=0.3)
