@@ -129,7 +129,7 @@ def _ours(port: str, known: Sequence[Notice]) -> bool:
     """Whether one of these users listens at a port without a notice: a tunnel, or a part of an earlier version. (Of a
     run directory that was chosen only notices count: what listens there may be of another one.) Who it is takes the
     kernel milliseconds to say where there are many connections, so it is asked when somebody does."""
-    from .wire.entry import listeners
+    from .wire.listening import listeners
 
     try:
         socket.create_connection(("127.0.0.1", int(port)), ANSWERED_WITHIN).close()
@@ -137,7 +137,7 @@ def _ours(port: str, known: Sequence[Notice]) -> bool:
         pass  # it takes no more of them just now
     except OSError:
         return False
-    return bool((listeners(int(port)) or set()) & {os.geteuid(), *(each.owner for each in known)})
+    return bool((listeners("127.0.0.1", int(port)) or set()) & {os.geteuid(), *(each.owner for each in known)})
 
 
 def _choice(part: str, known: Sequence[Notice]) -> str:

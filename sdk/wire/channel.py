@@ -27,7 +27,7 @@ from ..model.errors import (
 )
 from .bounds import USUAL, Endings, PeerBounds
 from .direct import NAMED, SCHEME, DirectChannel, DirectServer
-from .entry import ENTRY, ERROR_KEY, Proof, ProvenChannel
+from .entry import ENTRY, ERROR_KEY, Proof, ProvenChannel, RefusedCall, raised
 from .methods import Methods
 from .unread import UnreadAnswers
 
@@ -118,13 +118,13 @@ def dial(address: str) -> grpc.aio.Channel:
     if address.startswith(SCHEME):
         return cast(grpc.aio.Channel, DirectChannel(address, MAX_MESSAGE))
     channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
-    return cast(grpc.aio.Channel, ProvenChannel(channel, Proof(address)))
+    return cast(grpc.aio.Channel, ProvenChannel(channel, Proof(address), RefusedCall))
 
 
 def dial_blocking(address: str) -> grpc.Channel:
     """The same for blocking calls, which also work in a process forked from one that made some."""
     channel = grpc.insecure_channel(address, options=_OPTIONS)
-    return cast(grpc.Channel, ProvenChannel(channel, Proof(address)))
+    return cast(grpc.Channel, ProvenChannel(channel, Proof(address), raised))
 
 
 async def serve(

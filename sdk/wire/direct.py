@@ -20,11 +20,10 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from ..run_dir import cards
 from .bounds import CONNECTION, USUAL, Endings, PeerBounds
 from .bounds import GREETING as NO_GREETING
 from .direct_frames import CALL, MESSAGE, STATUS, Wire
-from .entry import ERROR_KEY, CallerCheck, Proof, showable
+from .entry import ERROR_KEY, CallerCheck, Proof, shown_to
 
 #: What an address begins with that is dialed this way, and one that is a name in the kernel of this machine (of Linux:
 #: an abstract socket, which is gone with whoever listens).
@@ -143,13 +142,18 @@ class DialedCall:
                 found = named_socket(address.removeprefix(NAMED), socket.socket.connect)
                 _, wire = await loop.create_unix_connection(lambda: Wire(self._channel.largest), sock=found)
                 peer = wire.peer
-                shown = showable(cards(), None if peer is None else {peer})
+                listening = None if peer is None else {peer}
             else:
                 host, _, port = address.removeprefix(SCHEME).rpartition(":")
                 _, wire = await loop.create_connection(lambda: Wire(self._channel.largest), host.strip("[]"), int(port))
-                shown = self._channel.proof.secrets()
+                listening = self._channel.proof.listening()
         except OSError as error:
             raise failed(grpc.StatusCode.UNAVAILABLE, f"failed to connect: {error.strerror or error}") from None
+        try:
+            shown = shown_to(listening, address)
+        except grpc.aio.AioRpcError:
+            wire.abort()
+            raise
         self._wire = wire
         wire.send(CALL, GREETING + " ".join((self._path, *shown)).encode())
         return wire

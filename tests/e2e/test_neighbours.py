@@ -12,11 +12,15 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import grpc
 import pytest
 
 import tailrace
 from tailrace.assembly.platform import Platform
-from tailrace.sdk.run_dir import VARIABLE
+from tailrace.sdk.run_dir import VARIABLE, RunDir
+from tailrace.sdk.wire.channel import dial
+from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
+from tailrace.sdk.wire.v1.scheduler_pb2_grpc import SchedulerStub
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 
@@ -153,3 +157,75 @@ async def test_who_may_read_the_run_directory_gets_in(platform: Platform, tmp_pa
     finally:
         card.unlink()
         shared.rmdir()
+
+
+#: Who took the ports of a platform that is down: it says what it is called, and never answers.
+SQUATTER = (
+    "from concurrent.futures import ThreadPoolExecutor"
+    + AS_NOBODY
+    + """
+import socket, grpc
+
+class Heard(grpc.GenericRpcHandler):
+    def service(self, call):
+        print(call.method, flush=True)
+
+server = grpc.server(ThreadPoolExecutor(1), handlers=[Heard()])
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+plain = socket.create_server(("127.0.0.1", 0))
+print(port, plain.getsockname()[1], flush=True)
+while True:
+    print(plain.accept()[0].recv(1000), flush=True)
+"""
+)
+
+
+async def test_a_port_that_another_user_took_is_not_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "run"))
+    for card in (False, True):
+        if card:
+            RunDir(tmp_path / "run").open()
+        # Given a neighbour where a gateway and a scheduler were
+        neighbour = await asyncio.create_subprocess_exec(sys.executable, "-c", SQUATTER, stdout=asyncio.subprocess.PIPE)
+        assert neighbour.stdout is not None
+        try:
+            port, plain = (await neighbour.stdout.readline()).split()
+            # When the user's programs, workers and tailers call there
+            for address in (f"127.0.0.1:{int(port)}", f"direct:127.0.0.1:{int(plain)}"):
+                stream = SchedulerStub(dial(address)).AttachWorker()  # type: ignore[no-untyped-call]
+                with pytest.raises(grpc.aio.AioRpcError, match=r"another user of this machine \(nobody\) listens"):
+                    await stream.write(pb.WorkerFrame(hello=pb.Hello(session="s", name="w")))
+                stream.cancel()
+            async with tailrace.AsyncClient(f"127.0.0.1:{int(port)}", timeout=1.0) as several:
+                with pytest.raises(tailrace.Unavailable, match="another user of this machine"):
+                    await several.submit("pay", amount=1)
+            client = tailrace.Client(f"127.0.0.1:{int(port)}", timeout=1.0)
+            with pytest.raises(tailrace.Unavailable, match="another user of this machine"):
+                await asyncio.to_thread(client.submit, "pay", amount=1)
+            client.close()
+        finally:
+            neighbour.kill()
+            await neighbour.wait()
+        # Then it heard nothing
+        assert [line for line in (await neighbour.stdout.read()).splitlines() if line != b"b''"] == []
+
+
+async def test_a_neighbour_at_another_address_of_the_port_keeps_nobody_out(platform: Platform) -> None:
+    # Given a neighbour who listens beside the gateway, where nobody calls
+    port = platform.gateway_address.rpartition(":")[2]
+    beside = (
+        AS_NOBODY + f"import socket; made = socket.create_server(('127.0.0.2', {port})); print(1, flush=True); input()"
+    )
+    neighbour = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", beside, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert neighbour.stdout is not None and await neighbour.stdout.readline()
+    try:
+        # Then the platform's own user is let in, by a program that was not connected before
+        client = tailrace.Client(platform.gateway_address)
+        assert await asyncio.to_thread(client.submit, "pay", amount=1)
+        client.close()
+    finally:
+        neighbour.kill()
+        await neighbour.wait()

@@ -3,6 +3,7 @@ in `testing/conformance/moved.py`."""
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import sys
@@ -134,11 +135,13 @@ async def test_a_run_that_a_reader_kept_from_marking_its_file_is_followed_after_
     data = tmp_path / "data"
     async with EmbeddedStores(data):
         pass
-    command = [sys.executable, "-c", _READER, str(data / "queue.db")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as reader:  # noqa: ASYNC220 - takes a millisecond
-        assert reader.stdout is not None and reader.stdout.readline()
-        # When both are killed
-        run_and_kill(data)
-        reader.kill()
+    reader = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _READER, str(data / "queue.db"), stdout=asyncio.subprocess.PIPE
+    )
+    assert reader.stdout is not None and await reader.stdout.readline()
+    # When both are killed
+    run_and_kill(data)
+    reader.kill()
+    await reader.wait()
     # Then the next run finds what was taken in
     assert await items_in(data) == 1

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import grp
 import os
+import socket
 import stat
+import struct
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,8 @@ import pytest
 from tailrace.sdk import run_dir
 from tailrace.sdk.model.errors import ConfigError
 from tailrace.sdk.run_dir import CARD, VARIABLE, Card, RunDir, cards, nobody_known, places
-from tailrace.sdk.wire.entry import CallerCheck, Proof, listeners, showable
+from tailrace.sdk.wire.entry import CallerCheck, Proof, showable, strangers_among
+from tailrace.sdk.wire.listening import asked, listeners, reached, read
 
 MINE = 1000
 
@@ -150,14 +154,48 @@ def test_a_secret_is_shown_to_its_own_user_and_to_root_only() -> None:
 
 
 def test_who_listens_at_a_port_is_read_from_what_the_kernel_says(tmp_path: Path) -> None:
-    row = "{}: 0100007F:{} 00000000:0000 {} 00000000:00000000 00:00000000 00000000  {}        0 1 1 0 10 0"
-    lines = [row.format(0, "2252", "0A", 1000), row.format(1, "2252", "01", 5), row.format(2, "2253", "0A", 6)]
-    (tmp_path / "tcp").write_text("\n".join(["sl  local_address", *lines]))
-    (tmp_path / "tcp6").write_text("sl\n" + row.replace("0100007F", "0" * 32).format(0, "2252", "0A", 9))
+    def bound(to: str) -> str:
+        packed = socket.inet_pton(socket.AF_INET6 if ":" in to else socket.AF_INET, to)
+        return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))
+
+    def row(to: str, port: str, state: str, user: int) -> str:
+        return (
+            f"0: {bound(to)}:{port} 00:0000 {state} 00000000:00000000 00:00000000 00000000  {user}        0 1 1 0 10 0"
+        )
+
+    lines = [row("127.0.0.1", "2252", "0A", 1000), row("127.0.0.1", "2252", "01", 5), row("0.0.0.0", "2253", "0A", 6)]
+    (tmp_path / "tcp").write_text("\n".join(["sl  local_address", *lines, row("127.0.0.2", "2252", "0A", 7)]))
+    lines = [row("::ffff:127.0.0.1", "2252", "0A", 9), row("::1", "2252", "0A", 8), row("::", "2252", "0A", 11)]
+    (tmp_path / "tcp6").write_text("\n".join(["sl", *lines]))
     tables = (tmp_path / "tcp", tmp_path / "tcp6")
-    assert listeners(0x2252, tables) == {1000, 9}
-    assert listeners(1, tables) == set()
-    assert listeners(1, (tmp_path / "none",)) is None
+    found = read(0x2252, tables)
+    # Who is at another address gets nothing of it, nor who is at all of them beside one at this
+    assert found is not None and reached("127.0.0.1", found) == {1000, 9}
+    assert reached("[::1]", found) == {8} and reached("localhost", found) == {1000, 9, 8}
+    assert reached("127.0.0.3", found) == {11}, "bound to all addresses"
+    wild = read(0x2253, tables)
+    assert wild is not None and reached("127.0.0.1", wild) == {6}
+    assert read(1, tables) == []
+    assert read(1, (tmp_path / "none",)) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked so")
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_the_kernel_is_asked_who_listens(family: int, host: str) -> None:
+    with socket.socket(family) as listening, socket.socket(family) as other:
+        for each in (listening, other):
+            each.bind((host, 0))
+        listening.listen()
+        port, free = listening.getsockname()[1], other.getsockname()[1]
+        assert asked(port) == read(port) and len(asked(port)) == 1
+        assert listeners(host, port) == listeners("localhost", port) == {os.geteuid()}
+        assert listeners(host, free) == set()
+
+
+def test_who_listens_and_is_neither_root_nor_a_known_user_is_a_stranger() -> None:
+    assert strangers_among({MINE, 0, 7}, [MINE, 7]) == set() == strangers_among(set(), [MINE])
+    assert strangers_among({MINE, 8}, [MINE, 7]) == {8}
+    assert strangers_among(None, [MINE]) == set(), "a system that does not say who listens"
 
 
 def test_nothing_is_shown_to_another_machine() -> None:
