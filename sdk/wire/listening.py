@@ -1,4 +1,4 @@
-"""Which users listen at a port of this machine, as its kernel says."""
+"""Listeners at a port of this machine: which users they are, as its kernel says."""
 
 from __future__ import annotations
 

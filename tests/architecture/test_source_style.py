@@ -80,14 +80,10 @@ class Facts(NamedTuple):
 
 @functools.cache
 def facts(path: Path) -> Facts:
-    """Of a file: whether it says what it is, the calls and imports in it, its public parts without a word, and those
-    whose docstring does not name them."""
+    """Of a file: whether it says what it is, the calls and imports in it, its public parts without a word, those whose
+    docstring does not name them, and how many methods each protocol has."""
     tree = ast.parse(path.read_text())
-    found = Facts(ast.get_docstring(tree) is not None, [], [], [], [])
-    """Of a file: whether it says what it is, the calls and imports in it, its public parts without a word, and how many
-    methods each protocol has."""
-    tree = ast.parse(path.read_text())
-    found = Facts(ast.get_docstring(tree) is not None, [], [], [], {})
+    found = Facts(ast.get_docstring(tree) is not None, [], [], [], [], {})
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef):
             text = ast.get_docstring(node) or ""
