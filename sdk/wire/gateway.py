@@ -33,7 +33,7 @@ from .audit_messages import audit_from_wire
 from .bounds import USUAL
 from .channel import abort, dial, error_of
 from .convert import function_from_wire, function_to_wire
-from .direct import SCHEME, ServedCall
+from .direct import SCHEME
 from .drop_messages import drop_from_wire
 from .gateway_messages import (
     gate_to_wire,
@@ -155,9 +155,8 @@ class _Servicer:
             setattr(self, method, _unary(getattr(gateway, name)))
 
     async def Submissions(self, request_iterator: Any, context: Any) -> None:
-        if not isinstance(context, ServedCall):  # gRPC keeps what is not read, and ends nobody for it
-            await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"submissions come in a stream by {SCHEME} only")
-        await self._gateway.submissions(context)
+        # gRPC keeps what is not read, and ends nobody for it
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"submissions come in a stream by {SCHEME} only")
 
     async def Watch(self, request: pb.WatchRequest, context: Any) -> None:
         try:
