@@ -267,7 +267,7 @@ class Dialer:
         if self._known and not reply.welcome.resumed:
             self._endpoint.lost()
             self._link = Link()
-            self.session = reply.welcome.session or self.session
+            self.session = reply.welcome.session
         resumed = self._known and reply.welcome.resumed
         if not resumed:
             self._link = Link()

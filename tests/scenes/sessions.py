@@ -117,7 +117,7 @@ class Serving(Told):
             end.notify = served.notify
             self.ends.append(end)
         self.changed()
-        welcome = pb.TailerReply(welcome=pb.Welcome(scheduler=self.name, resumed=resumed))
+        welcome = pb.TailerReply(welcome=pb.Welcome(scheduler=self.name, resumed=resumed, session=hello.hello.session))
         try:
             await served.serve(
                 connection, hello, welcome, empty=pb.TailerReply, silence=self.silence, clock=SYSTEM_CLOCK

@@ -175,7 +175,7 @@ class FakeScheduler:
             self.began()
         session = known or Session(self)
         self.sessions[frame.hello.session] = session
-        welcome = pb.Welcome(scheduler="fake", heartbeat=0.5, reads_parts=self.reads_parts)
+        welcome = pb.Welcome(scheduler="fake", session=frame.hello.session, heartbeat=0.5, reads_parts=self.reads_parts)
         reply = pb.TailerReply(welcome=welcome)
         reply.welcome.resumed = known is not None
         self.changed.set()

@@ -83,7 +83,7 @@ class FakeScheduler:
         self.resumed += known
         self.hellos.append(hello.hello)
         self.pools |= {pool.name: pool for pool in hello.hello.pools}
-        welcome = pb.WorkerReply(welcome=pb.Welcome(scheduler="fake", resumed=known, heartbeat=1))
+        welcome = pb.WorkerReply(welcome=pb.Welcome(scheduler="fake", resumed=known, heartbeat=1, session=self.session))
         assert self.served is not None
         call = asyncio.current_task()
         assert call is not None
