@@ -1,7 +1,7 @@
 """The rules of the leases and the planted mistakes that break each: a table in docs/architecture.md, generated.
 
-`python -m tailrace.testing.simulation.laws` writes it; `--check` only says whether it is stale (exit status 1). Every
-line is proven by tests/simulation/test_planted_bugs.py: the mistake is found, by the promise that is named.
+`python -m tailrace.testing.simulation.bugs.table` writes it; `--check` only says whether it is stale (exit status 1).
+Every line is proven by tests/simulation/test_planted_bugs.py: the mistake is found, by the promise that is named.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tailrace
 
-from .bugs import BREACHES
+from . import BREACHES
 
 #: L1 to L20, as docs/architecture.md numbers them.
 LAWS = [f"L{number}" for number in range(1, 21)]
@@ -48,7 +48,7 @@ def main() -> None:
     """Writes the table, or with --check only says whether it is stale."""
     if "--check" in sys.argv[1:]:
         if stale():
-            sys.exit("stale: docs/architecture.md; run python -m tailrace.testing.simulation.laws")
+            sys.exit("stale: docs/architecture.md; run python -m tailrace.testing.simulation.bugs.table")
         return
     before, _, after = _page()
     PAGE.write_text(before + table() + after, encoding="utf-8")
