@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 import tempfile
@@ -125,9 +126,8 @@ def _with_kafka(options: Options, name: str) -> tuple[Scenario, float]:
         raise InvalidRequest(f"--engine {options.engine} is not for the scenario {name}")
     from .kafka import Broker
     from .kafka_server import kafka_broker
-    from .rivals.roster import chosen
 
-    against = chosen(options.against) if name == RIVALS else []
+    against = _against(options) if name == RIVALS else []
 
     async def scenario(folder: Path, size: float, progress: Telling) -> Figures:
         progress("starting a broker", 0.0)
@@ -135,18 +135,25 @@ def _with_kafka(options: Options, name: str) -> tuple[Scenario, float]:
             broker = Broker(address, options.client)
             if name == KAFKA:
                 return await broker.kafka(folder, int(size), progress)
-            from .kafka_rivals import rivals
+            from .rivals.on_kafka import rivals
 
             return await rivals(broker, against, folder, int(size), progress)
 
     return scenario, KAFKA_ITEMS
 
 
-def _rivals_on(options: Options) -> tuple[Scenario, float]:
-    from .queue_rivals import queue_rivals  # its engines need their extras
+def _against(options: Options) -> list[Any]:
+    """The rivals that were asked for. Raises InvalidRequest in an installed package, which has none."""
+    if importlib.util.find_spec(".rivals", __package__) is None:
+        raise InvalidRequest(f"the scenario {RIVALS} is not in the installed package: it needs a clone of tailrace")
     from .rivals.roster import chosen
 
-    against = chosen(options.against, options.engine)
+    return chosen(options.against, options.engine or KAFKA)
+
+
+def _rivals_on(options: Options) -> tuple[Scenario, float]:
+    against = _against(options)
+    from .rivals.on_queues import queue_rivals  # its engines need their extras
 
     async def scenario(folder: Path, size: float, progress: Telling) -> Figures:
         return await queue_rivals(folder, int(size), progress, options.engine, against, options.part)

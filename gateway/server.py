@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-import grpc
-
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.duties import Duties
 from ..sdk.lifecycle import each_of
 from ..sdk.wire import gateway as wire
 from ..sdk.wire import operators
+from ..sdk.wire.carriers import serve_streams
 from ..sdk.wire.channel import check_listen, serve
 from ..sdk.wire.health import Health
+from ..sdk.wire.stream import Listener
+from ..sdk.wire.submissions import SUBMISSIONS
 from .config import GatewayConfig
 from .desks import Desks
 from .environment import ALONE, NOTHING_DECLARED, Declared, GatewayStores, Neighbours
@@ -42,7 +43,7 @@ class GatewayServer:
         self._desks = self._make()
         self._started = False
         self._health = Health(wire.SERVICE)
-        self._servers: list[grpc.aio.Server] = []
+        self._servers: list[Listener] = []
         self.address = config.listen
 
     async def start(self) -> None:
@@ -62,8 +63,8 @@ class GatewayServer:
         server, self.address = await serve(self.address, parts, peers, endings)
         self._servers.append(server)
         if self._desks.direct:
-            server, _ = await serve(self._desks.direct, parts[:1], peers, endings)
-            self._servers.append(server)
+            direct, _ = await serve_streams(self._desks.direct, {SUBMISSIONS: self._desks.submissions}, peers, endings)
+            self._servers.append(direct)
         await self._health.set(True)
 
     async def set_health(self, name: str, serving: bool) -> None:

@@ -9,7 +9,6 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.duties import Duties
@@ -18,11 +17,10 @@ from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.metrics import Sample
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended, Flight
-from ..sdk.wire.channel import dial
 from ..sdk.wire.convert import function_to_wire
+from ..sdk.wire.scheduler import SchedulerSessions
 from ..sdk.wire.session import Dialer
 from ..sdk.wire.v1 import scheduler_pb2 as pb
-from ..sdk.wire.v1 import scheduler_pb2_grpc
 from .attachment import Attachment, by_session
 from .config import WorkerConfig
 from .executors import ExecutorProcess
@@ -99,7 +97,7 @@ class Worker:
         )
         self._attachments: list[Attachment] = []
         self._dialers: list[Dialer] = []
-        self._channels: list[Any] = []
+        self._sessions: list[SchedulerSessions] = []
         self.duties = Duties("worker")
         self._idle = asyncio.Event()
         self._draining = False
@@ -144,9 +142,9 @@ class Worker:
         await self._supervisor.stop("its worker was stopped")
         for dialer in self._dialers:
             await dialer.close()
-        for channel in self._channels:
-            await channel.close()
-        self._dialers, self._channels = [], []
+        for sessions in self._sessions:
+            await sessions.close()
+        self._dialers, self._sessions = [], []
 
     @property
     def ready(self) -> bool:
@@ -190,11 +188,10 @@ class Worker:
     # -- sessions ----------------------------------------------------------------------------------------------------
 
     def _attach(self, address: str) -> None:
-        channel = dial(address)
-        stub = scheduler_pb2_grpc.SchedulerStub(channel)  # type: ignore[no-untyped-call]
+        sessions = SchedulerSessions(address)
         attachment = Attachment(self, self._leases, self._clock)
         dialer = Dialer(
-            stub.AttachWorker,
+            sessions.attach_worker,
             lambda hello: self._hello(attachment, hello),
             attachment,
             pb.WorkerFrame,
@@ -206,7 +203,7 @@ class Worker:
             ),
         )
         attachment.notify = dialer.notify
-        self._channels.append(channel)
+        self._sessions.append(sessions)
         self._attachments.append(attachment)
         self._dialers.append(dialer)
         dialer.start()

@@ -10,19 +10,19 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import grpc
-
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.duties import Duties
 from ..sdk.model.errors import InvalidRequest, Overloaded, TailraceError
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.metrics import Sample
+from ..sdk.wire.carriers import serve_streams
 from ..sdk.wire.channel import serve
 from ..sdk.wire.convert import function_from_wire
 from ..sdk.wire.direct import SCHEME
 from ..sdk.wire.health import Health
-from ..sdk.wire.scheduler import SERVICE, serve_scheduler
+from ..sdk.wire.scheduler import SERVICE, serve_scheduler, sessions
 from ..sdk.wire.session import Served
+from ..sdk.wire.stream import Listener, Stream
 from ..sdk.wire.v1 import scheduler_pb2 as pb
 from .calls import Calls
 from .config import AUTO, SchedulerConfig
@@ -63,7 +63,7 @@ class SchedulerServer:
         self._watch = watch
         self._clock = clock
         self._health = Health(SERVICE)
-        self._servers: list[grpc.aio.Server] = []
+        self._servers: list[Listener] = []
         self._sessions: dict[str, Served] = {}
         self._calls = Calls(self.core, clock, self._soon)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -85,8 +85,8 @@ class SchedulerServer:
         self.id = f"{self.id}@{self.address}"
         if self._config.direct_listen not in ("", AUTO):
             address = f"{SCHEME}{self._config.direct_listen}"
-            server, self.direct_address = await serve(address, [serve_scheduler(self)], peers)
-            self._servers.append(server)
+            direct, self.direct_address = await serve_streams(address, sessions(self), peers)
+            self._servers.append(direct)
         self._beat_at = self._clock.monotonic() + self._sizes.heartbeat
         if self._watch is not None:
             self.duties.begin(self._follow(self._watch), "scheduler-watch")
@@ -145,7 +145,7 @@ class SchedulerServer:
     async def explain(self, id: str) -> pb.ExplainReply:
         return explain(self.core, id, self._clock.monotonic(), self._clock.wall())
 
-    async def attach_tailer(self, connection: Any) -> None:
+    async def attach_tailer(self, connection: Stream) -> None:
         first = await self._hello(connection)
         hello = first.hello
         served = self._known(hello, TailerEnd)
@@ -156,7 +156,7 @@ class SchedulerServer:
             served = self._sessions[hello.session] = Served(TailerEnd(self.core, tailer, self._clock, self._soon))
         await self._serve(served, connection, first, pb.TailerReply(welcome=welcome), pb.TailerReply)
 
-    async def attach_worker(self, connection: Any) -> None:
+    async def attach_worker(self, connection: Stream) -> None:
         first = await self._hello(connection)
         hello = first.hello
         try:
@@ -172,9 +172,9 @@ class SchedulerServer:
         served.endpoint.announced = (specs, pools_from_wire(hello.pools))
         await self._serve(served, connection, first, pb.WorkerReply(welcome=welcome), pb.WorkerReply)
 
-    async def _hello(self, connection: Any) -> Any:
-        first = await connection.read()
-        if first is grpc.aio.EOF or not first.HasField("hello") or not first.hello.session:
+    async def _hello(self, connection: Stream) -> Any:
+        first = await connection.receive()
+        if first is None or not first.HasField("hello") or not first.hello.session:
             raise InvalidRequest("the first frame of a connection must be a hello that names its session")
         return first
 
@@ -203,7 +203,9 @@ class SchedulerServer:
             session=hello.session,
         )
 
-    async def _serve(self, served: Served, connection: Any, first: Any, welcome: Any, empty: Callable[[], Any]) -> None:
+    async def _serve(
+        self, served: Served, connection: Stream, first: Any, welcome: Any, empty: Callable[[], Any]
+    ) -> None:
         """One connection. A session that said what cannot be right is ended: it would say it again."""
         silence = 2 * self._sizes.heartbeat + self._sizes.round_trip
         try:

@@ -126,8 +126,8 @@ def _told(notice: Notice, where: str) -> Found:
 
 
 def _ours(port: str, known: Sequence[Notice]) -> bool:
-    """Whether one of these users listens at a port without a notice: a tunnel, or a part of an earlier version. (Of a
-    run directory that was chosen only notices count: what listens there may be of another one.) Who it is takes the
+    """Whether one of these users listens at a port without a notice, as a tunnel to another machine does. (Of a run
+    directory that was chosen only notices count: what listens there may be of another one.) Who it is takes the
     kernel milliseconds to say where there are many connections, so it is asked when somebody does."""
     from .wire.listening import listeners
 

@@ -29,7 +29,7 @@ def together(talk: Conversation, calls: Sequence[Call]) -> Steps[list[Accepted]]
     """Submits a few calls that are stored together, or not at all."""
     workloads = [message(call, uuid.uuid4().hex) for call in calls]
     reply = yield from talk.answered("Submit", pb.SubmitRequest(workloads=workloads))
-    return accepted(reply, len(workloads))
+    return accepted(reply)
 
 
 def submit_many(
@@ -66,4 +66,4 @@ def submit_many(
                 f"the first {len(done)} workloads were accepted, none is known to be of those after: {error}", done
             ) from error
         tell()
-        told = chunk, accepted(reply, len(chunk))
+        told = chunk, accepted(reply)

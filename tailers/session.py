@@ -18,11 +18,10 @@ from ..sdk.model.function_spec import FunctionSpec
 from ..sdk.model.height import Height
 from ..sdk.model.lease import LeaseSizes, grant_to_scheduler, wait_for_scheduler
 from ..sdk.model.workload import Flight, Outcomes
-from ..sdk.wire.channel import dial
 from ..sdk.wire.convert import KindWriter, function_from_wire, owned_to_wire, read_outcomes, write_items
+from ..sdk.wire.scheduler import SchedulerSessions
 from ..sdk.wire.session import Dialer
 from ..sdk.wire.v1 import scheduler_pb2 as pb
-from ..sdk.wire.v1.scheduler_pb2_grpc import SchedulerStub
 from .greeting import Greeting
 from .rules.credit import Credit
 
@@ -116,10 +115,9 @@ class SchedulerSession:
         self._rows: list[pb.Listed] = []
         self._asks: list[pb.Adopt] = []
         self._asked: dict[tuple[str, str, int], asyncio.Future[Adopted]] = {}
-        self._channel = dial(address)
-        stub = SchedulerStub(self._channel)  # type: ignore[no-untyped-call]
+        self._sessions = SchedulerSessions(address)
         self._dialer = Dialer(
-            stub.AttachTailer,
+            self._sessions.attach_tailer,
             self._hello,
             self,
             pb.TailerFrame,
@@ -135,7 +133,7 @@ class SchedulerSession:
     async def close(self) -> None:
         """Ends the session."""
         await self._dialer.close()
-        await self._channel.close()
+        await self._sessions.close()
 
     async def wait(self) -> None:
         """Waits for an error of the session, which is raised."""

@@ -108,8 +108,5 @@ def chosen(names: str, engine: str = "kafka") -> list[Rival]:
     missing = {need for rival in rivals for need in rival.needs if importlib.util.find_spec(need) is None}
     if missing:
         lacking = [rival.name for rival in rivals if missing.intersection(rival.needs)]
-        raise ConfigError(
-            f"to compare with {', '.join(lacking)}, install "
-            f'{", ".join(sorted(missing))}: pip install "tailrace[bench]", or in a clone `make rivals`'
-        )
+        raise ConfigError(f"to compare with {', '.join(lacking)}, install {', '.join(sorted(missing))}: `make rivals`")
     return rivals

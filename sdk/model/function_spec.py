@@ -68,9 +68,8 @@ def spec_from_dict(data: dict[str, Any]) -> FunctionSpec:
         pool=data["pool"],
         isolation=data["isolation"],
         description=data["description"],
-        # Not in what 0.1 kept.
-        owner=data.get("owner", ""),
-        results=data.get("results", True),
-        arguments=data.get("arguments", ""),
-        former=tuple(data.get("former", ())),
+        owner=data["owner"],
+        results=data["results"],
+        arguments=data["arguments"],
+        former=tuple(data["former"]),
     )

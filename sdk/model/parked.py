@@ -11,8 +11,6 @@ from .workload import Headers, Kind
 
 #: The header, in JSON: people read it with whatever shows them a log's records.
 ITEM = "tailrace-item"
-#: What the headers' names began with in 0.1, one for each field. Such records may still wait when a version changes.
-_PREFIX = "tailrace-"
 _DUE = "due."
 
 
@@ -124,21 +122,18 @@ def parked_headers(item: Parked, latest: float = 0.0) -> Headers:
 
 def ticket_of(headers: Headers) -> Ticket | None:
     """What a record's headers say of where it goes; None when they are not those of a parked item."""
+    if not headers or headers[0][0] != ITEM:
+        return None
     try:
-        if headers and headers[0][0] == ITEM:
-            return _ticket(headers[0][1])
-        values = dict(headers[::-1])  # of equal names the first one counts: ours stood before the workload's own
-        due = float(values[_PREFIX + "due"])
-        latest = float(values.get(_PREFIX + "latest", 0.0))
-        return Ticket(values[_PREFIX + "function"], due, latest, values.get(_PREFIX + "key", ""))
-    except (KeyError, ValueError):
+        return _ticket(headers[0][1])
+    except ValueError:
         return None
 
 
 def parked_from(headers: Headers, payload: bytes) -> Parked:
-    """The inverse of `parked_headers`. Raises KeyError or ValueError for a record that is not a parked item."""
+    """The inverse of `parked_headers`. Raises ValueError for a record that is not a parked item."""
     if not headers or headers[0][0] != ITEM:
-        return _parked_by_0_1(headers, payload)
+        raise ValueError(f"no parked item: its first header is not {ITEM}")
     row = _row(headers[0][1])
     return Parked(
         row.tailer,
@@ -159,28 +154,4 @@ def parked_from(headers: Headers, payload: bytes) -> Parked:
         row.partition,
         row.position,
         row.n,
-    )
-
-
-def _parked_by_0_1(headers: Headers, payload: bytes) -> Parked:
-    own = {name[len(_PREFIX) :]: value for name, value in headers if name.startswith(_PREFIX)}
-    return Parked(
-        tailer=own["tailer"],
-        id=own["id"],
-        kind=Kind(own["function"], int(own["priority"]), own.get("collection", ""), own.get("tenant", "")),
-        payload=payload,
-        due=float(own["due"]),
-        first_seen=float(own["first-seen"]),
-        attempt=int(own.get("attempt", 1)),
-        crashes=int(own.get("crashes", 0)),
-        throttles=int(own.get("throttles", 0)),
-        fence=int(own.get("fence", 0)),
-        reason=own.get("reason", ""),
-        key=own.get("key", ""),
-        headers=tuple((name, value) for name, value in headers if not name.startswith(_PREFIX)),
-        expires_at=float(own.get("expires-at", 0.0)),
-        progress=own.get("progress", ""),
-        partition=own.get("partition", ""),
-        position=int(own.get("position", 0)),
-        n=int(own.get("n", 0)),
     )

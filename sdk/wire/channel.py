@@ -1,7 +1,6 @@
-"""Channels and servers with this platform's bounds: loopback only, message sizes, keep-alive, errors ↔ statuses.
+"""Channels and servers of gRPC with this platform's bounds: loopback only, message sizes, keep-alive.
 
-An address is `host:port`, or for streams without gRPC `direct:host:port` or, in one machine, `direct:@name`
-(`direct.py`)."""
+Sessions know only `stream.py`: `carriers.py` dials those."""
 
 from __future__ import annotations
 
@@ -12,23 +11,12 @@ from typing import Any, Protocol, cast
 import grpc
 
 from ..model.address import listening_address
-from ..model.errors import (
-    AlreadyInUse,
-    Conflict,
-    InvalidPayload,
-    InvalidRequest,
-    NotConnected,
-    Overloaded,
-    StaleFence,
-    StoreFull,
-    TailraceError,
-    Unavailable,
-    UnknownFunction,
-)
+from ..model.errors import AlreadyInUse, ConfigError, TailraceError
 from .bounds import USUAL, Endings, PeerBounds
-from .direct import NAMED, SCHEME, DirectChannel, DirectServer
-from .entry import ENTRY, ERROR_KEY, Proof, ProvenChannel, RefusedCall, raised
+from .direct import SCHEME
+from .entry import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .methods import Methods
+from .statuses import Status, error_of_status, status_of
 from .unread import UnreadAnswers
 
 #: The largest gRPC message: a batch is cut at 1 MiB beside its largest payload, which is at most 4 MiB by default.
@@ -76,26 +64,6 @@ def _bounded(bounds: PeerBounds) -> list[tuple[str, int]]:
     ]
 
 
-_STATUS: list[tuple[type[TailraceError], grpc.StatusCode]] = [
-    (UnknownFunction, grpc.StatusCode.NOT_FOUND),
-    (InvalidPayload, grpc.StatusCode.INVALID_ARGUMENT),
-    (InvalidRequest, grpc.StatusCode.INVALID_ARGUMENT),
-    (Conflict, grpc.StatusCode.ALREADY_EXISTS),
-    (Overloaded, grpc.StatusCode.RESOURCE_EXHAUSTED),
-    (StoreFull, grpc.StatusCode.RESOURCE_EXHAUSTED),
-    (StaleFence, grpc.StatusCode.FAILED_PRECONDITION),
-    (NotConnected, grpc.StatusCode.UNAVAILABLE),
-    (Unavailable, grpc.StatusCode.UNAVAILABLE),
-]
-#: Nobody answered, or not in time, or the server was stopped while it did (our own cancellation is no such error).
-_AWAY = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
-_CLASSES = {kind.__name__: kind for kind, _ in _STATUS}
-#: Trailing metadata that carries the error's class, so that both ends raise the same one.
-RETRY_AFTER_KEY = "tailrace-retry-after"
-#: Characters of an error's message that cross: a status travels in headers, which gRPC bounds at 8 KiB.
-MESSAGE_LENGTH = 1000
-
-
 class Network(Protocol):
     """A network that carries calls in place of gRPC: with channels and servers of the same shape."""
 
@@ -115,14 +83,14 @@ def dial(address: str) -> grpc.aio.Channel:
     network = NETWORK.get()
     if network is not None:
         return network.dial(address)
-    if address.startswith(SCHEME):
-        return cast(grpc.aio.Channel, DirectChannel(address, MAX_MESSAGE))
+    _for_calls(address)
     channel = grpc.aio.insecure_channel(address, options=_OPTIONS)
     return cast(grpc.aio.Channel, ProvenChannel(channel, Proof(address), RefusedCall))
 
 
 def dial_blocking(address: str) -> grpc.Channel:
     """The same for blocking calls, which also work in a process forked from one that made some."""
+    _for_calls(address)
     channel = grpc.insecure_channel(address, options=_OPTIONS)
     return cast(grpc.Channel, ProvenChannel(channel, Proof(address), raised))
 
@@ -142,8 +110,6 @@ async def serve(
     if network is not None:
         return await network.serve(address, register)
     bounds = bounds.within_files()
-    if address.startswith(SCHEME):
-        return await _serve_direct(address, register, bounds, endings or Endings())
     host = listening_address(address).host
     server = grpc.aio.server(
         options=[*_OPTIONS, *_SERVER_OPTIONS, *_bounded(bounds)], maximum_concurrent_rpcs=_CALLS_IN_ALL
@@ -154,67 +120,36 @@ async def serve(
     try:
         bound = server.add_insecure_port(address)
     except RuntimeError:
-        raise _taken(address) from None
+        raise taken(address) from None
     await server.start()
     return server, f"{host}:{bound}"
-
-
-async def _serve_direct(
-    address: str, register: Sequence[Callable[[grpc.aio.Server], None]], bounds: PeerBounds, endings: Endings
-) -> tuple[grpc.aio.Server, str]:
-    server = cast(grpc.aio.Server, DirectServer(MAX_MESSAGE, bounds, endings, ENTRY.get()))
-    for add in register:
-        add(server)
-    if address.startswith(NAMED):
-        await cast(DirectServer, server).listen_named(address.removeprefix(NAMED))
-        return server, address
-    host, port = listening_address(address.removeprefix(SCHEME))
-    try:
-        bound = await cast(DirectServer, server).listen(host, port)
-    except OSError:
-        raise _taken(address) from None
-    return server, f"{SCHEME}{host}:{bound}"
 
 
 def check_listen(address: str) -> None:
     """Raises ConfigError for what `serve` could not listen on whoever has the port, before anything is waited for."""
     if NETWORK.get() is None:
-        listening_address(address.removeprefix(SCHEME))
+        listening_address(address)
 
 
-def _taken(address: str) -> AlreadyInUse:
+def taken(address: str) -> AlreadyInUse:
+    """The error for an address at which something else listens."""
     return AlreadyInUse(
         f"cannot listen on {address}: the port is taken. Stop whatever holds it or choose another (0: any free one)"
     )
 
 
+def _for_calls(address: str) -> None:
+    if address.startswith(SCHEME):
+        raise ConfigError(f"{address} carries sessions only; calls need an address that answers gRPC: host:port")
+
+
 async def abort(context: Any, error: TailraceError) -> None:
     """Ends a server call with the status and class of an error."""
-    status = next((code for kind, code in _STATUS if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
-    kind = next((each for each in type(error).__mro__ if _CLASSES.get(each.__name__) is each), type(error))
-    metadata = [(ERROR_KEY, kind.__name__)]
-    if isinstance(error, Overloaded):
-        metadata.append((RETRY_AFTER_KEY, repr(error.retry_after)))
-    await context.abort(status, str(error)[:MESSAGE_LENGTH], tuple(metadata))
-
-
-def error_named(name: str, message: str, retry_after: float) -> TailraceError | None:
-    """The error of a class that the other side named; None for one that does not cross."""
-    kind = _CLASSES.get(name)
-    if kind is Overloaded:
-        return Overloaded(message, retry_after)
-    return None if kind is None else kind(message)
+    await context.abort(*status_of(error))
 
 
 def error_of(error: Any, address: str, reason: str = "") -> TailraceError:
     """The error that the other side raised, or that its absence means, of a gRPC error (blocking or asyncio). `reason`:
     why this address was asked, behind what is said of its silence."""
-    trailing = dict(error.trailing_metadata() or ())
-    details = error.details() or str(error.code())
-    retry_after = float(str(trailing.get(RETRY_AFTER_KEY, 1.0)))
-    if (named := error_named(str(trailing.get(ERROR_KEY, "")), details, retry_after)) is not None:
-        return named
-    if error.code() in _AWAY:
-        why = details.rpartition(": ")[2] if details.startswith("failed to connect") else details
-        return NotConnected(f"{address} does not answer ({why}); is it running?{reason}")
-    return TailraceError(f"{address}: {details}")
+    metadata = tuple((key, str(value)) for key, value in error.trailing_metadata() or ())
+    return error_of_status(Status(error.code(), error.details() or "", metadata), address, reason)

@@ -1,11 +1,9 @@
-"""Streams between parts on one machine over plain sockets: `direct:host:port` where gRPC has `host:port`.
+"""Streams between processes of one machine over plain sockets (`stream.py`).
 
-Between machines gRPC carries sessions. Between processes of one machine most of what a lone item's frame takes is
-gRPC's own: HTTP/2, and a thread that polls and wakes the event loop. So a scheduler can be asked for the same methods
-here too, with the same messages, statuses and errors, by the same stubs and servicers: `DirectChannel` and
-`DirectServer` have as much of the shape of grpc.aio's as streams need. A call has a connection of its own; its end is
-the connection's. The dialing side's first frame is the call's method, the serving side's last one its status; between
-them messages go both ways, in protobuf.
+Between machines gRPC carries sessions. Within one, most of what a lone item's frame takes is gRPC's own: HTTP/2, and a
+thread that polls and wakes the event loop. A stream here has a connection of its own, and ends with it. The dialing
+side's first frame names the method, the serving side's last one the status; between them messages go both ways, in
+protobuf.
 """
 
 from __future__ import annotations
@@ -14,16 +12,19 @@ import asyncio
 import json
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import grpc
-import grpc.aio
+from grpc import StatusCode
+from grpc.aio import AioRpcError
 
+from ..model.errors import TailraceError
 from .bounds import CONNECTION, USUAL, Endings, PeerBounds
 from .bounds import GREETING as NO_GREETING
 from .direct_frames import CALL, MESSAGE, STATUS, Wire
-from .entry import ERROR_KEY, CallerCheck, Proof, shown_to
+from .entry import CallerCheck, Proof, shown_to
+from .statuses import Status, error_of_status, refused, status_of
+from .stream import StreamClosed, StreamHandler, StreamMethod
 
 #: What an address begins with that is dialed this way, and one that is a name in the kernel of this machine (of Linux:
 #: an abstract socket, which is gone with whoever listens).
@@ -32,160 +33,121 @@ NAMED = SCHEME + "@"
 #: The first frame: this, then the method's path.
 GREETING = b"tailrace-direct/1 "
 
-_CODES = {code.value[0]: code for code in grpc.StatusCode}
+_CODES = {code.value[0]: code for code in StatusCode}
 
 _LOG = logging.getLogger("tailrace.wire")
 
 
-def failed(code: grpc.StatusCode, details: str, trailing: Sequence[tuple[str, str]] = ()) -> grpc.aio.AioRpcError:
-    """The error that gRPC raises for a call that ended so."""
-    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(*trailing), details)
-
-
 class DirectChannel:
-    """As grpc.aio.Channel, for methods of two streams: makes what the generated stubs call. It connects at a call's
-    first write."""
+    """The streams to one address. `largest`: bytes of a message."""
 
     def __init__(self, address: str, largest: int) -> None:
         self.address = address
-        self.largest = largest
-        self.proof = Proof(address)
-        self._calls: set[DialedCall] = set()
+        self._largest = largest
+        self._proof = Proof(address)
+        self._open: set[DirectStream] = set()
 
-    def stream_stream(self, path: str, request_serializer: Any, response_deserializer: Any, **_: Any) -> Any:
-        """A method of streams."""
+    def open(self, method: StreamMethod) -> DirectStream:
+        stream = DirectStream(self, method, self._open.discard)
+        self._open.add(stream)
+        return stream
 
-        def call(**_: Any) -> DialedCall:
-            made = DialedCall(self, path, request_serializer, response_deserializer, self._calls.discard)
-            self._calls.add(made)
-            return made
+    async def close(self) -> None:
+        for stream in list(self._open):
+            stream.cancel()
 
-        return call
-
-    def unary_unary(self, path: str, *_: Any, **__: Any) -> Any:
-        """A method that takes one message and answers one: gRPC's."""
-
-        async def call(request: Any, **_: Any) -> Any:
-            raise failed(grpc.StatusCode.UNIMPLEMENTED, f"{path} is asked by gRPC; {SCHEME} carries sessions only")
-
-        return call
-
-    unary_stream = unary_unary
-
-    async def __aenter__(self) -> DirectChannel:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self, grace: float | None = None) -> None:
-        """Gives up what is open."""
-        for call in list(self._calls):
-            call.cancel()
+    async def connect(self) -> tuple[Wire, set[int] | None]:
+        """A socket to the address, and the users who listen there; None: the system does not say. Raises OSError."""
+        loop, address = asyncio.get_running_loop(), self.address
+        if address.startswith(NAMED):
+            found = named_socket(address.removeprefix(NAMED), socket.socket.connect)
+            _, wire = await loop.create_unix_connection(lambda: Wire(self._largest), sock=found)
+            peer = wire.peer
+            return wire, None if peer is None else {peer}
+        host, _, port = address.removeprefix(SCHEME).rpartition(":")
+        _, wire = await loop.create_connection(lambda: Wire(self._largest), host.strip("[]"), int(port))
+        return wire, self._proof.listening()
 
 
-class DialedCall:
-    """A call from the dialing side."""
+class DirectStream:
+    """The dialing side. It connects when it first sends."""
 
-    def __init__(
-        self,
-        channel: DirectChannel,
-        path: str,
-        serialize: Callable[[Any], bytes],
-        parse: Callable[[bytes], Any],
-        forget: Callable[[DialedCall], None],
-    ) -> None:
+    def __init__(self, channel: DirectChannel, method: StreamMethod, forget: Callable[[DirectStream], None]) -> None:
         self._channel = channel
-        self._path = path
-        self._serialize = serialize
-        self._parse = parse
+        self._path = method.path
+        self._parse = method.reply.FromString
         self._forget = forget
         self._wire: Wire | None = None
         self._cancelled = False
 
-    async def write(self, message: Any, /) -> None:
-        """Sends a message. Raises what grpc.aio raises: UNAVAILABLE where nobody listens, InvalidStateError once the
-        call is over."""
+    async def send(self, message: Any, /) -> None:
         wire = self._wire or await self._connect()
         await wire.room()
         if wire.over or self._cancelled:
-            raise asyncio.InvalidStateError("the call is over")
-        wire.send(MESSAGE, self._serialize(message))
+            raise StreamClosed("the stream is over")
+        wire.send(MESSAGE, message.SerializeToString())
         await wire.sent()
 
-    async def read(self) -> Any:
-        """The next message, or EOF when the call ended well; raises the status it ended with otherwise."""
+    async def receive(self) -> Any | None:
         frame = None if self._wire is None else await self._wire.read()
         if frame is None:
-            raise failed(grpc.StatusCode.UNAVAILABLE, "the connection was closed")
+            raise self._closed(Status(StatusCode.UNAVAILABLE, "the connection was closed"))
         kind, body = frame
         if kind == MESSAGE:
             return self._parse(body)
         self.cancel()
-        code, details, trailing = json.loads(body)
-        if code == grpc.StatusCode.OK.value[0]:
-            return grpc.aio.EOF
-        raise failed(_CODES.get(code, grpc.StatusCode.UNKNOWN), details, [(key, value) for key, value in trailing])
+        code, details, metadata = json.loads(body)
+        if code == StatusCode.OK.value[0]:
+            return None
+        status = Status(_CODES.get(code, StatusCode.UNKNOWN), details, tuple((key, value) for key, value in metadata))
+        raise self._closed(status)
 
-    def cancel(self) -> bool:
-        """Gives the call up; False: it was over."""
-        was, self._cancelled = self._cancelled, True
+    def cancel(self) -> Any:
+        self._cancelled = True
         if self._wire is not None:
             self._wire.abort()
         self._forget(self)
-        return not was
 
     async def _connect(self) -> Wire:
-        loop, address = asyncio.get_running_loop(), self._channel.address
         try:
-            if address.startswith(NAMED):
-                found = named_socket(address.removeprefix(NAMED), socket.socket.connect)
-                _, wire = await loop.create_unix_connection(lambda: Wire(self._channel.largest), sock=found)
-                peer = wire.peer
-                listening = None if peer is None else {peer}
-            else:
-                host, _, port = address.removeprefix(SCHEME).rpartition(":")
-                _, wire = await loop.create_connection(lambda: Wire(self._channel.largest), host.strip("[]"), int(port))
-                listening = self._channel.proof.listening()
+            wire, listening = await self._channel.connect()
         except OSError as error:
-            raise failed(grpc.StatusCode.UNAVAILABLE, f"failed to connect: {error.strerror or error}") from None
+            why = f"failed to connect: {error.strerror or error}"
+            raise self._closed(Status(StatusCode.UNAVAILABLE, why)) from None
         try:
-            shown = shown_to(listening, address)
-        except grpc.aio.AioRpcError:
+            shown = shown_to(listening, self._channel.address)
+        except AioRpcError as error:
             wire.abort()
-            raise
+            raise self._closed(Status(StatusCode.UNAVAILABLE, error.details() or "")) from None
         self._wire = wire
         wire.send(CALL, GREETING + " ".join((self._path, *shown)).encode())
         return wire
 
+    def _closed(self, status: Status) -> StreamClosed:
+        return StreamClosed(status.details, error_of_status(status, self._channel.address))
+
 
 class DirectServer:
-    """As grpc.aio.Server, for methods of two streams: what generated code registers with.
+    """Serves streams by the method that they are opened for. `largest`: bytes of a message.
 
     Invariant: `_connections` counts the sockets that are open, greeted or not."""
 
     def __init__(
         self,
+        handlers: Mapping[StreamMethod, StreamHandler],
         largest: int,
         bounds: PeerBounds = USUAL,
         endings: Endings | None = None,
         entry: CallerCheck | None = None,
     ) -> None:
-        self._entry = entry
+        self._handlers = {method.path: (method, handle) for method, handle in handlers.items()}
         self._largest = largest
         self._bounds = bounds
         self._endings = endings or Endings()
+        self._entry = entry
         self._connections = 0
-        self._handlers: dict[str, Any] = {}
         self._server: asyncio.Server | None = None
-        self._calls: set[asyncio.Task[None]] = set()
-
-    def add_generic_rpc_handlers(self, handlers: Any) -> None:
-        """Nothing: the same handlers are registered by name."""
-
-    def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
-        """Handlers by the name of their method."""
-        self._handlers.update({f"/{service}/{name}": handler for name, handler in handlers.items()})
+        self._streams: set[asyncio.Task[None]] = set()
 
     async def listen(self, host: str, port: int) -> int:
         """Begins to listen; the actual port. Raises OSError."""
@@ -203,9 +165,9 @@ class DirectServer:
         server, self._server = self._server, None
         if server is not None:
             server.close()
-        for call in self._calls:
-            call.cancel()
-        await asyncio.gather(*self._calls, return_exceptions=True)
+        for stream in self._streams:
+            stream.cancel()
+        await asyncio.gather(*self._streams, return_exceptions=True)
 
     def _wire(self) -> Wire:
         return Wire(self._largest, self._opened, self._closed, bounds=self._bounds, endings=self._endings)
@@ -219,9 +181,9 @@ class DirectServer:
             self._endings.note(CONNECTION, f"a connection was refused: {self._bounds.connections} are open")
             wire.abort()
             return
-        call = asyncio.get_running_loop().create_task(self._serve(wire), name="direct-call")
-        self._calls.add(call)
-        call.add_done_callback(self._calls.discard)
+        stream = asyncio.get_running_loop().create_task(self._serve(wire), name="direct-stream")
+        self._streams.add(stream)
+        stream.add_done_callback(self._streams.discard)
 
     async def _greeting(self, wire: Wire) -> tuple[int, bytes] | None:
         try:
@@ -235,60 +197,56 @@ class DirectServer:
     async def _serve(self, wire: Wire) -> None:
         """One connection from its greeting to its status."""
         try:
-            greeting = await self._greeting(wire)
-            if greeting is None or greeting[0] != CALL or not greeting[1].startswith(GREETING):
-                return
-            path, _, shown = greeting[1].removeprefix(GREETING).decode(errors="replace").partition(" ")
-            entry = self._entry
-            if entry is not None and not (entry.admits(shown.split()) and entry.admits_user(wire.peer)):
-                refused = ((ERROR_KEY, "InvalidRequest"),)
-                _end(wire, grpc.StatusCode.UNAUTHENTICATED, entry.refusal(), refused)
-                return
-            handler = self._handlers.get(path)
-            if handler is None or handler.stream_stream is None:
-                _end(wire, grpc.StatusCode.UNIMPLEMENTED, f"{path[:200]} is no method of streams here")
-                return
-            await handler.stream_stream(None, ServedCall(wire, handler))
-            _end(wire, grpc.StatusCode.OK)
-        except grpc.aio.AbortError:
-            pass  # the handler has ended it
+            status = await self._answer(wire)
+            if status is not None:
+                _end(wire, status)
         except asyncio.CancelledError:
-            _end(wire, grpc.StatusCode.CANCELLED, "cancelled by the server")
+            _end(wire, Status(StatusCode.CANCELLED, "cancelled by the server"))
             raise
-        except Exception as error:
-            if wire.over and isinstance(error, asyncio.InvalidStateError):
-                return  # whoever dialled was gone before the answer
-            _LOG.error("a session's connection failed", exc_info=error)
-            _end(wire, grpc.StatusCode.UNKNOWN, repr(error)[:1000])
         finally:
             wire.close()
 
+    async def _answer(self, wire: Wire) -> Status | None:
+        """How a connection ends that was served; None: without a word, since it speaks of something else."""
+        try:
+            greeting = await self._greeting(wire)
+            if greeting is None or greeting[0] != CALL or not greeting[1].startswith(GREETING):
+                return None
+            path, _, shown = greeting[1].removeprefix(GREETING).decode(errors="replace").partition(" ")
+            entry = self._entry
+            if entry is not None and not (entry.admits(shown.split()) and entry.admits_user(wire.peer)):
+                return refused(entry.refusal())
+            if path not in self._handlers:
+                return Status(StatusCode.UNIMPLEMENTED, f"{path[:200]} is no method of streams here")
+            method, handle = self._handlers[path]
+            await handle(_ServedStream(wire, method))
+        except StreamClosed:
+            pass  # the caller was gone before the answer
+        except TailraceError as error:
+            return status_of(error)
+        except Exception as error:
+            _LOG.error("a session's connection failed", exc_info=error)
+            return Status(StatusCode.UNKNOWN, repr(error)[:1000])
+        return Status(StatusCode.OK)
 
-class ServedCall:
-    """A call from the serving side: what a handler is given."""
 
-    def __init__(self, wire: Wire, handler: Any) -> None:
+class _ServedStream:
+    """The serving side: what a handler is given."""
+
+    def __init__(self, wire: Wire, method: StreamMethod) -> None:
         self._wire = wire
-        self._parse = handler.request_deserializer
-        self._serialize = handler.response_serializer
+        self._parse = method.request.FromString
 
-    async def read(self) -> Any:
-        """The next message, or EOF."""
-        frame = await self._wire.read()
-        return grpc.aio.EOF if frame is None or frame[0] != MESSAGE else self._parse(frame[1])
-
-    async def write(self, message: Any, /) -> None:
-        """Sends a message, once there is room for it."""
+    async def send(self, message: Any, /) -> None:
         await self._wire.room()
         if self._wire.over:
-            raise asyncio.InvalidStateError("the call is over")
-        self._wire.send(MESSAGE, self._serialize(message))
+            raise StreamClosed("the stream is over")
+        self._wire.send(MESSAGE, message.SerializeToString())
         await self._wire.sent()
 
-    async def abort(self, code: grpc.StatusCode, details: str = "", trailing: Sequence[tuple[str, str]] = ()) -> None:
-        """Ends the call with a status."""
-        _end(self._wire, code, details, trailing)
-        raise grpc.aio.AbortError(details)
+    async def receive(self) -> Any | None:
+        frame = await self._wire.read()
+        return None if frame is None or frame[0] != MESSAGE else self._parse(frame[1])
 
 
 def named_socket(name: str, use: Callable[[socket.socket, str], None]) -> socket.socket:
@@ -303,6 +261,7 @@ def named_socket(name: str, use: Callable[[socket.socket, str], None]) -> socket
     return made
 
 
-def _end(wire: Wire, code: grpc.StatusCode, details: str = "", trailing: Sequence[tuple[str, str]] = ()) -> None:
-    wire.send(STATUS, json.dumps([code.value[0], details, [[key, value] for key, value in trailing]]).encode())
+def _end(wire: Wire, status: Status) -> None:
+    code, details, metadata = status
+    wire.send(STATUS, json.dumps([code.value[0], details, [list(pair) for pair in metadata]]).encode())
     wire.close()

@@ -25,9 +25,8 @@ from ..model.address import read_address
 from ..run_dir import VARIABLE, Card, cards, user_name
 from .listening import listeners
 
-#: The metadata that shows a secret, and that which names an error's class.
+#: The metadata that shows a secret.
 SHOWN_KEY = "tailrace-secret"
-ERROR_KEY = "tailrace-error"
 #: What may be asked without it: a question with one answer. To watch health one has to show it like for all else.
 OPEN = "/grpc.health.v1.Health/Check"
 #: Seconds for which what was found is shown without another look: the port may be somebody else's by then.

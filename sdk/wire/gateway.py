@@ -26,7 +26,7 @@ from ..model.status import WorkloadStatus
 from .bounds import USUAL
 from .channel import abort, dial, error_of
 from .convert import function_from_wire, function_to_wire
-from .direct import SCHEME, ServedCall
+from .direct import SCHEME
 from .gateway_messages import snapshot_from_wire, status_from_wire
 from .operators import CALL_TIMEOUT, OperatorClient
 from .schedule_messages import ScheduleView, schedule_to_wire, schedule_view
@@ -96,9 +96,8 @@ class _Servicer:
         self.ChangeSchedule = _unary(schedules.change)
 
     async def Submissions(self, request_iterator: Any, context: Any) -> None:
-        if not isinstance(context, ServedCall):  # gRPC keeps what is not read, and ends nobody for it
-            await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"submissions come in a stream by {SCHEME} only")
-        await self._workloads.submissions(context)
+        # gRPC keeps what is not read, and ends nobody for it
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"submissions come in a stream by {SCHEME} only")
 
     async def Watch(self, request: pb.WatchRequest, context: Any) -> None:
         try:

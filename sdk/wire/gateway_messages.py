@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..model.errors import InvalidRequest
 from ..model.limits import Gate, Quota, Snapshot
 from ..model.overview import TailerOverview
 from ..model.status import WorkloadStatus
@@ -63,14 +62,9 @@ def new_workload(
     return message
 
 
-def accepted(reply: pb.SubmitReply, count: int) -> list[Accepted]:
-    """The answer to a request of `count` workloads, in their order. Raises InvalidRequest when it is not of so many:
-    the gateway is older than this client."""
+def accepted(reply: pb.SubmitReply) -> list[Accepted]:
+    """The answer to a request, in the order of its workloads."""
     ids = [*reply.ids]
-    if len(ids) != count:
-        raise InvalidRequest(
-            f"the gateway took {len(ids)} of {count} workloads: it is of an older version than this client, update it"
-        )
     duplicates, spooled = set(reply.duplicates), reply.spooled
     if not duplicates:
         return [Accepted(id, False, spooled) for id in ids]

@@ -8,7 +8,8 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from .entry import ERROR_KEY, OPEN, CallerCheck
+from .entry import OPEN, CallerCheck
+from .statuses import refused
 from .unread import STRANGER, UnreadAnswers
 
 
@@ -59,7 +60,7 @@ def refusing(entry: CallerCheck, handler: Any, unread: UnreadAnswers) -> Any:
 
     async def refuse(_: Any, context: Any) -> None:
         unread.hold(context, STRANGER)
-        await context.abort(grpc.StatusCode.UNAUTHENTICATED, entry.refusal(), ((ERROR_KEY, "InvalidRequest"),))
+        await context.abort(*refused(entry.refusal()))
 
     make = {
         (False, False): grpc.unary_unary_rpc_method_handler,

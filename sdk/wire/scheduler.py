@@ -1,21 +1,48 @@
-"""The Scheduler service: what calls it (`SchedulerClient`), and what serves it (`serve_scheduler`)."""
+"""The Scheduler service: what calls it (`SchedulerClient`), what attaches to it (`SchedulerSessions`), and what serves
+both (`serve_scheduler`; `sessions` without gRPC)."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import grpc
 
 from ..model.errors import TailraceError
 from ..model.workload import Ended, Headers
+from .carriers import dial_streams
 from .channel import abort, dial, error_of
 from .convert import headers_to_wire
+from .grpc_stream import serve_stream
+from .stream import DialedStream, Stream, StreamHandler, StreamMethod
 from .v1 import scheduler_pb2 as pb
 from .v1.scheduler_pb2_grpc import SchedulerServicer, SchedulerStub, add_SchedulerServicer_to_server
 
 #: The service's full name, for health checks.
 SERVICE = "tailrace.v1.Scheduler"
+#: The streams of sessions.
+TAILER_SESSION = StreamMethod(f"/{SERVICE}/AttachTailer", pb.TailerFrame, pb.TailerReply)
+WORKER_SESSION = StreamMethod(f"/{SERVICE}/AttachWorker", pb.WorkerFrame, pb.WorkerReply)
+
+
+class SchedulerSessions:
+    """Opens connections of sessions with the scheduler at `address` (host:port, or direct:host:port on its machine):
+    streams for a Dialer. Made in a running loop; `close` ends them all."""
+
+    def __init__(self, address: str) -> None:
+        self._channel = dial_streams(address)
+
+    def attach_tailer(self) -> DialedStream:
+        """A new connection for a tailer's session."""
+        return self._channel.open(TAILER_SESSION)
+
+    def attach_worker(self) -> DialedStream:
+        """A new connection for a worker's session."""
+        return self._channel.open(WORKER_SESSION)
+
+    async def close(self) -> None:
+        """Gives up the connections that are open."""
+        await self._channel.close()
 
 
 class SchedulerClient:
@@ -27,14 +54,6 @@ class SchedulerClient:
         self._reason = reason
         self._channel = dial(address)
         self._stub: Any = SchedulerStub(self._channel)  # type: ignore[no-untyped-call]
-
-    def attach_tailer(self) -> Any:
-        """A new connection for a tailer's session: a stream for a Dialer."""
-        return self._stub.AttachTailer()
-
-    def attach_worker(self) -> Any:
-        """A new connection for a worker's session: a stream for a Dialer."""
-        return self._stub.AttachWorker()
 
     async def execute(
         self,
@@ -88,7 +107,7 @@ class SchedulerClient:
         return reply
 
     async def close(self) -> None:
-        """Ends the channel and every stream on it."""
+        """Ends the channel."""
         await self._channel.close()
 
     async def _call(self, method: Any, request: Any, timeout: float | None) -> Any:
@@ -103,9 +122,9 @@ class SchedulerCalls(Protocol):
 
     async def execute(self, request: pb.ExecuteRequest) -> pb.ExecuteReply: ...
 
-    async def attach_tailer(self, connection: Any) -> None: ...
+    async def attach_tailer(self, connection: Stream) -> None: ...
 
-    async def attach_worker(self, connection: Any) -> None: ...
+    async def attach_worker(self, connection: Stream) -> None: ...
 
     async def adopt(self, request: pb.AdoptRequest) -> pb.Adoption: ...
 
@@ -119,6 +138,11 @@ def serve_scheduler(calls: SchedulerCalls) -> Callable[[grpc.aio.Server], None]:
     return lambda server: add_SchedulerServicer_to_server(_Servicer(calls), server)  # type: ignore[no-untyped-call]
 
 
+def sessions(calls: SchedulerCalls) -> Mapping[StreamMethod, StreamHandler]:
+    """The same for sessions alone (see carriers.serve_streams)."""
+    return {TAILER_SESSION: calls.attach_tailer, WORKER_SESSION: calls.attach_worker}
+
+
 class _Servicer(SchedulerServicer):
     def __init__(self, calls: SchedulerCalls) -> None:
         self._calls = calls
@@ -127,10 +151,10 @@ class _Servicer(SchedulerServicer):
         return await _answered(self._calls.execute(request), context)
 
     async def AttachTailer(self, request_iterator: Any, context: Any) -> None:
-        await _answered(self._calls.attach_tailer(context), context)
+        await serve_stream(self._calls.attach_tailer, context)
 
     async def AttachWorker(self, request_iterator: Any, context: Any) -> None:
-        await _answered(self._calls.attach_worker(context), context)
+        await serve_stream(self._calls.attach_worker, context)
 
     async def Adopt(self, request: pb.AdoptRequest, context: Any) -> Any:
         return await _answered(self._calls.adopt(request), context)

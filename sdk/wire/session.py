@@ -1,4 +1,4 @@
-"""Moves the frames of a link over gRPC: the dialing half, the serving half, and what both ask of their owner.
+"""Moves the frames of a link over streams: the dialing half, the serving half, and what both ask of their owner.
 
 An owner (an `Endpoint`) is synchronous and holds whatever is pending; the shell here asks it for the next frame
 whenever the connection can take one. While a write is under way more becomes pending, so messages grow under load and
@@ -14,12 +14,11 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import grpc
-
 from ..clock import SYSTEM_CLOCK, Clock
 from ..model.backoff import Backoff
 from ..model.errors import SessionLost
 from .link import Link
+from .stream import DialedStream, Stream, StreamClosed
 from .v1 import scheduler_pb2 as pb
 
 #: Reconnection delays, seconds: the first, and the cap it doubles to.
@@ -52,14 +51,6 @@ class Endpoint(Protocol):
     def broken(self) -> None: ...
 
     def lost(self) -> None: ...
-
-
-class Stream(Protocol):
-    """The verbs that both halves of a gRPC stream offer."""
-
-    async def read(self) -> Any: ...
-
-    async def write(self, message: Any, /) -> None: ...
 
 
 class Connection:
@@ -95,15 +86,15 @@ class Connection:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for task in done:
-            error = None if task.cancelled() else task.exception()  # cancelled: by the other side, as grpc.aio says it
-            if error is not None and not isinstance(error, grpc.RpcError | asyncio.InvalidStateError):
+            error = None if task.cancelled() else task.exception()
+            if error is not None and not isinstance(error, StreamClosed):
                 raise error
 
     async def _write(self, stream: Stream, again: list[Any]) -> None:
         link, compose, wake, clock = self._link, self._endpoint.compose, self._wake, self._clock
         for frame in again:
             self._writing = clock.monotonic()
-            await stream.write(frame)
+            await stream.send(frame)
         self._writing = math.inf
         while True:
             wake.clear()
@@ -111,7 +102,7 @@ class Connection:
             if frame is not None:
                 began = self._writing = clock.monotonic()
                 link.stamp(frame)
-                await stream.write(frame)
+                await stream.send(frame)
                 self._writing = math.inf
                 pause = min(MOST_PAUSE, PAUSE_SHARE * (clock.monotonic() - began))
                 if pause >= LEAST_PAUSE and wake.is_set():
@@ -125,14 +116,14 @@ class Connection:
         frame = self._empty()
         self._link.stamp(frame, carries=False)
         self._writing = self._clock.monotonic()
-        await stream.write(frame)
+        await stream.send(frame)
         self._writing = math.inf
 
     async def _read(self, stream: Stream) -> None:
         link, accept, clock = self._link, self._endpoint.accept, self._clock
         while True:
-            frame = await stream.read()
-            if frame is grpc.aio.EOF:
+            frame = await stream.receive()
+            if frame is None:
                 return
             self._heard = clock.monotonic()
             was_full = link.full
@@ -159,7 +150,7 @@ class Dialer:
 
     def __init__(
         self,
-        open_stream: Callable[[], Any],
+        open_stream: Callable[[], DialedStream],
         hello: Callable[[pb.Hello], Any],
         endpoint: Endpoint,
         empty: Callable[[], Any],
@@ -236,9 +227,9 @@ class Dialer:
             hello = self._hello(pb.Hello(session=self.session, resume=self._known, anew=anew))
             hello.link.ack = self._link.last_handled
             async with asyncio.timeout(self._silence):
-                await stream.write(hello)
-                reply = await stream.read()
-            if reply is grpc.aio.EOF or not reply.HasField("welcome"):
+                await stream.send(hello)
+                reply = await stream.receive()
+            if reply is None or not reply.HasField("welcome"):
                 return False, "the other side hung up"
             again = self._welcomed(reply)
             welcomed = True
@@ -247,16 +238,10 @@ class Dialer:
             await self._connection.run(stream, again)
         except SessionLost as error:
             given_up, reason = True, str(error)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            return welcomed, "the other side cancelled the connection"
         except TimeoutError:
             return False, "no answer"
-        except (grpc.RpcError, asyncio.InvalidStateError) as error:
-            details = getattr(error, "details", None)
-            return welcomed, str(details() if details else error)
+        except StreamClosed as closed:
+            return welcomed, str(closed)
         except Exception as error:
             if self._failed is None:
                 raise
@@ -282,7 +267,7 @@ class Dialer:
         if self._known and not reply.welcome.resumed:
             self._endpoint.lost()
             self._link = Link()
-            self.session = reply.welcome.session or self.session
+            self.session = reply.welcome.session
         resumed = self._known and reply.welcome.resumed
         if not resumed:
             self._link = Link()
@@ -326,7 +311,7 @@ class Served:
         self._task = asyncio.current_task()
         self.link.acknowledged(hello.link.ack)
         welcome.link.ack = self.link.last_handled
-        await stream.write(welcome)
+        await stream.send(welcome)
         self.connection = Connection(self.link, self.endpoint, empty, silence, clock)
         self.endpoint.opened(welcome.welcome.resumed)
         try:

@@ -15,17 +15,18 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-import grpc.aio
-
 from ..clock import SYSTEM_CLOCK, Clock
 from ..lifecycle import cancel
 from ..model.address import read_address
 from ..model.errors import NotConnected, Overloaded, TailraceError
-from .channel import MESSAGE_LENGTH, NETWORK, dial, error_named
+from .carriers import dial_streams
+from .channel import NETWORK
 from .direct import NAMED
+from .statuses import MESSAGE_LENGTH, error_named
+from .stream import DialedStream, Stream, StreamClosed, StreamMethod
 from .v1 import gateway_pb2 as pb
-from .v1.gateway_pb2_grpc import GatewayStub
 
+SUBMISSIONS = StreamMethod("/tailrace.v1.Gateway/Submissions", pb.NumberedSubmit, pb.NumberedAnswer)
 #: Calls of one stream that are being answered; more wait unread.
 AT_ONCE = 1000
 #: Answers of one stream that were made and not read; who has so many is asked for no more calls until it reads.
@@ -49,7 +50,7 @@ def new_name() -> str:
 # The gateway's half.
 
 
-async def answer_submissions(submit: Callable[[pb.SubmitRequest], Awaitable[pb.SubmitReply]], stream: Any) -> None:
+async def answer_submissions(submit: Callable[[pb.SubmitRequest], Awaitable[pb.SubmitReply]], stream: Stream) -> None:
     """Answers each call of a stream until it ends."""
     room = asyncio.Semaphore(AT_ONCE)
     running: set[asyncio.Task[None]] = set()
@@ -62,11 +63,11 @@ async def answer_submissions(submit: Callable[[pb.SubmitRequest], Awaitable[pb.S
             del call  # it may be large, and who asked may be slow to read
             unread += 1
             try:
-                await stream.write(made)
+                await stream.send(made)
             finally:
                 unread -= 1
                 taken.set()
-        except asyncio.InvalidStateError:
+        except StreamClosed:
             pass  # who asked is gone
         finally:
             room.release()
@@ -83,9 +84,9 @@ async def answer_submissions(submit: Callable[[pb.SubmitRequest], Awaitable[pb.S
         return answer
 
     try:
-        while (call := await stream.read()) is not grpc.aio.EOF:
+        while (call := await stream.receive()) is not None:
             if not call.HasField("request"):
-                await stream.write(pb.NumberedAnswer(number=call.number))
+                await stream.send(pb.NumberedAnswer(number=call.number))
                 continue
             while unread >= UNREAD:
                 taken.clear()
@@ -125,7 +126,7 @@ class Submissions:
         self._near = there is not None and there.loopback and possible()
         self._again = clock.monotonic()
         self._task: asyncio.Task[None] | None = None
-        self._stream: Any = None
+        self._stream: DialedStream | None = None
         self._last = 0
         self._calls: dict[int, asyncio.Future[pb.SubmitReply]] = {}
 
@@ -147,7 +148,7 @@ class Submissions:
         gateway raised, or NotConnected: Unsent where the gateway cannot have it."""
         return self._submit(self._stream, request, timeout)
 
-    async def _submit(self, stream: Any, request: pb.SubmitRequest, timeout: float) -> pb.SubmitReply:
+    async def _submit(self, stream: DialedStream | None, request: pb.SubmitRequest, timeout: float) -> pb.SubmitReply:
         if stream is None or stream is not self._stream:
             raise Unsent(str(self._away("its connection was closed")))
         self._last = number = self._last + 1
@@ -155,8 +156,8 @@ class Submissions:
         try:
             async with asyncio.timeout(timeout):
                 try:
-                    await stream.write(pb.NumberedSubmit(number=number, request=request))
-                except asyncio.InvalidStateError:
+                    await stream.send(pb.NumberedSubmit(number=number, request=request))
+                except StreamClosed:
                     raise self._away("its connection was closed") from None
                 reply: pb.SubmitReply = await future
                 return reply
@@ -174,15 +175,15 @@ class Submissions:
             await cancel(task)
 
     async def _run(self, name: str) -> None:
-        stream = GatewayStub(dial(name)).Submissions()  # type: ignore[no-untyped-call]
+        stream = dial_streams(name).open(SUBMISSIONS)
         try:
-            await stream.write(pb.NumberedSubmit())
-            if await stream.read() is grpc.aio.EOF:
+            await stream.send(pb.NumberedSubmit())
+            if await stream.receive() is None:
                 return
             self._stream = stream  # it is a gateway that answers
-            while (answer := await stream.read()) is not grpc.aio.EOF:
+            while (answer := await stream.receive()) is not None:
                 self._answered(answer)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+        except StreamClosed:
             pass
         finally:
             self._stream, self._task = None, None

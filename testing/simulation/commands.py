@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 from typing import Annotated
@@ -46,24 +47,34 @@ def simulate(
     broken in any of them.
 
     With --bugs known mistakes take turns, each planted in --seeds worlds at most or until it was found --finds times.
+    They are in a clone of the repository, not in the installed package.
 
     With --record one version of the platform keeps what its tailers did; another one says with --against how much of it
     is the same. Exit code 1 also when an item's runs ended otherwise.
     """
     from . import hunt
-    from .bugs import BUGS
     from .run import Options, main
 
-    if bug and bug not in BUGS:
-        raise UserError(f"--bug {bug!r} is not known; expected one of {', '.join(sorted(BUGS))}")
+    known = _mistakes() if bug or bugs else []
+    if bug and bug not in known:
+        raise UserError(f"--bug {bug!r} is not known; expected one of {', '.join(known)}")
     if (record or against) and (trace or bugs):
         raise UserError("--record and --against compare whole runs: leave --trace or --bugs out")
     if bugs:
-        of = [bug] if bug else sorted(BUGS)
+        of = [bug] if bug else known
         wanted = hunt.Options(of, seeds, first, finds, 60 * minutes, results, jobs or os.cpu_count() or 1, as_json)
         raise typer.Exit(hunt.main(wanted))
     only = (_indexes(faults), _indexes(items))
     raise typer.Exit(main(Options(seeds, first, seed, trace, *only, bug, shrink, jobs, as_json, record, against)))
+
+
+def _mistakes() -> list[str]:
+    """The names of the mistakes that can be planted. Raises UserError in an installed package, which has none."""
+    if importlib.util.find_spec(".bugs", __package__) is None:
+        raise UserError("known mistakes are not in the installed package: --bug and --bugs need a clone of tailrace")
+    from .bugs import BUGS
+
+    return sorted(BUGS)
 
 
 def _indexes(text: str | None) -> list[int] | None:

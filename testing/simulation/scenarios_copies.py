@@ -1,4 +1,4 @@
-"""Worlds for the mistakes of bugs_copies.py: see scenarios.py. `BY` says which promise finds each, alone."""
+"""Worlds for the mistakes of bugs/copies.py: see scenarios.py. `BY` says which promise finds each, alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worlds for the mistakes of bugs_laws.py: see scenarios.py."""
+"""Worlds for the mistakes of bugs/laws.py: see scenarios.py."""
 
 from __future__ import annotations
 

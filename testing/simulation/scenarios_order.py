@@ -1,4 +1,4 @@
-"""Worlds with order, adoption, waits, gates and outages: each made for a mistake of bugs_order.py, or for none."""
+"""Worlds with order, adoption, waits, gates and outages: each made for a mistake of bugs/order.py, or for none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worlds with an application whose outbox a tailer carries: each made for a mistake of bugs_outbox.py."""
+"""Worlds with an application whose outbox a tailer carries: each made for a mistake of bugs/outbox.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worlds with dead letters that an operator redrives: each made for a mistake of bugs_redrives.py."""
+"""Worlds with dead letters that an operator redrives: each made for a mistake of bugs/redrives.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worlds for the mistakes of bugs_rights.py: see scenarios.py. `BY` says which promise finds each, alone."""
+"""Worlds for the mistakes of bugs/rights.py: see scenarios.py. `BY` says which promise finds each, alone."""
 
 from __future__ import annotations
 

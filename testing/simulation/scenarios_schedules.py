@@ -1,4 +1,4 @@
-"""Worlds with schedules: each made for a mistake of bugs_schedules.py, or for none."""
+"""Worlds with schedules: each made for a mistake of bugs/schedules.py, or for none."""
 
 from __future__ import annotations
 

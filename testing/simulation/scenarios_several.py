@@ -1,4 +1,4 @@
-"""Worlds with several schedulers behind one address, and several gateways: each made for a mistake of bugs_several.py,
+"""Worlds with several schedulers behind one address, and several gateways: each made for a mistake of bugs/several.py,
 or for none. The second tailer comes late, so that the first one owns the stream."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Worlds with a gateway that spools while its store is away: each made for a mistake of bugs_spool.py."""
+"""Worlds with a gateway that spools while its store is away: each made for a mistake of bugs/spool.py."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import pytest
 from servers import none_to_be_had
 
 from tailrace.bench.kafka import Broker
-from tailrace.bench.kafka_rivals import rivals
-from tailrace.bench.queue_rivals import queue_rivals
+from tailrace.bench.rivals.on_kafka import rivals
+from tailrace.bench.rivals.on_queues import queue_rivals
 from tailrace.bench.rivals.roster import RIVALS, chosen
 from tailrace.sdk.model.errors import ConfigError
 

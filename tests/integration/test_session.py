@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
 
 import pytest
 from scenes.sessions import PATIENT, SOON, Scene, Serving
@@ -14,7 +13,7 @@ from scenes.sessions import PATIENT, SOON, Scene, Serving
 from tailrace.sdk.model.errors import InvalidRequest
 from tailrace.sdk.wire.direct import SCHEME
 from tailrace.sdk.wire.link import UNACKNOWLEDGED
-from tailrace.sdk.wire.scheduler import SchedulerClient
+from tailrace.sdk.wire.scheduler import SchedulerSessions
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 
 Scenes = Callable[..., AbstractAsyncContextManager[Scene]]
@@ -168,10 +167,10 @@ async def test_a_second_connection_of_a_session_ends_the_first(scene: Scenes) ->
         dialer = s.dial()
         await s.attached()
         # When the same session says hello on another connection
-        client = SchedulerClient(s.serving.address)
-        stream: Any = client.attach_tailer()
-        await stream.write(pb.TailerFrame(hello=pb.Hello(session=dialer.session, resume=True)))
-        welcome = await asyncio.wait_for(stream.read(), SOON)
+        client = SchedulerSessions(s.serving.address)
+        stream = client.attach_tailer()
+        await stream.send(pb.TailerFrame(hello=pb.Hello(session=dialer.session, resume=True)))
+        welcome = await asyncio.wait_for(stream.receive(), SOON)
         # Then it is resumed there, after the first one ended
         assert welcome.welcome.resumed
         await s.far.until(lambda: s.far.story[:3] == ["opened", "broken", "resumed"])

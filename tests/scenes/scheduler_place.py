@@ -24,7 +24,7 @@ from tailrace.sdk.wire.convert import (
     write_items,
     write_outcomes,
 )
-from tailrace.sdk.wire.scheduler import SchedulerClient
+from tailrace.sdk.wire.scheduler import SchedulerClient, SchedulerSessions
 from tailrace.sdk.wire.session import Dialer
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 
@@ -70,7 +70,7 @@ class Streams:
 class FakeTailer(Watched):
     """Pushes what a test says and grants what it is asked for, as long as `renews`."""
 
-    def __init__(self, client: SchedulerClient, name: str = "orders") -> None:
+    def __init__(self, sessions: SchedulerSessions, name: str = "orders") -> None:
         super().__init__()
         self.kinds = KindWriter()
         self.pending: list[pb.Push] = []
@@ -86,7 +86,7 @@ class FakeTailer(Watched):
         self.renews = True
         self.losses = 0
         self.number = 0
-        self.streams = Streams(client.attach_tailer)
+        self.streams = Streams(sessions.attach_tailer)
         self.dialer = Dialer(
             self.streams.open,
             lambda hello: pb.TailerFrame(hello=_named(hello, name)),
@@ -156,7 +156,7 @@ class FakeWorker(Watched):
 
     def __init__(
         self,
-        client: SchedulerClient,
+        sessions: SchedulerSessions,
         *functions: str,
         limit: int = 1000,
         answer: Callable[[Flight, int], Ended | None] | None = None,
@@ -183,7 +183,7 @@ class FakeWorker(Watched):
         self.waits: dict[int, bool] = {}
         self.resumes: list[bool] = []
         self.losses = 0
-        self.streams = Streams(client.attach_worker)
+        self.streams = Streams(sessions.attach_worker)
         self.dialer = Dialer(
             self.streams.open,
             self._hello,
@@ -279,6 +279,7 @@ class Place:
 
     def __init__(self) -> None:
         self.client: SchedulerClient
+        self.sessions: SchedulerSessions
         self.server: SchedulerServer
         self.attached: list[FakeTailer | FakeWorker] = []
 
@@ -286,17 +287,18 @@ class Place:
         self.server = SchedulerServer(SchedulerConfig(listen="127.0.0.1:0", **config), SIZES, watch)
         await self.server.start()
         self.client = SchedulerClient(self.server.address)
+        self.sessions = SchedulerSessions(self.server.address)
 
     async def tailer(self, *functions: str, name: str = "orders") -> FakeTailer:
         """A tailer that has credit for each of these functions."""
-        tailer = FakeTailer(self.client, name)
+        tailer = FakeTailer(self.sessions, name)
         self.attached.append(tailer)
         tailer.dialer.start()
         await tailer.until(lambda: tailer.request and all((name, 0) in tailer.cells for name in functions))
         return tailer
 
     async def worker(self, *functions: str, **options: Any) -> FakeWorker:
-        worker = FakeWorker(self.client, *functions, **options)
+        worker = FakeWorker(self.sessions, *functions, **options)
         self.attached.append(worker)
         worker.dialer.start()
         await worker.until(lambda: worker.grants)
@@ -305,6 +307,7 @@ class Place:
     async def close(self) -> None:
         for each in self.attached:
             await each.dialer.close()
+        await self.sessions.close()
         await self.client.close()
         await self.server.stop()
 

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import grpc
-
 from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.errors import InvalidRequest
+from tailrace.sdk.wire.carriers import serve_streams
 from tailrace.sdk.wire.channel import serve
 from tailrace.sdk.wire.direct import SCHEME
-from tailrace.sdk.wire.scheduler import SchedulerClient, serve_scheduler
+from tailrace.sdk.wire.scheduler import SchedulerSessions, serve_scheduler, sessions
 from tailrace.sdk.wire.session import Dialer, Served
+from tailrace.sdk.wire.stream import Listener, Stream
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 
 #: Seconds that anything here may take.
@@ -93,19 +93,22 @@ class Serving(Told):
         self.silence = silence
         self.sessions: dict[str, Served] = {}
         self.ends: list[End] = []
-        self._server: grpc.aio.Server | None = None
+        self._server: Listener | None = None
         self.address = f"{scheme}127.0.0.1:0"
 
     async def start(self) -> None:
-        self._server, self.address = await serve(self.address, [serve_scheduler(self)])
+        if self.address.startswith(SCHEME):
+            self._server, self.address = await serve_streams(self.address, sessions(self))
+        else:
+            self._server, self.address = await serve(self.address, [serve_scheduler(self)])
 
     async def stop(self) -> None:
         if self._server is not None:
             await self._server.stop(None)
             self._server = None
 
-    async def attach_tailer(self, connection: Any) -> None:
-        hello = await connection.read()
+    async def attach_tailer(self, connection: Stream) -> None:
+        hello = await connection.receive()
         served = self.sessions.get(hello.hello.session) if hello.hello.resume else None
         resumed = served is not None
         if served is None:
@@ -114,7 +117,7 @@ class Serving(Told):
             end.notify = served.notify
             self.ends.append(end)
         self.changed()
-        welcome = pb.TailerReply(welcome=pb.Welcome(scheduler=self.name, resumed=resumed))
+        welcome = pb.TailerReply(welcome=pb.Welcome(scheduler=self.name, resumed=resumed, session=hello.hello.session))
         try:
             await served.serve(
                 connection, hello, welcome, empty=pb.TailerReply, silence=self.silence, clock=SYSTEM_CLOCK
@@ -123,7 +126,7 @@ class Serving(Told):
             del self.sessions[hello.hello.session]
             raise
 
-    async def attach_worker(self, connection: Any) -> None:
+    async def attach_worker(self, connection: Stream) -> None:
         raise NotImplementedError
 
     async def execute(self, request: pb.ExecuteRequest) -> pb.ExecuteReply:
@@ -211,11 +214,11 @@ class Scene:
         self.end = End(lambda number: pb.TailerFrame(cancel=[number]))
         self.silence = silence
         self.reasons: list[str] = []
-        self._clients: list[SchedulerClient] = []
+        self._clients: list[SchedulerSessions] = []
         self.dialer: Dialer | None = None
 
     def dial(self, failed: Callable[[Exception], None] | None = None) -> Dialer:
-        client = SchedulerClient(f"{self.scheme}{self.proxy.address}")
+        client = SchedulerSessions(f"{self.scheme}{self.proxy.address}")
         self._clients.append(client)
         self.dialer = Dialer(
             client.attach_tailer,

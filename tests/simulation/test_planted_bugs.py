@@ -7,8 +7,8 @@ import pytest
 
 from tailrace.testing import simulation
 from tailrace.testing.simulation.bugs import BREACHES, BUGS, planted
+from tailrace.testing.simulation.bugs.table import LAWS, stale
 from tailrace.testing.simulation.hunt import kind_of
-from tailrace.testing.simulation.laws import LAWS, stale
 from tailrace.testing.simulation.plan import Plan
 from tailrace.testing.simulation.scenarios_order import OTHERS
 from tailrace.testing.simulation.story import Story
@@ -54,4 +54,4 @@ def test_every_rule_of_the_leases_is_broken_by_some_mistake() -> None:
 
 
 def test_every_rule_of_the_leases_says_which_mistakes_break_it() -> None:
-    assert not stale(), "run python -m tailrace.testing.simulation.laws"
+    assert not stale(), "run python -m tailrace.testing.simulation.bugs.table"

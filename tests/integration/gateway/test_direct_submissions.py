@@ -14,9 +14,9 @@ import tailrace
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.model.errors import Overloaded
-from tailrace.sdk.wire.channel import serve
-from tailrace.sdk.wire.submissions import Submissions, new_name
-from tailrace.sdk.wire.v1.gateway_pb2_grpc import GatewayServicer, add_GatewayServicer_to_server
+from tailrace.sdk.wire.carriers import serve_streams
+from tailrace.sdk.wire.stream import Stream
+from tailrace.sdk.wire.submissions import SUBMISSIONS, Submissions, new_name
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="abstract sockets are Linux's")
 
@@ -123,12 +123,11 @@ async def test_a_stream_that_goes_away_before_a_call_took_its_first_step_is_no_e
 
 async def test_a_stream_that_ends_before_its_first_answer_is_never_used() -> None:
     # Given somebody at the name who takes the stream and ends it well, without a word
-    class Silent(GatewayServicer):
-        async def Submissions(self, stream: Any, context: Any) -> None:
-            return
+    async def silent(stream: Stream) -> None:
+        return
 
     name = new_name()
-    server, _ = await serve(name, [lambda server: add_GatewayServicer_to_server(Silent(), server)])
+    server, _ = await serve_streams(name, {SUBMISSIONS: silent})
     near = Submissions("127.0.0.1:1")
     opened = []
     # When a client is told of it

@@ -25,6 +25,7 @@ from tailrace.sdk.wire.channel import serve
 from tailrace.sdk.wire.convert import KindReader, function_to_wire, read_items, write_outcomes
 from tailrace.sdk.wire.scheduler import serve_scheduler
 from tailrace.sdk.wire.session import Served
+from tailrace.sdk.wire.stream import Stream
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.means import Means
@@ -167,14 +168,14 @@ class FakeScheduler:
     def ids(self) -> list[str]:
         return [id_ for flight in self.flights for id_ in flight.ids]
 
-    async def attach_tailer(self, connection: Any) -> None:
-        frame = await connection.read()
+    async def attach_tailer(self, connection: Stream) -> None:
+        frame = await connection.receive()
         known = self.sessions.get(frame.hello.session) if frame.hello.resume else None
         if known is None:
             self.began()
         session = known or Session(self)
         self.sessions[frame.hello.session] = session
-        welcome = pb.Welcome(scheduler="fake", heartbeat=0.5, reads_parts=self.reads_parts)
+        welcome = pb.Welcome(scheduler="fake", session=frame.hello.session, heartbeat=0.5, reads_parts=self.reads_parts)
         reply = pb.TailerReply(welcome=welcome)
         reply.welcome.resumed = known is not None
         self.changed.set()

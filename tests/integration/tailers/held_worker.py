@@ -16,7 +16,7 @@ from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended, Outcomes, ref
 from tailrace.sdk.wire.convert import KindReader, function_to_wire, read_items, write_outcomes
-from tailrace.sdk.wire.scheduler import SchedulerClient
+from tailrace.sdk.wire.scheduler import SchedulerSessions
 from tailrace.sdk.wire.session import Dialer
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.stores.log.log import Record
@@ -32,7 +32,7 @@ SHORT = LeaseSizes.of_heartbeat(0.2)
 class HeldWorker:
     """Runs what it is given until a test ends it."""
 
-    def __init__(self, client: SchedulerClient, sizes: LeaseSizes) -> None:
+    def __init__(self, sessions: SchedulerSessions, sizes: LeaseSizes) -> None:
         self.open: dict[str, int] = {}
         self.started: list[str] = []
         self.fences: dict[str, int] = {}
@@ -41,7 +41,7 @@ class HeldWorker:
         self.asked = False
         self.requests = 0
         self.kinds = KindReader()
-        self.dialer = Dialer(client.attach_worker, self._hello, self, pb.WorkerFrame, silence=30.0)
+        self.dialer = Dialer(sessions.attach_worker, self._hello, self, pb.WorkerFrame, silence=30.0)
         self._sizes = sizes
         self._beat: asyncio.Task[None] | None = None
 
@@ -127,8 +127,8 @@ class Place:
         self.scheduler = SchedulerServer(SchedulerConfig(listen=self.address), self.sizes)
         await self.scheduler.start()
         self.address = self.scheduler.address
-        self.client = SchedulerClient(self.address)
-        self.worker = HeldWorker(self.client, self.sizes)
+        self.streams = SchedulerSessions(self.address)
+        self.worker = HeldWorker(self.streams, self.sizes)
         self.worker.start()
 
     async def tailer(self, **keys: Any) -> Tailer:
@@ -160,7 +160,7 @@ class Place:
 
     async def end_scheduler(self) -> None:
         await self.worker.close()
-        await self.client.close()
+        await self.streams.close()
         await self.scheduler.stop()
 
     async def stop(self) -> None:

@@ -206,7 +206,7 @@ async def test_when_tailer_and_worker_die_together_the_next_owner_waits_for_the_
     await place.worker.close()
     await place.die(first)
     # When another worker and another tailer come
-    place.worker = HeldWorker(place.client, place.sizes)
+    place.worker = HeldWorker(place.streams, place.sizes)
     place.worker.start()
     second = await place.tailer()
     await eventually(lambda: second.overview().state == "running")

@@ -15,7 +15,7 @@ from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended, Flight, Kind, Outcomes, ref
 from tailrace.sdk.wire.convert import KindReader, function_to_wire, read_items, write_outcomes
-from tailrace.sdk.wire.scheduler import SchedulerClient
+from tailrace.sdk.wire.scheduler import SchedulerSessions
 from tailrace.sdk.wire.session import Dialer
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.stores.log.log import Record
@@ -43,12 +43,12 @@ class Worker:
         self._outbox = Outcomes()
         self._asked = 0
         self._ask = True
-        self._client = SchedulerClient(address)
-        self.dialer = Dialer(self._client.attach_worker, self._hello, self, pb.WorkerFrame, silence=30.0)
+        self._sessions = SchedulerSessions(address)
+        self.dialer = Dialer(self._sessions.attach_worker, self._hello, self, pb.WorkerFrame, silence=30.0)
 
     async def close(self) -> None:
         await self.dialer.close()
-        await self._client.close()
+        await self._sessions.close()
 
     def _hello(self, hello: pb.Hello) -> pb.WorkerFrame:
         hello.functions.extend([function_to_wire(FunctionSpec(name)) for name in ("f", "g")])

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 
 from tailrace.assembly.parts import WorkerSettings
@@ -23,9 +22,10 @@ from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.workload import Ended, Extra, Kind, ref
 from tailrace.sdk.wire.channel import serve
 from tailrace.sdk.wire.convert import KindWriter, read_outcomes, write_items
+from tailrace.sdk.wire.scheduler import serve_scheduler
 from tailrace.sdk.wire.session import Served
+from tailrace.sdk.wire.stream import Stream
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
-from tailrace.sdk.wire.v1 import scheduler_pb2_grpc
 
 FUNCTIONS = str(Path(__file__).with_name("worker_functions.py"))
 POOLS = str(Path(__file__).with_name("worker_pools.py"))
@@ -36,7 +36,7 @@ SIZES = LeaseSizes.of_heartbeat(HEARTBEAT)
 PLACES = {"pid_alone": "isolated", "stuck_alone": "isolated", "pid_special": "special"}
 
 
-class FakeScheduler(scheduler_pb2_grpc.SchedulerServicer):
+class FakeScheduler:
     """One worker's session. `granting` is the lease it grants; None: it grants nothing."""
 
     def __init__(self, sizes: LeaseSizes) -> None:
@@ -64,14 +64,15 @@ class FakeScheduler(scheduler_pb2_grpc.SchedulerServicer):
         self._server: Any = None
 
     async def start(self) -> None:
-        register = lambda server: scheduler_pb2_grpc.add_SchedulerServicer_to_server(self, server)  # noqa: E731
+        register = serve_scheduler(self)  # type: ignore[arg-type]
         self._server, self.address = await serve(self.address or "127.0.0.1:0", [register])
 
     async def stop(self) -> None:
         await self._server.stop(0)
 
-    async def AttachWorker(self, request: Any, context: grpc.aio.ServicerContext) -> None:
-        hello = await context.read()
+    async def attach_worker(self, connection: Stream) -> None:
+        hello = await connection.receive()
+        assert hello is not None
         known = hello.hello.session == self.session and self.knows_session
         if not known:
             self.session = hello.hello.session
@@ -83,14 +84,14 @@ class FakeScheduler(scheduler_pb2_grpc.SchedulerServicer):
         self.resumed += known
         self.hellos.append(hello.hello)
         self.pools |= {pool.name: pool for pool in hello.hello.pools}
-        welcome = pb.WorkerReply(welcome=pb.Welcome(scheduler="fake", resumed=known, heartbeat=1))
+        welcome = pb.WorkerReply(welcome=pb.Welcome(scheduler="fake", resumed=known, heartbeat=1, session=self.session))
         assert self.served is not None
         call = asyncio.current_task()
         assert call is not None
         self._calls.add(call)
         try:
             await self.served.serve(
-                context, hello, welcome, empty=pb.WorkerReply, silence=self.sizes.heartbeat * 4, clock=SYSTEM_CLOCK
+                connection, hello, welcome, empty=pb.WorkerReply, silence=self.sizes.heartbeat * 4, clock=SYSTEM_CLOCK
             )
         finally:
             self._calls.discard(call)

@@ -3,17 +3,16 @@
 import importlib.util
 import os
 import threading
-import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tailrace.bench.plot import compared, waited
-from tailrace.bench.queue_rivals import queue_rivals
 from tailrace.bench.rivals import feeding, running
 from tailrace.bench.rivals.feeding import Feeder
 from tailrace.bench.rivals.feeding import main as feeder_main
+from tailrace.bench.rivals.on_queues import queue_rivals
 from tailrace.bench.rivals.roster import RIVALS, Rival, chosen
 from tailrace.bench.rivals.running import feed, pace, waits
 from tailrace.bench.rivals.settings import Settings, settings
@@ -51,7 +50,7 @@ def test_an_engine_must_have_rivals():
 
 def test_a_library_that_is_missing_is_named_with_how_to_get_it(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "celery" else name)
-    with pytest.raises(ConfigError, match=r'^to compare with celery, install celery: pip .*"tailrace\[bench\]".*make'):
+    with pytest.raises(ConfigError, match=r"^to compare with celery, install celery: `make rivals`$"):
         chosen("loop,celery")
 
 
@@ -69,13 +68,6 @@ def test_parts_are_for_rivals_on_an_engine_only(options: Options):
 async def test_a_part_must_be_known(tmp_path: Path):
     with pytest.raises(InvalidRequest, match="--part sprint: expected drain or latency"):
         await queue_rivals(tmp_path, 10, lambda what, share: None, "redis", [], "sprint")
-
-
-def test_the_extra_and_what_make_rivals_installs_are_the_same():
-    root = Path(__file__).parents[3]
-    extra = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]["bench"]
-    lines = (root / "requirements-rivals.in").read_text().splitlines()
-    assert sorted(extra) == sorted(line for line in lines if not line.startswith(("#", "-c ")))
 
 
 def test_settings_travel_in_the_environment():

@@ -63,27 +63,8 @@ def test_the_ticket_is_the_beginning_of_the_header() -> None:
     assert ticket_of((("tailrace-item", '["f","soon"]'),)) is None
 
 
-def test_what_0_1_parked_is_still_understood() -> None:
-    headers = (
-        ("tailrace-latest", "9.5"),
-        ("tailrace-tailer", "orders"),
-        ("tailrace-id", "orders/0/7"),
-        ("tailrace-function", "f"),
-        ("tailrace-priority", "1"),
-        ("tailrace-due", "5.25"),
-        ("tailrace-first-seen", "1.0"),
-        ("tailrace-attempt", "4"),
-        ("tailrace-key", "k"),
-        ("tailrace-n", "2"),
-        ("trace", "abc"),
-    )
-    item = Parked("orders", "orders/0/7", Kind("f", 1), b"x", 5.25, 1.0, 4, key="k", headers=(("trace", "abc"),), n=2)
-    assert parked_from(headers, b"x") == item
-    assert ticket_of(headers) == Ticket("f", 5.25, 9.5, "k")
-
-
 def test_a_record_that_is_no_parked_item_is_an_error() -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match="its first header is not tailrace-item"):
         parked_from((("trace", "1"),), b"")
     with pytest.raises(ValueError, match="Expected"):
         parked_from((("tailrace-item", "[1]"),), b"")

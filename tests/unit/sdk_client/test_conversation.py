@@ -156,12 +156,6 @@ def test_many_go_in_chunks_of_a_thousand_each_with_tokens_of_its_own() -> None:
     assert len(set(tokens)) == 3 and [len(token) for token in tokens] == [26, 26, 32]
 
 
-def test_a_gateway_that_does_not_know_what_was_said_is_too_old() -> None:
-    world = World(again=pb.SubmitReply())
-    with pytest.raises(InvalidRequest, match="took 0 of 2 workloads: it is of an older version"):
-        world.run(submitting.submit_many(world.talk, [Call("index")] * 2, True, lambda _, each: each.id))
-
-
 def test_large_payloads_make_smaller_chunks() -> None:
     world = World(again=ids_for)
     calls = [Call("index", data="x" * 600_000) for _ in range(3)]

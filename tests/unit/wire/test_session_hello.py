@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import grpc
-
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.server import SchedulerServer
 from tailrace.sdk.model.lease import LeaseSizes
@@ -33,7 +31,7 @@ class Stream:
         self.far = far
         self.left: list[Any] = []
 
-    async def write(self, message: Any) -> None:
+    async def send(self, message: Any) -> None:
         if message.HasField("hello"):
             self.far.hellos.append(message.hello)
             if len(self.far.hellos) in self.far.answers:
@@ -42,8 +40,8 @@ class Stream:
                 self.left = [pb.WorkerReply(welcome=pb.Welcome(scheduler="one", resumed=knows, session=session))]
             self.far.heard.set()
 
-    async def read(self) -> Any:
-        return self.left.pop(0) if self.left else grpc.aio.EOF
+    async def receive(self) -> Any:
+        return self.left.pop(0) if self.left else None
 
     def cancel(self) -> None:
         """Nothing goes on here."""
@@ -105,12 +103,12 @@ class Line:
         self.welcomed: asyncio.Future[pb.Welcome] = asyncio.get_running_loop().create_future()
         self.over = asyncio.Event()
 
-    async def read(self) -> Any:
+    async def receive(self) -> Any:
         if not self.said:
             await self.over.wait()
-        return self.said.pop() if self.said else grpc.aio.EOF
+        return self.said.pop() if self.said else None
 
-    async def write(self, message: Any) -> None:
+    async def send(self, message: Any) -> None:
         if message.HasField("welcome"):
             self.welcomed.set_result(message.welcome)
 

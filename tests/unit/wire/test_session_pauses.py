@@ -42,11 +42,11 @@ class SlowStream:
         self._meanwhile = meanwhile
         self.first, self.second = asyncio.Event(), asyncio.Event()
 
-    async def read(self) -> object:
+    async def receive(self) -> object:
         await asyncio.Event().wait()
         return None
 
-    async def write(self, message: object, /) -> None:
+    async def send(self, message: object, /) -> None:
         self._clock.advance(1.0)
         if self.first.is_set():
             self.second.set()

@@ -13,16 +13,16 @@ from pathlib import Path
 
 from kafka.admin import KafkaAdminClient
 
-from ..sdk.model.errors import TailraceError
-from ..stores.log.kafka import KafkaLog
-from ..stores.log.log import Record
-from .figures import Figures, Progress
-from .kafka import PARTITIONS, Broker
-from .redis_server import redis_server
-from .rivals.roster import Rival
-from .rivals.running import pace
-from .rivals.settings import Settings
-from .workload import PAYLOAD
+from ...sdk.model.errors import TailraceError
+from ...stores.log.kafka import KafkaLog
+from ...stores.log.log import Record
+from ..figures import Figures, Progress
+from ..kafka import PARTITIONS, Broker
+from ..redis_server import redis_server
+from ..workload import PAYLOAD
+from .roster import Rival
+from .running import pace
+from .settings import Settings
 
 #: Seconds in which a group must have been told of what is done, after the last item; FastStream tells every five.
 TOLD_WITHIN = 20.0

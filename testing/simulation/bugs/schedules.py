@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...stores.schedules import firing as firing_
-from ...stores.schedules.sqlite import SqliteSchedules
-from ...tailers.ordering import Ordering
-from .planting import Bug, bug, instead
+from ....stores.schedules import firing as firing_
+from ....stores.schedules.sqlite import SqliteSchedules
+from ....tailers.ordering import Ordering
+from ..planting import Bug, bug, instead
 
 
 @bug

@@ -5,10 +5,10 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from ...gateway import dead_letters as desk_
-from ...gateway.dead_letters import DeadLetterDesk
-from ...sdk.model.dead_letter import Past
-from .planting import Bug, bug, instead
+from ....gateway import dead_letters as desk_
+from ....gateway.dead_letters import DeadLetterDesk
+from ....sdk.model.dead_letter import Past
+from ..planting import Bug, bug, instead
 
 
 @bug

@@ -7,24 +7,24 @@ import contextlib
 from collections import Counter
 from typing import Any
 
-from ...runtime.deadman import Deadman
-from ...runtime.frames import Timer
-from ...sdk.model import lease
-from ...sdk.wire.session import Dialer
-from ...stores.checkpoints import sqlite as checkpoints_
-from ...stores.ledger import sqlite as ledger_
-from ...stores.ledger.sqlite import SqliteLedger
-from ...stores.queue.sqlite import settle as sqlite_settle
-from ...tailers import session as session_
-from ...tailers.pumps import starting as starting_
-from ...tailers.rules import ledger as rules
-from ...tailers.rules.credit import Credit
-from ...tailers.takeover import epoch as epoch_
-from ...tailers.takeover.epoch import Epoch
-from .executor import SimExecutor
-from .host import here
-from .kernel import Kernel
-from .planting import Bug, breaks, bug, instead
+from ....runtime.deadman import Deadman
+from ....runtime.frames import Timer
+from ....sdk.model import lease
+from ....sdk.wire.session import Dialer
+from ....stores.checkpoints import sqlite as checkpoints_
+from ....stores.ledger import sqlite as ledger_
+from ....stores.ledger.sqlite import SqliteLedger
+from ....stores.queue.sqlite import settle as sqlite_settle
+from ....tailers import session as session_
+from ....tailers.pumps import starting as starting_
+from ....tailers.rules import ledger as rules
+from ....tailers.rules.credit import Credit
+from ....tailers.takeover import epoch as epoch_
+from ....tailers.takeover.epoch import Epoch
+from ..executor import SimExecutor
+from ..host import here
+from ..kernel import Kernel
+from ..planting import Bug, breaks, bug, instead
 
 
 @breaks("L7", by="beyond its lease")

@@ -6,23 +6,23 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ...scheduler.credit import Credit
-from ...scheduler.outages import Outages
-from ...scheduler.rules.adoption import AdoptedRow
-from ...sdk.model.audit import Fate
-from ...tailers.holding import Holding
-from ...tailers.leaving.departures import Departures
-from ...tailers.leaving.expiring import Expiring
-from ...tailers.ordering import Ordering
-from ...tailers.pumps import pump as pump_
-from ...tailers.pumps import starting as starting_
-from ...tailers.pumps import stream_pump as stream_pump_
-from ...tailers.rules import ledger as rules
-from ...tailers.rules.held import HeldPositions
-from ...tailers.rules.order import Order
-from ...tailers.rules.settlement import Family
-from ...tailers.takeover.inherited import Inherited
-from .planting import Bug, breaks, bug, instead
+from ....scheduler.credit import Credit
+from ....scheduler.outages import Outages
+from ....scheduler.rules.adoption import AdoptedRow
+from ....sdk.model.audit import Fate
+from ....tailers.holding import Holding
+from ....tailers.leaving.departures import Departures
+from ....tailers.leaving.expiring import Expiring
+from ....tailers.ordering import Ordering
+from ....tailers.pumps import pump as pump_
+from ....tailers.pumps import starting as starting_
+from ....tailers.pumps import stream_pump as stream_pump_
+from ....tailers.rules import ledger as rules
+from ....tailers.rules.held import HeldPositions
+from ....tailers.rules.order import Order
+from ....tailers.rules.settlement import Family
+from ....tailers.takeover.inherited import Inherited
+from ..planting import Bug, breaks, bug, instead
 
 # ---- order
 

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from ..sdk.model.errors import InvalidRequest
-from .figures import Figures, Progress
-from .percentiles import percentile
-from .power_cut import EVERYSEC
-from .queue_engines import NODES
-from .redis_server import RedisNode
-from .rivals.roster import Rival
-from .rivals.running import feed, pace, waits
-from .rivals.settings import Settings
-from .scenarios import latency, queue
-from .server_node import ServerNode, running
-from .submitting import submit
+from ...sdk.model.errors import InvalidRequest
+from ..figures import Figures, Progress
+from ..percentiles import percentile
+from ..power_cut import EVERYSEC
+from ..queue_engines import NODES
+from ..redis_server import RedisNode
+from ..scenarios import latency, queue
+from ..server_node import ServerNode, running
+from ..submitting import submit
+from .roster import Rival
+from .running import feed, pace, waits
+from .settings import Settings
 
 PARTS = ("drain", "latency")
 #: Seconds of the measurement of latency.

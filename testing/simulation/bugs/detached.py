@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from ...sdk.model.audit import Fate
-from ...tailers.leaving.detaching import Detaching
-from ...tailers.pumps import starting as starting_
-from ...tailers.rules import ledger as rules
-from ...tailers.rules.ledger import CopyVerdict
-from ...tailers.takeover.inherited import Inherited
-from ...tailers.takeover.left_running import LeftRunning
-from .planting import Bug, breaks, bug, instead
+from ....sdk.model.audit import Fate
+from ....tailers.leaving.detaching import Detaching
+from ....tailers.pumps import starting as starting_
+from ....tailers.rules import ledger as rules
+from ....tailers.rules.ledger import CopyVerdict
+from ....tailers.takeover.inherited import Inherited
+from ....tailers.takeover.left_running import LeftRunning
+from ..planting import Bug, breaks, bug, instead
 
 
 @breaks("L15", by="the checkpoint passed")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ...stores.outbox.item import item_of
-from ...tailers.pumps import relay_pump as relay_
-from ...tailers.pumps.relay_pump import RelayPump
-from .planting import Bug, bug, instead
-from .sqlite_shop import SimOutbox
+from ....stores.outbox.item import item_of
+from ....tailers.pumps import relay_pump as relay_
+from ....tailers.pumps.relay_pump import RelayPump
+from ..planting import Bug, bug, instead
+from ..sqlite_shop import SimOutbox
 
 
 @bug

@@ -7,20 +7,20 @@ import asyncio
 import contextlib
 from typing import Any
 
-from ...scheduler.core import Core
-from ...scheduler.server import SchedulerServer
-from ...sdk.model import lease
-from ...sdk.model.ledger import LedgerPlace
-from ...stores.checkpoints import sqlite as checkpoints_
-from ...stores.checkpoints.sqlite import SqliteCheckpoints
-from ...stores.ledger import sqlite as ledger_
-from ...stores.ledger.sqlite import SqliteLedger
-from ...tailers.ledger import suspicion
-from ...tailers.ledger.rows import Rows
-from ...tailers.pumps import stream_pump as stream_pump_
-from ...tailers.rules import ledger as rules
-from ...tailers.rules.ledger import CopyVerdict
-from .planting import Bug, breaks, instead
+from ....scheduler.core import Core
+from ....scheduler.server import SchedulerServer
+from ....sdk.model import lease
+from ....sdk.model.ledger import LedgerPlace
+from ....stores.checkpoints import sqlite as checkpoints_
+from ....stores.checkpoints.sqlite import SqliteCheckpoints
+from ....stores.ledger import sqlite as ledger_
+from ....stores.ledger.sqlite import SqliteLedger
+from ....tailers.ledger import suspicion
+from ....tailers.ledger.rows import Rows
+from ....tailers.pumps import stream_pump as stream_pump_
+from ....tailers.rules import ledger as rules
+from ....tailers.rules.ledger import CopyVerdict
+from ..planting import Bug, breaks, instead
 
 # ---- sizes, and breaks that heal (L2, L3)
 

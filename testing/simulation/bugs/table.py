@@ -1,7 +1,7 @@
 """The rules of the leases and the planted mistakes that break each: lines of docs/leases.md, generated.
 
-`python -m tailrace.testing.simulation.laws` writes them; `--check` only says whether one is stale (exit status 1).
-Every mistake is proven by tests/simulation/test_planted_bugs.py: it is found, by the promise that is named.
+`python -m tailrace.testing.simulation.bugs.table` writes them; `--check` only says whether one is stale (exit status
+1). Every mistake is proven by tests/simulation/test_planted_bugs.py: it is found, by the promise that is named.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import tailrace
 
-from .bugs import BREACHES
+from . import BREACHES
 
 #: L1 to L20, as docs/leases.md numbers them.
 LAWS = [f"L{number}" for number in range(1, 21)]
@@ -49,7 +49,7 @@ def main() -> None:
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(_fresh(), encoding="utf-8")
     if stale():
-        sys.exit("stale: docs/leases.md; run python -m tailrace.testing.simulation.laws")
+        sys.exit("stale: docs/leases.md; run python -m tailrace.testing.simulation.bugs.table")
 
 
 if __name__ == "__main__":

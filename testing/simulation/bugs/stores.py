@@ -9,24 +9,24 @@ from collections.abc import Iterable
 from typing import Any
 from unittest import mock
 
-from ...delay_service.mover import Rung
-from ...sdk.model.outcome import Outcome
-from ...stores.queue.ids import id_number
-from ...stores.queue.sqlite import lease as sqlite_lease
-from ...stores.queue.sqlite import queue as queue_
-from ...stores.queue.sqlite import settle as sqlite_settle
-from ...tailers.leaving.departures import Departures
-from ...tailers.leaving.durable import DurableWriter
-from ...tailers.leaving.settling import Settling
-from ...tailers.pumps import pump as pump_
-from ...tailers.pumps.queue_pump import QueuePump
-from ...tailers.pumps.stream_pump import StreamPump
-from ...tailers.rules import settlement as settlement_
-from ...tailers.rules.frontier import Frontier
-from ...tailers.rules.held import HeldPositions as HeldItems
-from ...tailers.takeover import epoch as epoch_
-from ...tailers.takeover.epoch import Epoch
-from .planting import Bug, breaks, bug, instead
+from ....delay_service.mover import Rung
+from ....sdk.model.outcome import Outcome
+from ....stores.queue.ids import id_number
+from ....stores.queue.sqlite import lease as sqlite_lease
+from ....stores.queue.sqlite import queue as queue_
+from ....stores.queue.sqlite import settle as sqlite_settle
+from ....tailers.leaving.departures import Departures
+from ....tailers.leaving.durable import DurableWriter
+from ....tailers.leaving.settling import Settling
+from ....tailers.pumps import pump as pump_
+from ....tailers.pumps.queue_pump import QueuePump
+from ....tailers.pumps.stream_pump import StreamPump
+from ....tailers.rules import settlement as settlement_
+from ....tailers.rules.frontier import Frontier
+from ....tailers.rules.held import HeldPositions as HeldItems
+from ....tailers.takeover import epoch as epoch_
+from ....tailers.takeover.epoch import Epoch
+from ..planting import Bug, breaks, bug, instead
 
 # ---- the queue
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...delay_service.mover import Mover, Rung
-from ...stores.checkpoints import sqlite as checkpoints_
-from ...stores.checkpoints.checkpoints import Mark
-from ...tailers.checkpoint import Checkpoint
-from ...tailers.pumps.due_pump import DuePump
-from ...tailers.supervisor import DUE
-from .planting import Bug, breaks, bug, instead
+from ....delay_service.mover import Mover, Rung
+from ....stores.checkpoints import sqlite as checkpoints_
+from ....stores.checkpoints.checkpoints import Mark
+from ....tailers.checkpoint import Checkpoint
+from ....tailers.pumps.due_pump import DuePump
+from ....tailers.supervisor import DUE
+from ..planting import Bug, breaks, bug, instead
 
 
 @bug

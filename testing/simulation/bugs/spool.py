@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...gateway.rules.spool import SpoolRule
-from ...gateway.spooling import Spooler
-from ...stores.queue.ids import id_number
-from ...stores.spool.spool import PREFIX
-from .planting import Bug, bug, instead
+from ....gateway.rules.spool import SpoolRule
+from ....gateway.spooling import Spooler
+from ....stores.queue.ids import id_number
+from ....stores.spool.spool import PREFIX
+from ..planting import Bug, bug, instead
 
 
 @bug

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from ...stores.queue import lease_clock
-from ...stores.queue.sqlite.memory import Memory
-from ...stores.queue.sqlite.queue import SqliteQueue
-from ...stores.sqlite.file import SqliteFile
-from ...tailers.pumps.queue_pump import QueuePump
-from ...tailers.session import Renewal
-from ...tailers.takeover.inherited import Inherited
-from .planting import Bug, bug, instead
+from ....stores.queue import lease_clock
+from ....stores.queue.sqlite.memory import Memory
+from ....stores.queue.sqlite.queue import SqliteQueue
+from ....stores.sqlite.file import SqliteFile
+from ....tailers.pumps.queue_pump import QueuePump
+from ....tailers.session import Renewal
+from ....tailers.takeover.inherited import Inherited
+from ..planting import Bug, bug, instead
 
 
 @bug

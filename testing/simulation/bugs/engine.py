@@ -7,17 +7,17 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from ...runtime import pool as pool_
-from ...runtime.engine import Engine
-from ...runtime.entry import Item
-from ...runtime.frames import Assign
-from ...runtime.rules import attempt, suspicion
-from ...runtime.rules.suspicion import Death
-from ...runtime.rules.vigil import Vigil
-from ...runtime.threads import Threads
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.workload import Ended
-from .planting import Bug, bug, instead
+from ....runtime import pool as pool_
+from ....runtime.engine import Engine
+from ....runtime.entry import Item
+from ....runtime.frames import Assign
+from ....runtime.rules import attempt, suspicion
+from ....runtime.rules.suspicion import Death
+from ....runtime.rules.vigil import Vigil
+from ....runtime.threads import Threads
+from ....sdk.model.outcome import Outcome
+from ....sdk.model.workload import Ended
+from ..planting import Bug, bug, instead
 
 # ---- what is told of an item
 

@@ -6,23 +6,23 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from ...assembly import embedded as embedded_
-from ...assembly import heights as heights_
-from ...gateway import submission as submission_
-from ...scheduler.server import SchedulerServer
-from ...sdk.model.workload import ref
-from ...sdk.wire.session import Dialer
-from ...stores.state import sqlite_restored as restored_
-from ...tailers.rules.sides import OWN, flights_of
-from ...tailers.session import SchedulerSession
-from ...tailers.takeover import sides as sides_
-from ...tailers.takeover import succession as succession_
-from ...tailers.takeover.asking import Asking
-from ...tailers.takeover.epoch import Epoch
-from ...tailers.takeover.inherited import Inherited
-from ...tailers.takeover.sides import Side, Sides
-from .host import here
-from .planting import Bug, breaks, bug, instead
+from ....assembly import embedded as embedded_
+from ....assembly import heights as heights_
+from ....gateway import submission as submission_
+from ....scheduler.server import SchedulerServer
+from ....sdk.model.workload import ref
+from ....sdk.wire.session import Dialer
+from ....stores.state import sqlite_restored as restored_
+from ....tailers.rules.sides import OWN, flights_of
+from ....tailers.session import SchedulerSession
+from ....tailers.takeover import sides as sides_
+from ....tailers.takeover import succession as succession_
+from ....tailers.takeover.asking import Asking
+from ....tailers.takeover.epoch import Epoch
+from ....tailers.takeover.inherited import Inherited
+from ....tailers.takeover.sides import Side, Sides
+from ..host import here
+from ..planting import Bug, breaks, bug, instead
 
 # ---- schedulers
 

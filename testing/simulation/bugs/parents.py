@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...runtime.engine import Engine
-from ...runtime.frames import Timer
-from ...runtime.parents import Parents
-from ...scheduler.core import Core
-from .executor import SimExecutor
-from .kernel import Kernel
-from .planting import Bug, breaks, bug, instead
+from ....runtime.engine import Engine
+from ....runtime.frames import Timer
+from ....runtime.parents import Parents
+from ....scheduler.core import Core
+from ..executor import SimExecutor
+from ..kernel import Kernel
+from ..planting import Bug, breaks, bug, instead
 
 # ---- runs that wait
 

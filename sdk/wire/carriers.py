@@ -1,0 +1,44 @@
+"""Which carrier an address names: `host:port` gRPC, `direct:host:port` and `direct:@name` a plain socket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..model.address import listening_address
+from .bounds import USUAL, Endings, PeerBounds
+from .channel import MAX_MESSAGE, NETWORK, dial, taken
+from .direct import NAMED, SCHEME, DirectChannel, DirectServer
+from .entry import ENTRY
+from .grpc_stream import GrpcChannel
+from .stream import Listener, StreamChannel, StreamHandler, StreamMethod
+
+
+def dial_streams(address: str) -> StreamChannel:
+    """What opens streams to a part of the platform."""
+    if address.startswith(SCHEME) and NETWORK.get() is None:
+        return DirectChannel(address, MAX_MESSAGE)
+    return GrpcChannel(dial(address), address)
+
+
+async def serve_streams(
+    address: str,
+    handlers: Mapping[StreamMethod, StreamHandler],
+    bounds: PeerBounds = USUAL,
+    endings: Endings | None = None,
+) -> tuple[Listener, str]:
+    """Starts a server of streams alone on `direct:host:port` (port 0: any free one) or `direct:@name`, and returns it
+    with its actual address. What it refuses or ends at these bounds is noted in `endings`. (Over gRPC streams are
+    served beside all else: `channel.serve`.)
+
+    Raises ConfigError beyond loopback, AlreadyInUse for a taken port.
+    """
+    server = DirectServer(handlers, MAX_MESSAGE, bounds.within_files(), endings or Endings(), ENTRY.get())
+    if address.startswith(NAMED):
+        await server.listen_named(address.removeprefix(NAMED))
+        return server, address
+    host, port = listening_address(address.removeprefix(SCHEME))
+    try:
+        bound = await server.listen(host, port)
+    except OSError:
+        raise taken(address) from None
+    return server, f"{SCHEME}{host}:{bound}"

@@ -1,0 +1,85 @@
+"""Streams over gRPC (`stream.py`): each is a call of a method of two streams."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from ..model.errors import TailraceError
+from .channel import abort, error_of
+from .stream import StreamClosed, StreamHandler, StreamMethod
+
+#: What grpc.aio raises once a call is over; a CancelledError too, unless the task that waits was cancelled itself.
+_OVER = (grpc.RpcError, asyncio.InvalidStateError, asyncio.CancelledError)
+
+
+class GrpcChannel:
+    """The streams of a channel of gRPC to `address`."""
+
+    def __init__(self, channel: grpc.aio.Channel, address: str) -> None:
+        self._channel = channel
+        self._address = address
+
+    def open(self, method: StreamMethod) -> GrpcStream:
+        call = self._channel.stream_stream(
+            method.path,
+            request_serializer=method.request.SerializeToString,
+            response_deserializer=method.reply.FromString,
+        )
+        return GrpcStream(call(), self._address)
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+
+class GrpcStream:
+    """One side of a call: a call of grpc.aio where it is dialed, its context where it is served. `peer` names the other
+    side in errors."""
+
+    def __init__(self, call: Any, peer: str) -> None:
+        self._call = call
+        self._peer = peer
+
+    async def send(self, message: Any, /) -> None:
+        try:
+            await self._call.write(message)
+        except _OVER as error:
+            raise StreamClosed(_why(error), _raised(error, self._peer)) from None
+
+    async def receive(self) -> Any | None:
+        try:
+            message = await self._call.read()
+        except _OVER as error:
+            raise StreamClosed(_why(error), _raised(error, self._peer)) from None
+        return None if message is grpc.aio.EOF else message
+
+    def cancel(self) -> Any:
+        return self._call.cancel()
+
+
+async def serve_stream(handle: StreamHandler, context: Any) -> None:
+    """Serves the call of a context of grpc.aio, as a method of a servicer does."""
+    try:
+        await handle(GrpcStream(context, "the caller"))
+    except StreamClosed:
+        pass  # the caller was gone before the answer
+    except TailraceError as error:
+        await abort(context, error)
+
+
+def _why(error: BaseException) -> str:
+    """Why a call is over. Raises the error if it is this task's own cancellation."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise error
+        return "the other side cancelled the connection"
+    return (isinstance(error, grpc.aio.AioRpcError) and error.details()) or str(error)
+
+
+def _raised(error: BaseException, peer: str) -> TailraceError | None:
+    """The error of the tree that a call ended with, if it was told one."""
+    return error_of(error, peer) if isinstance(error, grpc.aio.AioRpcError) else None

@@ -1,0 +1,87 @@
+"""Errors ↔ statuses, once for every carrier. A status is gRPC's: a code, a text, and in its metadata the error's class,
+so that both ends raise the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from grpc import StatusCode
+
+from ..model.errors import (
+    Conflict,
+    InvalidPayload,
+    InvalidRequest,
+    NotConnected,
+    Overloaded,
+    StaleFence,
+    StoreFull,
+    TailraceError,
+    Unavailable,
+    UnknownFunction,
+)
+
+_STATUS: list[tuple[type[TailraceError], StatusCode]] = [
+    (UnknownFunction, StatusCode.NOT_FOUND),
+    (InvalidPayload, StatusCode.INVALID_ARGUMENT),
+    (InvalidRequest, StatusCode.INVALID_ARGUMENT),
+    (Conflict, StatusCode.ALREADY_EXISTS),
+    (Overloaded, StatusCode.RESOURCE_EXHAUSTED),
+    (StoreFull, StatusCode.RESOURCE_EXHAUSTED),
+    (StaleFence, StatusCode.FAILED_PRECONDITION),
+    (NotConnected, StatusCode.UNAVAILABLE),
+    (Unavailable, StatusCode.UNAVAILABLE),
+]
+#: Nobody answered, or not in time, or the server was stopped while it did (our own cancellation is no such error).
+_AWAY = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED})
+_CLASSES = {kind.__name__: kind for kind, _ in _STATUS}
+#: Metadata that carries the error's class, and for how many seconds an overload lasts.
+ERROR_KEY = "tailrace-error"
+RETRY_AFTER_KEY = "tailrace-retry-after"
+#: Characters of an error's message that cross: a status travels in headers, which gRPC bounds at 8 KiB.
+MESSAGE_LENGTH = 1000
+
+
+class Status(NamedTuple):
+    """How a call ended."""
+
+    code: StatusCode
+    details: str = ""
+    metadata: tuple[tuple[str, str], ...] = ()
+
+
+def status_of(error: TailraceError) -> Status:
+    """How a call ends whose serving side raised this."""
+    code = next((code for kind, code in _STATUS if isinstance(error, kind)), StatusCode.INTERNAL)
+    kind = next((each for each in type(error).__mro__ if _CLASSES.get(each.__name__) is each), type(error))
+    metadata = [(ERROR_KEY, kind.__name__)]
+    if isinstance(error, Overloaded):
+        metadata.append((RETRY_AFTER_KEY, repr(error.retry_after)))
+    return Status(code, str(error)[:MESSAGE_LENGTH], tuple(metadata))
+
+
+def refused(why: str) -> Status:
+    """How a call ends that may not be made: as InvalidRequest."""
+    return Status(StatusCode.UNAUTHENTICATED, why, ((ERROR_KEY, InvalidRequest.__name__),))
+
+
+def error_named(name: str, message: str, retry_after: float) -> TailraceError | None:
+    """The error of a class that the other side named; None for one that does not cross."""
+    kind = _CLASSES.get(name)
+    if kind is Overloaded:
+        return Overloaded(message, retry_after)
+    return None if kind is None else kind(message)
+
+
+def error_of_status(status: Status, address: str, reason: str = "") -> TailraceError:
+    """The error that the other side raised, or that its absence means. `reason`: why this address was asked, behind
+    what is said of its silence."""
+    metadata: Mapping[str, str] = dict(status.metadata)
+    details = status.details or str(status.code)
+    retry_after = float(metadata.get(RETRY_AFTER_KEY, 1.0))
+    if (named := error_named(metadata.get(ERROR_KEY, ""), details, retry_after)) is not None:
+        return named
+    if status.code in _AWAY:
+        why = details.rpartition(": ")[2] if details.startswith("failed to connect") else details
+        return NotConnected(f"{address} does not answer ({why}); is it running?{reason}")
+    return TailraceError(f"{address}: {details}")

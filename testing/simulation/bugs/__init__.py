@@ -1,0 +1,45 @@
+"""Mistakes that somebody might make: what the simulation must find. `tailrace simulate --bug NAME` shows it."""
+
+from __future__ import annotations
+
+from ..planting import BREACHES, BUGS, planted
+from . import (
+    copies,
+    detached,
+    engine,
+    files,
+    laws,
+    leases,
+    ledger,
+    order,
+    outbox,
+    parents,
+    redrives,
+    rights,
+    schedules,
+    several,
+    spool,
+    stores,
+)
+
+__all__ = [
+    "BREACHES",
+    "BUGS",
+    "copies",
+    "detached",
+    "engine",
+    "files",
+    "laws",
+    "leases",
+    "ledger",
+    "order",
+    "outbox",
+    "parents",
+    "redrives",
+    "rights",
+    "schedules",
+    "several",
+    "spool",
+    "stores",
+    "planted",
+]
