@@ -1,4 +1,4 @@
-"""Which carrier an address names: `host:port` gRPC, `direct:host:port` and `direct:@name` a plain socket."""
+"""Carriers of streams, by the address: `host:port` gRPC, `direct:host:port` and `direct:@name` a plain socket."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ MESSAGE_LENGTH = 1000
 
 
 class Status(NamedTuple):
-    """How a call ended."""
+    """The end of a call."""
 
     code: StatusCode
     details: str = ""

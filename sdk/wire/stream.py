@@ -14,7 +14,7 @@ from ..model.errors import TailraceError
 
 
 class StreamMethod(NamedTuple):
-    """What a stream is opened for. `path` is `/package.Service/Method`; `request` and `reply` are the protobuf classes
+    """A method that streams are opened for. `path` is `/package.Service/Method`; `request` and `reply` are the protobuf classes
     that the dialing side and the serving side send."""
 
     path: str
@@ -67,7 +67,7 @@ StreamHandler = Callable[[Stream], Awaitable[None]]
 
 
 class Listener(Protocol):
-    """What serves at an address, over whatever carries its calls."""
+    """A server at an address, over whatever carries its calls."""
 
     async def stop(self, grace: float | None) -> None:
         """Takes nothing new, and ends what is open after `grace` seconds (None: now)."""

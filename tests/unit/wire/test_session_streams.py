@@ -1,4 +1,4 @@
-"""What sessions may rely on of a stream, whatever carries it: each law over gRPC and over a plain socket."""
+"""Laws of streams that sessions rely on, whatever carries it: each law over gRPC and over a plain socket."""
 
 from __future__ import annotations
 
