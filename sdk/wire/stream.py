@@ -14,8 +14,8 @@ from ..model.errors import TailraceError
 
 
 class StreamMethod(NamedTuple):
-    """A method that streams are opened for. `path` is `/package.Service/Method`; `request` and `reply` are the protobuf classes
-    that the dialing side and the serving side send."""
+    """A method that streams are opened for. `path` is `/package.Service/Method`; `request` and `reply` are the protobuf
+    classes that the dialing side and the serving side send."""
 
     path: str
     request: Any
