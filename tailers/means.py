@@ -17,9 +17,9 @@ from .registry import Environment
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Means shared by the tailers of a process. `scheduler` is an address, `parking` takes what fails, `origin` finds
-    the configuration of the tailer that a parked item first came from; `remembered` are rows of what was parked here;
-    `duties` hear of what fails beyond a tailer's own handling."""
+    """Means shared by the tailers of a process. `scheduler`: where it listens; `parking` takes what fails; `origin`
+    finds the configuration of the tailer that a parked item first came from; `remembered` are rows of what was parked
+    here; `duties` hear of what fails beyond a tailer's own handling."""
 
     environment: Environment
     scheduler: str
