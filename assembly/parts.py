@@ -208,7 +208,7 @@ class TailersSettings(PartSettings, frozen=True, kw_only=True, tag="tailers"):
 
 
 class MetricsSettings(PartSettings, frozen=True, kw_only=True, tag="metrics"):
-    """Server of GET /metrics at `listen`, with the numbers of the gateway at `gateway`."""
+    """A server that answers GET /metrics at `listen`, with the numbers of the gateway at `gateway`."""
 
     listen: str
     gateway: str

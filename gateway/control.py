@@ -1,4 +1,4 @@
-"""What operators and workers change, gates, quotas and the function registry, and who watches it.
+"""The desk for gates, quotas and the function registry: operators and workers change them, others watch them.
 
 The gateway alone writes the control store. Watchers get everything at once and then again after each change; changes
 that come faster than a watcher reads are one to it.

@@ -1,4 +1,4 @@
-"""What a gateway is given besides its configuration: stores, the parts beside it, and what files say at its start."""
+"""The surroundings of a gateway besides its configuration: stores, parts beside it, and files applied at its start."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ ALONE = Neighbours()
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What files say, applied at each start: `quotas.yaml`, and `schedules.yaml` (None: there is no such file)."""
+    """Contents of files, applied at each start: `quotas.yaml`, and `schedules.yaml` (None: there is no such file)."""
 
     quotas: Sequence[Quota] = ()
     schedules: Sequence[Schedule] | None = None

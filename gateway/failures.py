@@ -1,4 +1,4 @@
-"""What parts that run apart, schedulers and workers, tell of what failed in them: for operators."""
+"""Failures that parts which run apart, schedulers and workers, report of themselves: for operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST_NAME, LONGEST_TEXT = 200, 500
 
 
 class FailureDesk:
-    """What parts told. It remembers nothing durably, and each part for as long as a failure is shown."""
+    """Reported failures, one per part. Nothing is durable; a part is remembered for as long as a failure is shown."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Which functions there are, and what to say of one that there is not: the nearest names."""
+"""Functions that are registered, and the nearest names to one that is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the platform is: what rests where, for live views, and what parts tell of themselves."""
+"""The state of the platform for live views: what rests where, and what parts report of themselves."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class FunctionQuota(BaseModel):
 
 
 class QuotasConfig(BaseModel):
-    """How much each function may use; one that is not named is not limited. Set when the gateway starts."""
+    """Limits of each function, set when the gateway starts; a function that is not named is not limited."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

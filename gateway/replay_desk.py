@@ -1,4 +1,4 @@
-"""What operators do with replays: begin one, see how far they are, pause, resume, cancel."""
+"""Operators' calls on replays: begin one, see how far they are, pause, resume, cancel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 200
 
 
 class ReplayControl(Protocol):
-    """What can be done with replays. All raise InvalidRequest for what is not there or means nothing."""
+    """Calls on replays. All raise InvalidRequest for what is not there or means nothing."""
 
     async def order(self, order: ReplayOrder) -> Progress: ...
 

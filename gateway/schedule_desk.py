@@ -1,4 +1,4 @@
-"""What operators do with schedules: keep, see, pause, resume, run and remove them; and what schedules.yaml says."""
+"""Operators' calls on schedules (keep, see, pause, resume, run, remove), and the schedules of `schedules.yaml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where workloads are, how they ended, and the end of those that somebody asks to end.
+"""Statuses and results of workloads, and the cancellation of those that somebody asks to end.
 
 All who wait for a result share one loop that reads statuses in batches; nobody who waits costs a task of the queue's.
 """

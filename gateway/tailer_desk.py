@@ -1,4 +1,4 @@
-"""What operators do to tailers and ask of their sources: pause, resume, seek; audits, and what was passed."""
+"""Operators' calls on tailers and their sources: pause, resume, seek; audits, and what was passed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of every position of a running stream tailer: its books, and where everything is that has not ended."""
+"""Accounts of every position of a running stream tailer: its books, and where everything is that has not ended."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Trimmed(Protocol):
 
 @runtime_checkable
 class TrimmedTogether(Protocol):
-    """One that forgets in many partitions at once."""
+    """A source that forgets in many partitions at once."""
 
     async def settled_below_each(self, positions: Mapping[str, int]) -> None: ...
 

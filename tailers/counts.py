@@ -1,4 +1,4 @@
-"""What happened to the items of a tailer, in numbers."""
+"""Counts of what happened to the items of a tailer."""
 
 from __future__ import annotations
 

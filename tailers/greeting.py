@@ -26,8 +26,8 @@ class Greeted(Protocol):
 
 
 class Greeting:
-    """Of one session. `store` is what stands behind its leases (stores/heights.py), and `heights` None if that looks
-    after itself. `failing`: why the store cannot be asked; empty: it can."""
+    """The greeting of one session. `store` is what stands behind its leases (stores/heights.py), and `heights` None if
+    that looks after itself. `failing`: why the store cannot be asked; empty: it can."""
 
     def __init__(self, heights: Heights | None, store: str) -> None:
         self._heights = heights

@@ -1,7 +1,7 @@
-"""What a stream pump does with items that may not run now: holds them by position, offers them again when credit, a
-gate or their time allows it, and reads again those whose payload it let go of.
+"""Holding of a stream's items that may not run now: by position, offered again when credit, a gate or their time allows
+it, and read again where their payload was let go of.
 
-Which items are held, and in which order they leave, is rules/held.py's; this is the memory and the loop around it.
+`rules/held.py` says which items are held, and in which order they leave; this is the memory and the loop around it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Rereading:
 
 
 class Holding:
-    """Everything that one tailer holds. `partitions` is the pump's own, and grows; `wake` is set whenever anything
+    """Held items of one tailer. `partitions` is the pump's own, and grows; `wake` is set whenever anything
     changed.
 
     Invariants: the kept payloads are counted in their windows and take at most half of one, unless the source cannot

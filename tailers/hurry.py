@@ -10,8 +10,8 @@ from ..sdk.model.spread import spread
 
 
 class Hurry:
-    """What several may rest by. Whoever is about to try notes `said` first: what is said while it tries is for its
-    next try, since the one under way may have begun too early."""
+    """A signal that several rest by. Each notes `said` before it tries: what is said while it tries is for its next
+    try, since the one under way may have begun too early."""
 
     def __init__(self) -> None:
         self.said = 0  # how often

@@ -1,4 +1,4 @@
-"""What a stream tailer passes without running it: nothing without somebody's word and a durable note.
+"""Positions that a stream tailer passes without running them: none without somebody's word and a durable note.
 
 A source forgets positions before they were done; a position holds nothing (any more). Each is noted in the store of
 drops before the frontier may pass it, as is what an operator's gate drops (departures.py).
@@ -23,7 +23,7 @@ from .partition import Partition
 
 
 class Losses:
-    """One tailer's; what a gate drops is departures.py's.
+    """Records what one tailer passes without running it; `departures.py` records drops by a gate.
 
     failing  why the store refuses; empty when it does not
     """

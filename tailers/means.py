@@ -1,4 +1,4 @@
-"""What all tailers of a process work with, and what each pump of them is made of."""
+"""Means that all tailers of a process work with, and the setup of each pump."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .registry import Environment
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """`scheduler` is its address, `parking` takes what fails, `origin` finds the configuration of the tailer that a
-    parked item first came from; `remembered` are rows of what was parked here; `duties` hear of
-    what fails beyond a tailer's own handling."""
+    """Means shared by the tailers of a process. `scheduler`: where it listens; `parking` takes what fails; `origin`
+    finds the configuration of the tailer that a parked item first came from; `remembered` are rows of what was parked
+    here; `duties` hear of what fails beyond a tailer's own handling."""
 
     environment: Environment
     scheduler: str
@@ -37,7 +37,8 @@ class Means:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup(Means):
-    """What a pump is made of. `row` is the part of the source that it owns; empty: all of it."""
+    """The means of one pump, with its tailer's configuration. `row` is the part of the source that it owns; empty: all
+    of it."""
 
     config: TailerConfig
     kind: SourceKind

@@ -1,6 +1,6 @@
 """`order: key | partition` of one stream tailer: who must wait for whom before anything is pushed.
 
-The rule is rules/order.py, one per partition; here it meets the batches, the memory of what waits, and what a former
+`rules/order.py` is the rule, one per partition; here it meets the batches, the memory of what waits, and what a former
 owner handed out (inherited.py).
 """
 
@@ -29,8 +29,11 @@ BUSY = Ended(Outcome.CANCELLED, "one of its key before it is not over")
 
 
 class Ordering:
-    """Invariants: with `order: none` no partition has lines and every method does nothing. With `order: key` an item
-    without a key is in no line: it waits for nobody, and fails like one of `order: none`."""
+    """Order among the items of one tailer.
+
+    Invariants: with `order: none` no partition has lines and every method does nothing. With `order: key` an item
+    without a key is in no line: it waits for nobody, and fails like one of `order: none`.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a stream pump keeps of one partition: its frontier, what is held, and what it knows of troubled items."""
+"""The state of one partition in a stream pump: its frontier, what is held, and what is known of troubled items."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ class Kept(NamedTuple):
 
 
 class Partition:
-    """Invariants: every position in [frontier.position, frontier.end) that is not settled is in exactly one place: in
+    """The state of one partition.
+
+    Invariants: every position in [frontier.position, frontier.end) that is not settled is in exactly one place: in
     flight, in `held`, taken from it to be read again, waiting in a line of `order` (None: nothing waits for another),
     or on its way into a store. `kept`, `troubles` and `hand_backs` name only such positions.
     `book` hears what `frontier` hears.

@@ -1,4 +1,4 @@
-"""How far a stream pump reads ahead: by its window, by the positions it may span, and by what may be run at all."""
+"""Bounds on how far a stream pump reads ahead: its window, the positions it may span, and what may be run at all."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Measured(Protocol):
 
 
 class Reading:
-    """`partitions` is the pump's own, and grows. A tailer all of whose items are of one cell reads nothing that this
-    cell could not take."""
+    """Room for the next read of one pump. `partitions` is the pump's own, and grows. A tailer all of whose items are of
+    one cell reads nothing that this cell could not take."""
 
     def __init__(
         self, aim: Aim, session: SchedulerSession, window: Window, partitions: Mapping[str, Partition]

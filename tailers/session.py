@@ -1,6 +1,6 @@
 """A tailer's end of its session with a scheduler: pushes and lease grants out, outcomes, credit and lease requests in.
 
-It keeps the promises of the lease chain towards the scheduler (LEASES L1, L4, L5): a push names the scheduler's last
+It keeps the promises of the lease chain towards the scheduler (L1, L4, L5): a push names the scheduler's last
 lease request, a grant answers one, and neither exceeds what the tailer still holds of its source. What it granted last
 it remembers, because items of a lost session are handed out again only when that is over.
 """
@@ -47,7 +47,7 @@ class Adopted(NamedTuple):
 
 
 class Renewal(NamedTuple):
-    """What a tailer still holds, for `seconds` more, of each flight named."""
+    """A lease grant: the tailer still holds each flight named for `seconds` more."""
 
     seconds: float
     flights: list[int]

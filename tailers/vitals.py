@@ -1,4 +1,4 @@
-"""How a tailer is: its pump says it in one value, for people, for the watchdog, and for whoever drains or moves it."""
+"""Vitals of a tailer: one value from its pump for people, for the watchdog, and for whoever drains or moves it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORST = ("disconnected", "clogged", "starting", "draining", "paused", "running")
 
 
 class Vitals(NamedTuple):
-    """How a pump is now.
+    """The state of a pump now.
 
     state        as people see it, one of `WORST`
     detail       why; empty where there is nothing to say

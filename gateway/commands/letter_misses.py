@@ -1,4 +1,4 @@
-"""What a command on dead letters named although there is nothing of it: typing mistakes, mostly."""
+"""Names in a command on dead letters of which there is no letter: typing mistakes, mostly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator should look at: THE list. Each has its code, what is so, and what to do.
+"""Alerts for operators: THE list. Each has its code, what is so, and what to do.
 
     code          it is there while
     waiting       the oldest due item of a priority has waited longer than its service level allows
@@ -49,8 +49,8 @@ CODES = (
 
 
 class SeenBeside(NamedTuple):
-    """What an overview does not say. `store_away`: why the queue's store does not answer, empty: it does; what the
-    spool may hold; the last refusal of a submission and since when there were some, without a minute in between;
+    """Facts that an overview does not have. `store_away`: why the queue's store does not answer, empty: it does; what
+    the spool may hold; the last refusal of a submission and since when there were some, without a minute in between;
     `new_letters` in the last minutes; the gates; what failed of the parts beside the gateway; the last peer that was
     ended, and since when there were some."""
 

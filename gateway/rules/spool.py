@@ -33,7 +33,7 @@ FULL_WAIT = 5.0
 
 
 class SpoolState(Enum):
-    """Of a gateway's way to its store."""
+    """States of a gateway's way to its store."""
 
     CLEAR = "clear"
     FILLING = "filling"

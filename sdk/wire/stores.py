@@ -48,8 +48,8 @@ R = TypeVar("R")
 
 
 class Signature:
-    """How one method of a protocol is written to the wire, made from its type hints. `named` (named.py): not by the
-    order of fields but by their names."""
+    """The wire format of one method of a protocol, made from its type hints. `named` (named.py): fields go by their
+    names, not by their order."""
 
     named = False
 
@@ -169,7 +169,7 @@ def call_of(store: str, signature: Signature, arguments: Any) -> pb.StoreCall:
 
 
 class Invoking(Protocol):
-    """What makes the calls of a client."""
+    """The caller behind a client."""
 
     async def invoke(self, signature: Signature, arguments: Any) -> Any: ...
 

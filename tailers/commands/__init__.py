@@ -1,1 +1,1 @@
-"""What people type about tailers: their files, their state, their streams."""
+"""Commands about tailers: their files, their state, their streams."""

@@ -24,7 +24,7 @@ COLUMNS = ["number", "tailer", "state", "progress", "items", "only", "priority",
 
 
 class _Group(TyperGroup):
-    """`replay TAILER …` is short for `replay start TAILER …`."""
+    """The commands, with `replay TAILER …` as a short form of `replay start TAILER …`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):

@@ -1,1 +1,1 @@
-"""How items leave a tailer: settled in their queue, parked, dead, dropped, expired or detached, each durably first."""
+"""Ways of items out of a tailer: settled in their queue, parked, dead, dropped, expired or detached, durably first."""

@@ -82,7 +82,7 @@ def detach_after(setup: Setup) -> float:
 
 
 class Detaching:
-    """Of one stream tailer. `after`: seconds for which an item may be out (0: for ever).
+    """Detached items of one stream tailer. `after`: seconds for which an item may be out (0: for ever).
 
     `_later` has what waits for a time (monotonic), and which item is nowhere else until then.
 

@@ -1,4 +1,4 @@
-"""How items of a stream leave their hand-out that did not plainly succeed: each one's settlement, carried out."""
+"""Ends of a stream's items that did not plainly succeed: carries out the settlement of each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class EndingPump(Protocol):
 
 
 class Ending:
-    """Of one stream tailer."""
+    """Carries out the settlements of one stream tailer."""
 
     def __init__(
         self,

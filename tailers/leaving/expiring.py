@@ -26,8 +26,8 @@ LATE = Ended(Outcome.EXPIRED, EXPIRED_WHY)
 
 
 class Expiring:
-    """One tailer's. Of what is due the copies are not looked at here: only their rows say whether they may still run,
-    so they end as expired at the scheduler.
+    """Expired items of one tailer. Copies of what is due are not looked at here: only their rows say whether they may
+    still run, so they end as expired at the scheduler.
 
     looks          whether held items have deadlines at all
     needs_payload  whether an item that expired must be in memory, to become a dead letter

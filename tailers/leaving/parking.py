@@ -1,4 +1,4 @@
-"""What a tailer asks of the delay service."""
+"""The port of a tailer to the delay service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...sdk.model.parked import Parked
 
 
 class Parking(Protocol):
-    """Where stream items that failed for now wait until they are due."""
+    """A place where stream items that failed for now wait until they are due."""
 
     async def park(self, items: Sequence[Parked]) -> None:
         """Durable when it returns; safe to repeat. Raises Unavailable."""

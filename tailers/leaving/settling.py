@@ -1,4 +1,4 @@
-"""How a queue tailer's items end in their queue: settlements gathered by claim, written one batch at a time.
+"""Settlements of a queue tailer's items in their queue: gathered by claim, written one batch at a time.
 
 While one batch is written the next one gathers, so writes grow under load and a lone item is settled at once. Where
 items end one by one in a steady flow, plain successes gather for a moment behind each write (`rules/gathering.py`).
@@ -42,7 +42,7 @@ _ENDS = {
 
 @dataclass(slots=True)
 class _Batch:
-    """What is to be written of one fence, and the window that it frees."""
+    """Settlements to be written of one fence, and the window that they free."""
 
     succeeded: list[str] = field(default_factory=list)
     others: list[Settle] = field(default_factory=list)

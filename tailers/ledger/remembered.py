@@ -1,7 +1,7 @@
-"""What this process wrote last into the ledger of items that are due again soon: their copies start without a read.
+"""Rows that this process wrote last of items that are due again soon: their copies start without a read of the ledger.
 
 A row that is remembered may have been written since, by another process. So nothing may rest on it but the write that
-starts a copy, which compares the row, whole, with what is in the ledger (LEASES L16): where it is another one by now,
+starts a copy, which compares the row, whole, with what is in the ledger (L16): where it is another one by now,
 nothing is written, and the row is read.
 """
 

@@ -1,5 +1,5 @@
 """The ledger as one tailer sees it: rows read and written in batches, whoever's they are, and swept behind the
-checkpoint (LEASES L15 to L20). What is done with a row is rules/ledger.py's.
+checkpoint (L15 to L20). `rules/ledger.py` says what is done with a row.
 
 A tailer owns the rows of its own source. The tailer of what is due writes rows of the sources that its items came
 from: as a copy, whose only guard is that each write compares the row as it was read.
@@ -26,7 +26,7 @@ PAGE = 1000
 
 
 class RowHome(msgspec.Struct, frozen=True):
-    """Where an item's row is."""
+    """The place of an item's row."""
 
     source: str
     partition: str
@@ -58,8 +58,8 @@ def by_place(homes: Sequence[RowHome]) -> dict[tuple[str, str], list[int]]:
 
 
 class Rows:
-    """`source` is the tailer's own name. `partitions` is the pump's own, and grows; `moved` is told to it whenever a
-    checkpoint is durable."""
+    """Reads, writes and sweeps rows for one tailer. `source` is the tailer's own name. `partitions` is the pump's own,
+    and grows; `moved` is told to it whenever a checkpoint is durable."""
 
     def __init__(self, ledger: Ledger, epoch: Epoch, source: str, partitions: Mapping[str, Partition]) -> None:
         self._ledger = ledger

@@ -1,4 +1,4 @@
-"""Items of a stream that may be to blame for a death: marked in the ledger at a takeover, run alone (LEASES L14).
+"""Items of a stream that may be to blame for a death: marked in the ledger at a takeover, run alone (L14).
 
 Whoever dies leaves a mark of how far it had handed out. What is unsettled below that may have been running: when the
 row was not left empty, each such item gets a mark that bars nothing. Counts of crashes, and of attempts that are made

@@ -1,1 +1,1 @@
-"""What a record of a source becomes: its function, kind, key and headers, as the tailer's file says."""
+"""Mapping of a source's records to items: function, kind, key and headers, as the tailer's file says."""

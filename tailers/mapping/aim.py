@@ -1,4 +1,4 @@
-"""Where a stream tailer's items go: its mapping, and the one kind of all its items where the configuration names it."""
+"""The aim of a stream tailer: its mapping, and the one kind of all its items where the configuration names it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .mapping import FieldMapping, Mapping, ParkedMapping
 
 
 class Aim:
-    """`parked`: the source holds items of the delay service, which say themselves where they go."""
+    """The aim of one tailer. `parked`: its source holds items of the delay service, which say where they go."""
 
     def __init__(self, config: TailerConfig, *, parked: bool) -> None:
         self._config = config

@@ -30,7 +30,8 @@ FIELDS_WITHIN = 256 << 10
 
 
 class MappedHeaders(NamedTuple):
-    """What one set of headers means. `headers` are those that the mapping did not use; they travel with the item."""
+    """The meaning of one set of headers. `headers` are those that the mapping did not use; they travel with the
+    item."""
 
     kind: Kind
     cell: Cell
@@ -100,7 +101,7 @@ class Mapped:
 
 
 class Mapping(Protocol):
-    """How a stream's records become items."""
+    """A mapping of a stream's records to items."""
 
     def map(self, batch: StreamBatch) -> Mapped:
         """Maps a batch; never fails. An item that names no function gets a kind whose function is empty."""
@@ -113,7 +114,7 @@ class Mapping(Protocol):
 
 
 class FieldMapping:
-    """As the tailer's configuration says. `priority_of` knows each function's own priority, None while unknown."""
+    """The mapping of a tailer's configuration. `priority_of` knows each function's own priority, None while unknown."""
 
     def __init__(self, config: TailerConfig, priority_of: Callable[[str], int | None]) -> None:
         self._config = config

@@ -1,4 +1,4 @@
-"""What a tailer's file takes from each record: its key, a header, a field of its payload, or what rules say of it."""
+"""Values that a tailer's file takes from each record: its key, a header, a field of its payload, or by rules."""
 
 from __future__ import annotations
 

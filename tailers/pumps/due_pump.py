@@ -1,4 +1,4 @@
-"""The pump of what is due: its items are copies, which start only by compare-and-set of their row (LEASES L16 to L19).
+"""The pump of what is due: its items are copies, which start only by compare-and-set of their row (L16 to L19).
 
 Between credit and push stands the ledger: copies read their rows, write those that may start under the flight's fence,
 and what they won is pushed. The others are over: another copy ran, or runs. Copies that have no row start at once.

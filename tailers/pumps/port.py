@@ -1,4 +1,4 @@
-"""What a tailer asks of its pump, whatever it reads: a queue, a stream, the share of a stream, an outbox."""
+"""The port of a tailer to its pump, whatever that reads: a queue, a stream, the share of a stream, an outbox."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..vitals import Vitals
 
 
 class TailerPump(Protocol):
-    """It lives from one opening of its source to the first error that is not a lost connection.
+    """A pump. It lives from one opening of its source to the first error that is not a lost connection.
 
     draining  whether it was told to read nothing more, for good
     busy      whether something is out, or on its way into a store

@@ -50,7 +50,7 @@ class Claim:
 
 
 class QueuePump(Pump):
-    """Invariant: `window` counts every claimed item until its settlement is durable."""
+    """The pump of one queue source. Invariant: `window` counts every claimed item until its settlement is durable."""
 
     def __init__(self, setup: Setup, counts: Counts, source: QueueSource) -> None:
         super().__init__(setup, counts)

@@ -39,7 +39,7 @@ _OF_A_ROW = (UserError, ValueError, TypeError, ArithmeticError)
 
 
 class RelayPump:
-    """Invariant: a row is removed only when the queue has answered for it.
+    """The pump of one outbox. Invariant: a row is removed only when the queue has answered for it.
 
     Rows at once and the pace are the source's: `batch`, and `poll` seconds between looks when there was none.
     """

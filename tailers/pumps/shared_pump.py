@@ -31,9 +31,11 @@ log = Logger("tailrace.tailer")
 
 
 class SharedPump:
-    """`pumps` are those that run now, by partition. Invariants: a partition has one pump at a time, and a new one
-    begins when the former has left its row, however often the group gives and takes it meanwhile; `_serving` has every
-    task that may have a pump, `_leaving` those that end one, until it is out of its row.
+    """The pump of one shared source. `pumps` are those that run now, by partition.
+
+    Invariants: a partition has one pump at a time, and a new one begins when the former has left its row, however often
+    the group gives and takes it meanwhile; `_serving` has every task that may have a pump, `_leaving` those that end
+    one, until it is out of its row.
 
     source_unreachable  why the share cannot be known; empty when it can
     """

@@ -1,4 +1,4 @@
-"""How copies that came due start: by compare-and-set of their rows, in batches (LEASES L16 to L19).
+"""Starts of copies that came due: by compare-and-set of their rows, in batches (L16 to L19).
 
 The rows of what this process parked a moment ago are known (remembered.py), the others are read; those that may start
 are written under one new fence. What became of each is a Step; rules/ledger.py decides it.
@@ -63,7 +63,7 @@ class Copy(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class StartStep:
-    """What becomes of the copies of a batch, by index: `start` are the rows to write, of which those in `going` were
+    """A step of the start of a batch of copies, by index: `start` are the rows to write, of which those in `going` were
     won (beside copies without a row) and for those in `again` another write came between; `later` may be adopted, and
     `wait` are to wait until a time, wall clock."""
 
@@ -79,7 +79,7 @@ class StartStep:
 
 
 class Starter:
-    """Of the tailer of what is due. `source` is its name."""
+    """Starts copies for the tailer of what is due. `source` is its name."""
 
     def __init__(self, source: str, rows: Rows, epoch: Epoch, remembered: Remembered, clock: Clock) -> None:
         self._source = source

@@ -55,7 +55,8 @@ CLOSE_WITHIN = 5.0
 
 
 class StreamPump(Pump):
-    """Invariant: `window` counts the payloads in memory: in flight, kept although held, on their way into a store."""
+    """The pump of one stream. Invariant: `window` counts the payloads in memory: in flight, kept although held, on
+    their way into a store."""
 
     def __init__(self, setup: Setup, counts: Counts, source: StreamSource) -> None:
         super().__init__(setup, counts)

@@ -1,4 +1,4 @@
-"""How a cancelled replay comes to its end: nobody reads it any more, and what waits for a retry is given up."""
+"""Cancelling a replay: nobody reads it any more, and what waits for a retry is given up."""
 
 from __future__ import annotations
 

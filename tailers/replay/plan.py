@@ -1,8 +1,8 @@
-"""What a replay will run: from what an operator wants to positions that are fixed from then on.
+"""The plan of a replay: from what an operator wants to positions that are fixed from then on.
 
 Only what the live tailer has settled is run again, so that no item runs at the same time in both: nothing from the live
 checkpoint on, and nothing below it that waits for a retry. The checkpoint is read before the ledger: what was settled
-by then and has no row that waits never will have one (LEASES L13, L15).
+by then and has no row that waits never will have one (L13, L15).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def reader_of(kind: SourceKind, config: TailerConfig, environment: Environment) 
 
 
 class Planning:
-    """Of one tailer. `reader` is not closed here."""
+    """Plans replays of one tailer. `reader` is not closed here."""
 
     def __init__(self, config: TailerConfig, kind: SourceKind, reader: Rereader, environment: Environment) -> None:
         self._name = config.name

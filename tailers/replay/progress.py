@@ -1,4 +1,4 @@
-"""How far a replay is, as the stores have it: also of one that reads elsewhere, or not at all."""
+"""Progress of a replay, as the stores have it: also of one that reads elsewhere, or not at all."""
 
 from __future__ import annotations
 

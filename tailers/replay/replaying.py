@@ -57,7 +57,8 @@ class RunningReplay:
 
 
 class Replaying:
-    """`configs` are those of the tailers of this process, by name; their replays work with the same `means`."""
+    """The replays of this process. `configs` are those of the tailers of this process, by name; their replays work with
+    the same `means`."""
 
     def __init__(self, store: Replays, configs: Mapping[str, TailerConfig], means: Means) -> None:
         self._store = store

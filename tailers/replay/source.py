@@ -1,4 +1,4 @@
-"""What a replay reads: the positions that were chosen when it began, by position, as fast as it may."""
+"""The source of a replay: the positions that were chosen when it began, by position, as fast as it may read."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def replay_config(config: TailerConfig, replay: Replay) -> TailerConfig:
 
 
 class ReplayTailer(Tailer):
-    """As Tailer. `config` is the live tailer's."""
+    """A Tailer. `config` is the live tailer's."""
 
     def __init__(self, replay: Replay, config: TailerConfig, means: Means) -> None:
         self._replay = replay

@@ -28,8 +28,8 @@ STAYS = (PositionsGone, InvalidRequest)
 
 
 class Ended(NamedTuple):
-    """`pause`: seconds until another one is begun, None: none is; `news`: whether the reason was not said just before;
-    `by_hand`: somebody must mend it."""
+    """The answer to an end. `pause`: seconds until another pump is begun, None: none is; `news`: whether the reason was
+    not said just before; `by_hand`: somebody must mend it."""
 
     pause: float | None
     news: bool
@@ -37,8 +37,8 @@ class Ended(NamedTuple):
 
 
 class Again:
-    """One tailer's, or one partition's, with `now` in monotonic seconds. Invariant: `_kind` is what the last one ended
-    with, in words without their numbers; empty when it was well since."""
+    """Ends of one tailer's pumps, or one partition's, with `now` in monotonic seconds. Invariant: `_kind` is what the
+    last one ended with, in words without their numbers; empty when it was well since."""
 
     def __init__(self) -> None:
         self._began = 0.0

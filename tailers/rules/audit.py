@@ -1,4 +1,4 @@
-"""How every position of one partition ended: THE book, kept beside the frontier and never read from it.
+"""The audit book of one partition: how every position ended, kept beside the frontier and never read from it.
 
 The frontier has one bit a position and knows that something is settled; the book has one byte and knows how. What
 settles a position says it to both. When the frontier has passed a stretch, the book counts it: a byte that is still 0

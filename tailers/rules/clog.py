@@ -29,7 +29,7 @@ AT_HAND = 8
 
 
 class OnOutage(StrEnum):
-    """What a tailer's file may say."""
+    """Values of `on_outage` in a tailer's file."""
 
     CLOG = "clog"
     PARK = "park"

@@ -1,4 +1,4 @@
-"""What a scheduler wants from this session now: limits by cell, a total, and closed cells.
+"""Credit of a session, what its scheduler wants now: limits by cell, a total, and closed cells.
 
 Limits are absolute (how many may be pushed and not yet got back), so a repeated or reordered grant is harmless. A cell
 without a limit gets nothing: its items stay in their source and cost no attempt. Of a function that is clogged one item
@@ -17,10 +17,13 @@ _REMEMBERED = 65_536
 
 
 class Credit:
-    """Invariants: `out` is the sum of `_out`, the items pushed and not yet returned, and is never negative; `clogs` and
+    """Limits of one session, and the items that are out against them.
+
+    Invariants: `out` is the sum of `_out`, the items pushed and not yet returned, and is never negative; `clogs` and
     `closed` have no cell in common; `_probing` counts what is out of a function and was pushed since it is clogged;
     `_rooms` is what limits leave of every cell that is not in `_stale`; `opened` rises whenever a cell that had no room
-    may have some."""
+    may have some.
+    """
 
     def __init__(self) -> None:
         self._limits: dict[Cell, int] = {}

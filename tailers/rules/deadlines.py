@@ -1,4 +1,4 @@
-"""Until when held items may start: which of them are over now, and when the next one will be."""
+"""Deadlines of held items, before which they must start: which are over now, and when the next one will be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class Deadlines:
-    """Of the held positions of one partition that expire.
+    """Deadlines of the held positions of one partition.
 
     Invariants: `_at` has every such position with its time; `_heap` has an entry for each of them, and at most as many
     more that count no longer.

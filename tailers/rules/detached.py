@@ -1,4 +1,4 @@
-"""When an item that runs long is detached, and how its guard is timed (a push that lasts holds up nobody).
+"""Detaching of items that run long, and the times of their guards (a push that lasts holds up nobody).
 
 An item that is out holds its stream's frontier. One that is out for longer than `window.detach_after`, while something
 behind it is done, gets a row and a copy in the delay service; then the frontier passes it, and it runs on. The copy,
@@ -30,7 +30,7 @@ def guard_due(now: float, first_seen: float) -> float:
 
 
 class Ages:
-    """Which flights are old, from looks at the newest one that is out: no flight needs a time of its own.
+    """Ages of flights, from looks at the newest one that is out: no flight needs a time of its own.
 
     Invariant: `_seen` rises in time; all but its first are younger than `after` as of the last look.
     """

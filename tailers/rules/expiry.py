@@ -1,4 +1,4 @@
-"""When an item may not start any more: so long after its record's own time, or when the record says.
+"""Expiry of an item, after which it may not start: so long after its record's own time, or when the record says.
 
 A value is a moment (Unix seconds, or milliseconds as most brokers count; ISO 8601 with its zone) or, written with its
 unit ("90s"), a time after the record's own.
@@ -20,7 +20,7 @@ LAST = 253_402_300_800.0
 
 
 class Expiry(NamedTuple):
-    """`at` is wall clock seconds; 0: `after` seconds after the record's time."""
+    """The time of an expiry. `at` is wall clock seconds; 0: `after` seconds after the record's time."""
 
     at: float
     after: float = 0.0

@@ -1,4 +1,4 @@
-"""How long plain successes gather before they are written together: THE rule.
+"""Group commit of plain successes: THE rule of how long they gather before they are written together.
 
 A settlement of one costs a store nearly what one of fifty does, a commit with its sync of the disk, and at two hundred
 items a second each of them stands before the submission that comes next. So where one ends soon after a write began,
@@ -18,7 +18,7 @@ ENOUGH, PART = 64, 8
 
 
 class Gathering:
-    """What waits to be written, of a tailer with room for so many items. Times are monotonic seconds.
+    """Items of one tailer that wait to be written. `window`: how many it has room for. Times are monotonic seconds.
 
     Invariant: what is `awaited`, or ENOUGH, waits for nothing.
     """

@@ -1,4 +1,4 @@
-"""Who of a consumer group is another application.
+"""Members of a consumer group that belong to another application.
 
 A group hands each partition to one member, whoever that is: what another application is given, this tailer never sees,
 and what that one commits would be taken for done. The protocol refuses only who hands out partitions in another way.

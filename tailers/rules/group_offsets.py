@@ -1,4 +1,4 @@
-"""What a member may tell its consumer group of how far it is, so that the group's offsets never go back.
+"""Offsets that a member may commit to its consumer group, so that the group's never go back.
 
 A group takes an offset from any of its members, whoever has the partition. So a member tells only what was settled in
 its present tenure of a partition: from when it opened the partition, with the row and the checkpoint that it has then,
@@ -16,7 +16,7 @@ P = TypeVar("P", bound=Hashable)
 
 
 class Settled(NamedTuple):
-    """Everything below `position` was settled, in the tenure of that number."""
+    """Progress of a partition: all below `position` was settled, in the tenure of that number."""
 
     position: int
     tenure: int

@@ -37,7 +37,7 @@ def pause_after(times: int, out_for: float) -> float:
 
 
 class HandBacks(dict[K, tuple[int, float]]):
-    """What came back unstarted and has not ended in another way since: how often in a row, and until when it waits.
+    """Items that came back unstarted and have not ended otherwise since: how often in a row, and until when each waits.
 
     reason   why the last one that has to wait came back
     """

@@ -1,4 +1,4 @@
-"""What tailers do with the rows of failed stream items (LEASES L14 to L20): the moves, pure.
+"""Moves of the rows of failed stream items in the ledger (L14 to L20), pure.
 
     an item fails at its source       PARKING(n+1) → append to the delay service → PARKED(n+1) → settled;
                                       what is due soon stays PARKING(n+1)
@@ -34,7 +34,7 @@ SOON = 10.0
 
 
 class Find(Enum):
-    """What a new owner does with an item whose position it reads."""
+    """Actions of a new owner on an item whose position it reads."""
 
     RUN = "run"
     ALONE = "alone"  # suspected: runs from the source, with nothing beside it (L14)
@@ -58,7 +58,7 @@ _OF_COPIES = frozenset((LedgerPlace.PARKING, LedgerPlace.PARKED, LedgerPlace.RUN
 
 
 class CopyVerdict(Enum):
-    """What a copy that came due does. STALE: a newer owner of the due stream runs it, so this one is over."""
+    """Actions on a copy that came due. STALE: a newer owner of the due stream runs it, so this one is over."""
 
     START = "start"
     APPEND = "append"
@@ -111,9 +111,9 @@ class Due(NamedTuple):
 
 
 class Starts(NamedTuple):
-    """What becomes of the copies of one batch, by their index: `start` with the row before and after; `append` with
-    the row to append again; `guard` likewise, of what is detached; `wait` with the time (wall clock) before which they
-    may not start; `over` are settled; `stale` says that this owner is over."""
+    """Verdicts on the copies of one batch, by their index: `start` with the row before and after; `append` with the row
+    to append again; `guard` likewise, of what is detached; `wait` with the time (wall clock) before which they may not
+    start; `over` are settled; `stale` says that this owner is over."""
 
     start: dict[int, tuple[LedgerEntry, LedgerEntry]]
     append: dict[int, LedgerEntry]

@@ -22,7 +22,10 @@ class LineSpan(NamedTuple):
 
 
 class Lines:
-    """`longest` is in bytes. Invariant: everything before `offset` was told in a run, or was an empty line."""
+    """A cutter of one content into lines. `longest` is in bytes.
+
+    Invariant: everything before `offset` was told in a run, or was an empty line.
+    """
 
     def __init__(self, longest: int, offset: int = 0) -> None:
         self.offset = offset

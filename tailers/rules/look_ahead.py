@@ -20,7 +20,8 @@ Room = Callable[[Cell], int]
 
 
 class LookAhead:
-    """`most`: so many items may wait for their turn while the stream is read on; 0: as many as may be held.
+    """Turns of the items that wait, and the bound on reading ahead of them. `most`: so many may wait for their turn
+    while the stream is read on; 0: as many as may be held.
 
     Invariant: `_owed` is what the lowest level that waits is owed, at least 0 and at most MOST_OWED.
     """

@@ -1,6 +1,7 @@
-"""Did a stream's retention pass the reader? For streams that forget from their head, whose positions are far apart.
+"""Entries that a stream's retention took before they were read. For streams that forget from their head, whose
+positions are far apart.
 
-That the entry read last is gone says nothing: it was read. Whether entries between it and the first one that is left
+The entry read last says nothing when it is gone: it was read. Whether entries between it and the first one that is left
 are gone too, only counting tells: of all that were ever added, `added - length` are no longer there; when that is no
 more than what the reader has had, nothing was taken from it. A deletion in the middle looks like one from the head, so
 where somebody deletes ahead of the reader, or nobody counted, what may have been lost counts as lost: never silently.
@@ -28,7 +29,7 @@ class StreamFacts(NamedTuple):
 
 
 class Had(NamedTuple):
-    """What a reader has had: everything below `next`, which were `entries` of all that were ever added (-1: unknown).
+    """Entries that a reader has had: all below `next`, which were `entries` of all that were ever added (-1: unknown).
     `exact`: not fewer than it has had; else it may have had more."""
 
     next: int

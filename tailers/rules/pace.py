@@ -1,4 +1,4 @@
-"""How many items a replay may read now: so many a second, and after a pause no more at once than after a moment."""
+"""Pace of a replay: so many items a second, and after a pause no more at once than after a moment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ MOMENT = 0.1
 
 
 class Pace:
-    """`rate` items per second, 0: as many as anybody wants. Times are a monotonic clock's.
+    """A rate limit. `rate` items per second, 0: as many as anybody wants. Times are a monotonic clock's.
 
     Invariant: `_room` is between 0 and the items of a MOMENT, or one.
     """

@@ -1,5 +1,5 @@
-"""How urgent a key is: as urgent as the most urgent item that waits in its line, so that this one is not kept waiting
-by less urgent ones before it, which must run first (priority inheritance, as schedulers know it from locks)."""
+"""Priority inheritance of keys, as schedulers know it from locks: a key is as urgent as the most urgent item that waits
+in its line, so that this one is not kept waiting by less urgent ones before it, which must run first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LEVELS = len(Priority)
 
 
 class Ranks:
-    """Of the lines of one partition. A kind does not change while it waits.
+    """Ranks of the keys of one partition. A kind does not change while it waits.
 
     Invariants: `_counts` has, of every key with a line in which something waits, how many of each level do; `_heads`
     has the head's position of every key with a line; `_risen` names keys that became more urgent since that was asked.

@@ -24,15 +24,15 @@ SAID = 16
 
 
 class Lost(NamedTuple):
-    """`pause`: seconds until the next try; `news`: whether the reason was not said yet."""
+    """The answer to a loss. `pause`: seconds until the next try; `news`: whether the reason was not said yet."""
 
     pause: float
     news: bool
 
 
 class Reconnect:
-    """One source's, with `now` in monotonic seconds. Invariants: `_since` is when the connection came about, None while
-    there is none; `_said` has what was said since it last was steady."""
+    """The connection of one source, with `now` in monotonic seconds. Invariants: `_since` is when it came about, None
+    while there is none; `_said` has what was said since it last was steady."""
 
     def __init__(self) -> None:
         self._since: float | None = None

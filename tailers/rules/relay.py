@@ -1,5 +1,6 @@
-"""Which rows of an outbox go on now, and which wait for their function to be registered: only a function that somebody
-runs is submitted, and what waits holds up no other row but the later ones of its key.
+"""Rows of an outbox that go on now, and those that wait for their function to be registered.
+
+Only a function that somebody runs is submitted, and what waits holds up no other row but the later ones of its key.
 """
 
 from __future__ import annotations

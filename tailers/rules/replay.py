@@ -1,4 +1,4 @@
-"""Which positions of a stream's past are run again. What nobody knows exactly any more is said, never guessed."""
+"""Positions of a stream's past that are run again. What nobody knows exactly any more is said, never guessed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNSEEN = {Cause.RETENTION: Fate.LOST, Cause.ABSENT: Fate.ABSENT}
 
 
 class Known(NamedTuple):
-    """What is known of the positions of a range.
+    """Knowledge of the positions of a range.
 
     began    where the tailer's book begins: it never saw what is below
     told     from there on `endings` say what did not succeed
@@ -34,7 +34,7 @@ class Known(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """`spans` rise and neither overlap nor touch. `unknown`: what cannot be told apart any more, for people."""
+    """A choice. `spans` rise and neither overlap nor touch. `unknown`, for people: what nobody can tell apart now."""
 
     spans: list[Span]
     unknown: list[str]
@@ -110,7 +110,7 @@ def _within(spans: Iterable[Span], first: int, end: int) -> list[Span]:
 
 
 class Course:
-    """Where a run over spans is: from a position on, what comes next.
+    """The place of a run over spans: from a position on, what comes next.
 
     Invariant: `_place` is the first span that has a position from `at` on.
     """

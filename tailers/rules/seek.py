@@ -1,4 +1,4 @@
-"""What a checkpoint that is moved by hand passes: dropped, but for what has ended or left for the delay service."""
+"""Positions that a checkpoint moved by hand passes: dropped, but for those that ended or left for the delay service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from .frontier import Frontier
 
 
 class Passing(NamedTuple):
-    """`dropped`: ranges that nobody has run, both ends included, rising; `away`: rows of items that are elsewhere."""
+    """Passed positions. `dropped`: ranges that nobody has run, both ends included, rising; `away`: rows of items that
+    are elsewhere."""
 
     dropped: list[tuple[int, int]]
     away: list[LedgerEntry]

@@ -27,7 +27,7 @@ class Cut(NamedTuple):
 
 
 class Next(NamedTuple):
-    """Where reading goes on: with the object at `ordinal`; within it (`version` says of what) from `offset` on."""
+    """The place to read on from: the object at `ordinal`; within it (`version` says of what) from `offset` on."""
 
     position: int = 0
     ordinal: int = 0

@@ -43,7 +43,7 @@ class Family(Enum):
 
 
 class Action(Enum):
-    """What becomes of an item."""
+    """Ways to settle an item."""
 
     DONE = "done"  # over: ack, or pass with the frontier
     RETURN = "return"  # back into its queue, due after `delay`
@@ -60,8 +60,8 @@ FIRST_AGAIN = 5
 
 
 class History(NamedTuple):
-    """What happened to an item before this hand-out. `attempt` is the number of this attempt, 1 for the first;
-    `late` is how many seconds ago this attempt was due."""
+    """The past of an item before this hand-out. `attempt` is the number of this attempt, 1 for the first; `late` is how
+    many seconds ago this attempt was due."""
 
     attempt: int = 1
     crashes: int = 0
@@ -70,7 +70,8 @@ class History(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """`failed` attempts, `crashes` and `throttles` are the counts after this end; `delay` is in seconds from now."""
+    """An action and its numbers. `failed` attempts, `crashes` and `throttles` are the counts after this end; `delay` is
+    in seconds from now."""
 
     action: Action
     delay: float

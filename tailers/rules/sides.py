@@ -1,4 +1,4 @@
-"""What was taken over and runs at several schedulers: whose is which, and which of two hand-outs counts (LEASES L12).
+"""Numbers of flights taken over at several schedulers: whose is which, and which of two hand-outs counts (L12).
 
 A scheduler numbers what it gives to an heir by itself, and another one gives the same numbers. So the flights of each
 session have a space of numbers of their own here: 0 is that of the tailer's own session, from 1 on those of its sides

@@ -18,7 +18,7 @@ _NONE = 0
 
 
 class SparseBook(Book):
-    """As Book, whose words it keeps, with items for positions.
+    """A Book, by its words, with items for positions.
 
     items     how many were read or lost since `start`
     Invariant: `sum(tally) + missing_count`, what is in `_order` and what is in `_lost` add up to `items`. `_fates_of`

@@ -24,7 +24,7 @@ MOST_OPEN = 4096
 
 
 class SparseFrontier(Frontier):
-    """As Frontier, whose words it keeps.
+    """A Frontier, by its words.
 
     Invariants: `_order` has, rising, every position in [position, end) that was read here and not passed, and begins
     with one of `_open` (after `advance`); `_open` are those that are not settled. `_before` has the positions from

@@ -1,6 +1,6 @@
-"""When a stream may be taken from its owner (LEASES L1, L10, L11), by this host's monotonic clock.
+"""Takeover of a stream from its owner: when it is allowed (L1, L10, L11), by this host's monotonic clock.
 
-The owner counts its lease from when it *sent* a renewal; whoever waits counts from when the *answer* to its read
+The owner counts its lease from when it *sent* a renewal; the one that waits counts from when the *answer* to its read
 arrived. The write lies between the two, so the wait, stretched by the drift, always ends after the lease. Every write
 of the row raises its version: a row that is renewed starts the wait anew, and one that changes between the last look
 and the compare-and-set is not taken.
@@ -17,7 +17,7 @@ ASKED = 8
 
 
 class SeenRow(NamedTuple):
-    """What was last read of a row. `since`: when this version was first read; 0 is the version of no row."""
+    """A row as last read. `since`: when this version was first read; 0 is the version of no row."""
 
     version: int
     holder: str

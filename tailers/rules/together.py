@@ -1,4 +1,4 @@
-"""How long what leaves a stream gathers behind a write: THE rule.
+"""Group commit of what leaves a stream: THE rule of how long it gathers behind a write.
 
 A write of one costs a store nearly what one of fifty does: a commit, with its sync of the disk. Nobody waits for what
 leaves a stream, but what is parked is due again: it is written by half of its delay, so that it is never later for

@@ -1,5 +1,5 @@
-"""Which object is given up as unreadable: one that cannot be read, tried again after another one showed that the store
-answers. Before that nobody knows whether it is the object or the store.
+"""Objects that are given up as unreadable: those that cannot be read, tried again after another one showed that the
+store answers. Before that nobody knows whether it is the object or the store.
 
 A refusal of that object (its own key, an archive, another account's) is one then. Anything else, such as an error of
 the store's own, may pass: it has to last.
@@ -30,8 +30,8 @@ class _Failing(NamedTuple):
 
 
 class Unreadable:
-    """What was read and what was not, in their order. Invariants: `read_last` is the last object that was read, and
-    `_answered` its turn; one that was read is not among `_failing`."""
+    """Objects that were read and that were not, in their order. Invariants: `read_last` is the last one that was read,
+    and `_answered` its turn; one that was read is not among `_failing`."""
 
     def __init__(self) -> None:
         self._turn = self._answered = 0

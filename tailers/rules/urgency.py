@@ -1,4 +1,4 @@
-"""How urgent a record is, by its headers and the fields of its payload: the first rule that it meets says so."""
+"""Urgency of a record, by its headers and the fields of its payload: the first rule that it meets says so."""
 
 from __future__ import annotations
 

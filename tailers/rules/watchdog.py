@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Cause(StrEnum):
-    """Why nothing gets on, most likely. Codes never change meaning."""
+    """Likely causes of nothing getting on. Codes never change meaning."""
 
     NONE = ""
     FAILED = "failed"  # the tailer ended for a reason that trying again cannot mend
@@ -31,8 +31,8 @@ class Cause(StrEnum):
 
 
 class WatchdogFacts(NamedTuple):
-    """What there is to see. Texts say why, empty: it is not so; `lag` -1: unknown; `oldest`: seconds that the oldest
-    item is out."""
+    """Facts of a tailer. Texts say why, empty: it is not so; `lag` -1: unknown; `oldest`: seconds that the oldest item
+    is out."""
 
     completions: int
     lag: int = 0
@@ -53,7 +53,7 @@ class WatchdogFacts(NamedTuple):
 
 
 class WatchdogVerdict(NamedTuple):
-    """`idle`: seconds without a completion although there was work."""
+    """The health of a tailer. `idle`: seconds without a completion although there was work."""
 
     healthy: bool = True
     idle: float = 0.0
@@ -62,8 +62,8 @@ class WatchdogVerdict(NamedTuple):
 
 
 class Watchdog:
-    """One tailer's. `bound`: seconds. Invariant: `_since` is when something last got on, or when there last was nothing
-    to do."""
+    """The watchdog of one tailer. `bound`: seconds. Invariant: `_since` is when something last got on, or when there
+    last was nothing to do."""
 
     def __init__(self, bound: float) -> None:
         self._bound = bound

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Room(NamedTuple):
-    """How many items, of how many bytes together, may be read now. Zero items: none."""
+    """Room for a read: so many items, of so many bytes together. Zero items: none."""
 
     items: int
     bytes: int
@@ -23,7 +23,9 @@ FULL = Room(0, 0)
 
 @dataclass(slots=True)
 class Window:
-    """Invariants: `used_items` and `used_bytes` are never negative; they may pass their limits by one read, since a
+    """Limits on what is in memory and on reading ahead, and how much of them is used.
+
+    Invariants: `used_items` and `used_bytes` are never negative; they may pass their limits by one read, since a
     source returns at least one item however large.
 
     Reading resumes only when a sixteenth of `items` (or of `positions`, if that is less) is free, or nothing is in

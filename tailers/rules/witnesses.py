@@ -1,4 +1,4 @@
-"""What left a stream for a store must be there, or have ended there: the rule that holds a book against the stores.
+"""The rule that holds a book against the stores: what left a stream for a store must be there, or have ended there.
 
 A book says how many positions left for the delay service and how many died. The ledger and the dead letters count for
 themselves, in their own transactions. Both move on while one asks, so they are asked before and after the book was
@@ -13,7 +13,7 @@ from ...sdk.model.audit import AFTER_DELAY, HELD, IN_FLIGHT, SETTLED, Audit, Fat
 
 
 class PartitionFacts(NamedTuple):
-    """Of one partition. Of the items that were ever parked `waiting` are not over, `done` and `buried` ended so;
+    """Counts of one partition. Of the items that were ever parked `waiting` are not over, `done` and `buried` ended so;
     `letters` is how many positions ever had a dead letter; `dropped` and `forgotten`, by a gate and by retention, how
     many were noted as drops."""
 

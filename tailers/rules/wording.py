@@ -1,4 +1,4 @@
-"""Which reasons say the same: what differs in numbers only, such as how long something waited, is told once."""
+"""Reasons that say the same: those that differ in numbers only, such as how long something waited, are told once."""
 
 from __future__ import annotations
 

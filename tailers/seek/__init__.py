@@ -1,1 +1,1 @@
-"""Where in a stream something begins, and moving a checkpoint there by hand."""
+"""Places in a stream where something begins, and moving a checkpoint there by hand."""

@@ -1,4 +1,4 @@
-"""Where in a stream something begins: what its source still has, and what came into being from a time on.
+"""Places in a stream where something begins: what its source still has, and what came into being from a time on.
 
 Found by halving, with a read of a few items by position each time.
 """

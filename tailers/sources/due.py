@@ -1,4 +1,4 @@
-"""What is due, of all functions: one stream of the delay service for each, whose records say themselves what they are.
+"""The source of what is due: one stream of the delay service for each function, whose records say what they are.
 
 Each function is a partition, named for it, so that one tailer reads all of them, each with its own window. What the
 checkpoint has passed is forgotten, so a due stream holds only what waits.

@@ -66,7 +66,8 @@ LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 
 
 class Polled(NamedTuple):
-    """What came of one partition. Everything below `through` that is not in `records` holds nothing."""
+    """Records that a poll brought of one partition. Everything below `through` that is not in `records` holds
+    nothing."""
 
     place: Place
     records: Records

@@ -1,4 +1,4 @@
-"""Which client library a member is of."""
+"""The choice of a client library for a member, by its options."""
 
 from __future__ import annotations
 

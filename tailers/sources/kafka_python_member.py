@@ -24,7 +24,7 @@ LEAVE_WITHIN = 2000
 
 
 class _Rebalanced(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Called in the client's own thread, before anything of a new partition is fetched."""
+    """A listener, called in the client's own thread before anything of a new partition is fetched."""
 
     def __init__(self, consumer: Any) -> None:
         self.fresh: set[Place] = set()

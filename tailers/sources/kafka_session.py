@@ -40,7 +40,7 @@ log = Logger("tailrace.kafka")
 
 
 class Listener(Protocol):
-    """Whoever began the session hears of it in the event loop.
+    """The owner of a session, who hears of it in the event loop.
 
     arrived   what polls brought, each with the generation that `seek` was given
     assigned  what the group gives this member now
@@ -55,9 +55,12 @@ class Listener(Protocol):
 
 
 class KafkaSession:
-    """Invariants: `_at` has the partitions that are fetched, each with the position that comes next, `_generations` the
+    """The session of one membership.
+
+    Invariants: `_at` has the partitions that are fetched, each with the position that comes next, `_generations` the
     same ones; `_told` is what the group took of some of them, since each was opened; `full` is replaced by the event
-    loop and read by the thread, which pauses what is in it."""
+    loop and read by the thread, which pauses what is in it.
+    """
 
     def __init__(self, options: MemberOptions, listener: Listener, name: str) -> None:
         self.full: frozenset[Place] = frozenset()

@@ -21,7 +21,7 @@ MOST_SKIPPED = 1000
 
 @dataclass(slots=True)
 class Listing:
-    """`skipped` says what was not entered or could not be read, and why."""
+    """The files found. `skipped` says what was not entered or could not be read, and why."""
 
     entries: list[InventoryEntry] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
@@ -38,8 +38,8 @@ def version_of(size: int, modified_ns: int) -> str:
 
 
 class Patterns:
-    """Which files are wanted. A pattern without a slash is matched against the last part of a name, one with a slash
-    against the whole; `*` matches slashes too. All patterns of a kind are one regular expression."""
+    """Patterns of the files that are wanted. A pattern without a slash is matched against the last part of a name, one
+    with a slash against the whole; `*` matches slashes too. All patterns of a kind are one regular expression."""
 
     def __init__(self, include: tuple[str, ...], exclude: tuple[str, ...]) -> None:
         self._include = _Either(include)

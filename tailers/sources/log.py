@@ -13,7 +13,7 @@ from ..registry import Environment
 
 
 class LogOptions(BaseModel):
-    """`stream` names the stream; it may come into being later."""
+    """Options of a log source. `stream` names the stream; it may come into being later."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

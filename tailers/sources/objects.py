@@ -37,7 +37,7 @@ from .objects_listing import Lister, Progress
 
 
 class ObjectsOptions(Place):
-    """Where objects are (see `Place`), which of them, and how they become items.
+    """Options of an object source: the place (see `Place`), which objects of it, and how they become items.
 
     mode       inventory: list everything, hand out what was not seen. lexicographic: list from the last key on, for
                places whose keys rise with time

@@ -23,7 +23,7 @@ SMALL = 256 << 10
 
 
 class Shape(NamedTuple):
-    """How objects become items; see `ObjectsOptions`."""
+    """The options of cutting objects into items; see `ObjectsOptions`."""
 
     lines: bool
     gzip: Literal["auto", "always", "never"]
@@ -54,7 +54,7 @@ class Opened(NamedTuple):
 
 
 class Cutter:
-    """`url` is how the tailer's file names the place."""
+    """Cuts the objects of one store into items."""
 
     def __init__(self, store: ObjectStore, shape: Shape) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""What there is: lists a place, page by page, into the inventory, which knows what is new.
+"""Listing of a place, page by page, into the inventory, which knows what is new.
 
 Nothing of a listing is kept in memory but one page.
 """
@@ -25,7 +25,7 @@ AHEAD = 100_000
 
 @dataclass(slots=True)
 class Progress:
-    """How far objects were read, and settled, by their positions in the inventory; `moved`: more were read."""
+    """Progress of reading and settling, by positions of objects in the inventory; `moved`: more were read."""
 
     read: int = 0
     settled: int = 0
@@ -33,8 +33,8 @@ class Progress:
 
 
 class Lister:
-    """`overlap`: in the order of keys, so many of the greatest are looked at again (None: every listing is whole).
-    `found` is called when something is new.
+    """Lists one place. `overlap`: in the order of keys, so many of the greatest are looked at again (None: every
+    listing is whole). `found` is called when something is new.
 
     listings  whole listings so far
     """

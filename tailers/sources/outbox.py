@@ -18,7 +18,7 @@ _POSTGRES = ("postgresql://", "postgres://")
 
 
 class OutboxOptions(BaseModel):
-    """Where the table is.
+    """Options of an outbox: the place of its table, and the pace of reading it.
 
     database  postgresql://user@host:5432/database, or the path of an SQLite file
     user, password   win over those in the URL

@@ -22,7 +22,7 @@ MOST_DUE = 1000
 
 
 class QueueOptions(BaseModel):
-    """Which workloads of the queue a tailer takes. A tailer has a window, credit and claims of its own, so what others
+    """Workloads of the queue that a tailer takes. A tailer has a window, credit and claims of its own, so what others
     flood does not keep it waiting.
 
     functions   only those of these functions; default: all

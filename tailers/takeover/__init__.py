@@ -1,1 +1,1 @@
-"""How a stream goes from one owner to the next: its row, the schedulers that it names, and what runs on meanwhile."""
+"""Takeover of a stream from its former owner: its row, the schedulers that it names, and what runs on meanwhile."""

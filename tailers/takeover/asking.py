@@ -1,4 +1,4 @@
-"""Asking the schedulers that a row names and that this tailer has no session with (LEASES L12): a call of a moment,
+"""Asking the schedulers that a row names and that this tailer has no session with (L12): a call of a moment,
 beside the session.
 
 What runs there goes on under the leases that it has. Whoever takes the row opens a side (sides.py) to hear how it ends;
@@ -22,7 +22,7 @@ AT = "@"
 
 
 class Elsewhere(NamedTuple):
-    """What runs of a row at a scheduler that confirmed, with the fence of each: nothing of it after `until`, by this
+    """Items of a row that run at a scheduler that confirmed, with the fence of each: none runs after `until`, by this
     host's monotonic clock, unless it is renewed."""
 
     scheduler: str
@@ -36,8 +36,11 @@ class Elsewhere(NamedTuple):
 
 
 class Asking:
-    """Invariants: one that confirmed is not asked again about the same version of the row, since it holds that epoch to
-    it; one that did not answer, or would not, is left alone for a heartbeat."""
+    """Calls to the schedulers of one row.
+
+    Invariants: one that confirmed is not asked again about the same version of the row, since it holds that epoch to
+    it; one that did not answer, or would not, is left alone for a heartbeat.
+    """
 
     def __init__(self, source: str, partition: str, sizes: LeaseSizes, clock: Clock) -> None:
         self._source = source

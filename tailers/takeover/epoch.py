@@ -1,4 +1,4 @@
-"""A stream tailer's hold on its source: taking its row, keeping it, and the fences from it (LEASES L10 to L12).
+"""A stream tailer's hold on its source: taking its row, keeping it, and the fences from it (L10 to L12).
 
 What it holds counts from when it sent the last renewal that was answered (L4). The row names every scheduler before
 anything is pushed to it, and each time a session opens its version rises, so that whoever takes over asks the right
@@ -33,7 +33,9 @@ WHOLE = ""
 
 
 class Epoch:
-    """Invariants: `held_for` never exceeds a source lease counted from a renewal that was answered; fences rise; a
+    """The hold of one tailer on one row.
+
+    Invariants: `held_for` never exceeds a source lease counted from a renewal that was answered; fences rise; a
     scheduler that `may_push_to` says yes to is in the row.
 
     number       of the epoch; 0 before it is taken

@@ -1,4 +1,4 @@
-"""Items that a former owner of the source handed out and that still run: adopted, not run again (LEASES L12).
+"""Items that a former owner of the source handed out and that still run: adopted, not run again (L12).
 
 Their scheduler names them by position, and their outcomes come to the session with it, the tailer's own or a side
 (rules/sides.py has the numbers). Their records are read with all others, since what failed is settled with its payload;
@@ -41,7 +41,7 @@ def out_of(record: Record, now: float) -> Out:
 
 
 class Turns(Protocol):
-    """Whose turn it is in a stream with order (ordering.py); without, each item's own.
+    """Turns of items in a stream with order (ordering.py); without order, each item's own.
 
     shut     whether some of what runs has not been read: until then nothing in order is handed out
     runs     an item that may run was read. False: it is to run again, after others
@@ -56,7 +56,9 @@ class Turns(Protocol):
 
 
 class Inherited:
-    """Invariant: an adopted item has no outcome (it is in `running`), or no record yet, or is settled, or runs again.
+    """Adopted items of one tailer.
+
+    Invariant: an adopted item has no outcome (it is in `running`), or no record yet, or is settled, or runs again.
 
     `settle` is called when both are there; `again` with a record whose attempt was lost with its session, and the
     monotonic time before which it may not be handed out; `cancel` with what is to be stopped.

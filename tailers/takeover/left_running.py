@@ -1,4 +1,4 @@
-"""What a former owner of a stream had detached (detaching.py): its rows, its guards, and perhaps its runs.
+"""Items that a former owner of a stream had detached (detaching.py): their rows, their guards, and perhaps their runs.
 
 What still runs and was adopted is this owner's: its record is read again, so that it can be settled like any other, and
 when the source has it no more, its guard stands in for it. What runs elsewhere is released when that is over. All other
@@ -51,7 +51,7 @@ class Below(NamedTuple):
 
 
 class LeftRunning:
-    """Of one stream tailer, for as long as one opening of its source lasts."""
+    """The items left to one stream tailer, for as long as one opening of its source lasts."""
 
     def __init__(
         self,

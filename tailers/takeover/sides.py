@@ -1,4 +1,4 @@
-"""A side: a tailer's second session, with a scheduler where something runs that it took over (LEASES L12).
+"""A side: a tailer's second session, with a scheduler where something runs that it took over (L12).
 
 It pushes nothing and has no use for credit. It asks that scheduler once more for what is set aside there, in the
 session this time, and shows the row that the tailer has taken since; from then on it renews what runs there and hears
@@ -30,7 +30,7 @@ IDLE = 2
 
 
 class Heir(NamedTuple):
-    """What the sides of a tailer have in common: its row, what it took over, and what is called when that ends."""
+    """The heir, as all sides of a tailer know it: its row, what it took over, and what is called when that ends."""
 
     epoch: Epoch
     inherited: Inherited
@@ -38,7 +38,7 @@ class Heir(NamedTuple):
 
 
 class Side:
-    """One of them, by its number. Invariants: it renews and hears of its own flights alone; the row names its scheduler
+    """A side, by its number. Invariants: it renews and hears of its own flights alone; the row names its scheduler
     while it lives; `over` stays, and nothing is renewed from then on."""
 
     def __init__(self, number: int, at: Elsewhere, source: str, heir: Heir, sizes: LeaseSizes, clock: Clock) -> None:
@@ -152,7 +152,7 @@ class Side:
 
 
 class Sides:
-    """Those of one tailer. Its own session is number 0."""
+    """All sides of one tailer. Its own session is number 0."""
 
     def __init__(self, source: str, heir: Heir, sizes: LeaseSizes, clock: Clock) -> None:
         self._source = source

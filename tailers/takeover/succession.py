@@ -1,7 +1,7 @@
-"""How one owner of a stream follows another: the row, the schedulers that it names, and what is taken over running.
+"""Succession to the owner of a stream: its row, the schedulers that it names, and what is taken over running.
 
 A row whose owner died is taken without waiting for its lease when every scheduler that it names confirms that what the
-owner had running is adopted (LEASES L11, L12): the one that this tailer is with, by the session; each other one by a
+owner had running is adopted (L11, L12): the one that this tailer is with, by the session; each other one by a
 call (`asking.py`), and once the row is taken in a session beside the first one (`sides.py`). When one does not confirm,
 as one that was restarted since, the wait is what makes it safe.
 """
@@ -29,8 +29,9 @@ from .sides import Heir, Sides, of_newest
 
 
 class Succession:
-    """Invariant: what was adopted is of the epoch that was taken, else it is forgotten. `wake` is called when the row
-    names the scheduler of the session, and when what was adopted went to somebody else."""
+    """The succession to one row. Invariant: what was adopted is of the epoch that was taken, else it is forgotten.
+    `wake` is called when the row names the scheduler of the session, and when what was adopted went to somebody
+    else."""
 
     def __init__(
         self,
