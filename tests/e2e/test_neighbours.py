@@ -12,15 +12,14 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import grpc
 import pytest
 
 import tailrace
 from tailrace.assembly.platform import Platform
 from tailrace.sdk.run_dir import VARIABLE, RunDir
-from tailrace.sdk.wire.channel import dial
+from tailrace.sdk.wire.scheduler import SchedulerSessions
+from tailrace.sdk.wire.stream import StreamClosed
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
-from tailrace.sdk.wire.v1.scheduler_pb2_grpc import SchedulerStub
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 
@@ -194,10 +193,10 @@ async def test_a_port_that_another_user_took_is_not_called(tmp_path: Path, monke
             port, plain = (await neighbour.stdout.readline()).split()
             # When the user's programs, workers and tailers call there
             for address in (f"127.0.0.1:{int(port)}", f"direct:127.0.0.1:{int(plain)}"):
-                stream = SchedulerStub(dial(address)).AttachWorker()  # type: ignore[no-untyped-call]
-                with pytest.raises(grpc.aio.AioRpcError, match=r"another user of this machine \(nobody\) listens"):
-                    await stream.write(pb.WorkerFrame(hello=pb.Hello(session="s", name="w")))
-                stream.cancel()
+                sessions = SchedulerSessions(address)
+                with pytest.raises(StreamClosed, match=r"another user of this machine \(nobody\) listens"):
+                    await sessions.attach_worker().send(pb.WorkerFrame(hello=pb.Hello(session="s", name="w")))
+                await sessions.close()
             async with tailrace.AsyncClient(f"127.0.0.1:{int(port)}", timeout=1.0) as several:
                 with pytest.raises(tailrace.Unavailable, match="another user of this machine"):
                     await several.submit("pay", amount=1)
