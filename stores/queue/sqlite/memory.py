@@ -196,9 +196,9 @@ class Memory:
         """Looks at all parts."""
         self.soonest = min((part.until for parts in self.claims.values() for part in parts), default=BLOCKED)
 
-    def leased_until(self, fence: int) -> int:
-        """The latest end of a claim's leases, µs by the monotonic clock; 0 when none is out. Any thread may ask."""
-        return max((part.until for part in self.claims.get(fence, ())), default=0)
+    def leased_until(self, fence: int, number: int) -> int:
+        """The end of an item's lease, µs by the monotonic clock; 0 when it is not out. Any thread may ask."""
+        return next((part.until for part in self.claims.get(fence, ()) if number in part.out), 0)
 
     def release(self, connection: sqlite3.Connection, fence: int, numbers: Collection[int]) -> None:
         """Items of a claim are not out any more; a part with none out is over."""

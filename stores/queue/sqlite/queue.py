@@ -217,7 +217,7 @@ class SqliteQueue:
         if row is None:
             return None
         state, kind, attempts, crashes, trigger, ended, reason, progress, due, fence = row
-        until = self._memory.leased_until(fence) if state in LEASED else 0
+        until = self._memory.leased_until(fence, id_number(id)) if state in LEASED else 0
         if until:
             until += self._now() - self._monotonic()
         return Status(
