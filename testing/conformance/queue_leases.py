@@ -73,6 +73,16 @@ class LeaseLaws:
         assert (await take(engine)).ids == leased.ids[2:]
         assert await engine.queue.settle(leased.fence, leased.ids, []) == leased.ids[2:]
 
+    async def test_it_does_so_after_a_reopening_too_and_the_renewed_ones_go_on(self, engine: QueueEngine) -> None:
+        await put(engine, *(NewItem(MAIL, b"") for _ in range(3)))
+        leased = await take(engine)
+        await engine.pass_time(LEASE * 0.7)
+        assert (await engine.queue.renew(leased.ids[:2], leased.fence, LEASE, State.PROCESSING)).lost == []
+        await engine.reopen()
+        await engine.pass_time(LEASE * 0.7)
+        assert (await take(engine)).ids == leased.ids[2:]
+        assert await engine.queue.settle(leased.fence, leased.ids, []) == leased.ids[2:]
+
     async def test_a_renewal_names_what_is_lost(self, engine: QueueEngine) -> None:
         await put(engine, NewItem(MAIL, b""), NewItem(MAIL, b""))
         first = await take(engine)

@@ -44,7 +44,7 @@ def renew(
             connection.execute("UPDATE claims SET until = ? WHERE number = ?", (parts[0].until, parts[0].number))
         else:
             until = max([until, *(part.until for part in parts if part.out & held)])
-            memory.release(connection, fence, held)
+            memory.part(connection, fence, held)
             memory.claim(connection, fence, until, held)
         _advance(connection, memory, held, fence, phase)
     return Renewed(

@@ -200,6 +200,14 @@ class Memory:
         """The end of an item's lease, µs by the monotonic clock; 0 when it is not out. Any thread may ask."""
         return next((part.until for part in self.claims.get(fence, ()) if number in part.out), 0)
 
+    def part(self, connection: sqlite3.Connection, fence: int, numbers: Collection[int]) -> None:
+        """Items of a claim are to have a lease apart from the others. The others' row says that they are alone: who
+        reads it after a restart would end these with those."""
+        former = [each for each in self.claims.get(fence, ()) if not each.out.isdisjoint(numbers)]
+        self.release(connection, fence, numbers)
+        for each in former:
+            connection.execute("UPDATE claims SET ids = ? WHERE number = ?", (json_text([*each.out]), each.number))
+
     def release(self, connection: sqlite3.Connection, fence: int, numbers: Collection[int]) -> None:
         """Items of a claim are not out any more; a part with none out is over."""
         parts = self.claims.get(fence)

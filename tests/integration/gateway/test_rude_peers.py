@@ -37,7 +37,8 @@ async def bounded(stores: Any) -> AsyncIterator[Bounded]:
     running: list[GatewayServer] = []
 
     async def started(**bounds: Any) -> GatewayServer:
-        gateway: GatewayServer = stores.gateway(peers=PeerBounds(**bounds))
+        # What is refused for want of room has a short answer: these are to be long, however quick the machine is.
+        gateway: GatewayServer = stores.gateway(peers=PeerBounds(**bounds), submitting_items=10_000_000)
         await gateway.start()
         running.append(gateway)
         return gateway
