@@ -63,11 +63,11 @@ class Posting:
     async def _keep(self) -> None:
         while True:
             await asyncio.sleep(LOOK)
-            if not self._posted.stands:
+            if not self._posted.stands():
                 self._posted.withdraw()
                 self._run_dir.close()  # it may be another one by now
                 self._tell()
-                if self._posted.stands:
+                if self._posted.stands():
                     _LOG.warning(
                         "the notice of the %s was gone from %s, and is told again", self._kind, self._run_dir.path
                     )

@@ -71,7 +71,6 @@ class Posted:
                 return
         raise BlockingIOError(11, "somebody removes or locks what is made in it")
 
-    @property
     def stands(self) -> bool:
         """Whether it is still there: somebody may have removed it, or its directory."""
         if self._held < 0:
