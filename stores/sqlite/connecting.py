@@ -38,7 +38,7 @@ class Connections:
 
 @dataclass(frozen=True, slots=True)
 class Connecting:
-    """How a file is opened: `schema` makes what is missing, `synchronous` is FULL or NORMAL, `what` names it in
+    """The way a file is opened: `schema` makes what is missing, `synchronous` is FULL or NORMAL, `what` names it in
     errors. A `mark` that is not 0 is given to the file (see restored.py)."""
 
     path: Path
