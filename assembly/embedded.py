@@ -26,10 +26,10 @@ from ..stores.config import StoresConfig
 from ..stores.data_dir import DataDir
 from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
-from ..stores.outside import Outside
 from ..stores.queue.engines import ENGINES as QUEUES
 from ..stores.queue.engines import OpenQueue
 from ..stores.queue.sqlite import queue
+from ..stores.remembered_heights import Outside
 from ..stores.restored import Stamp
 from ..stores.sqlite.file import SqliteFile
 from ..stores.sqlite.write_ahead_log import HeldLog, log_size, watch

@@ -11,8 +11,8 @@ from ..sdk.clock import Clock
 from ..sdk.model.height import Height, lacks, was_set_back
 from ..sdk.model.reopening import Trouble
 from ..stores.heights import QUEUE, STATE
-from ..stores.outside import PERIOD, Outside
 from ..stores.queue.sqlite.queue import SqliteQueue
+from ..stores.remembered_heights import PERIOD, Outside
 from ..stores.sqlite.file import SqliteFile
 from ..stores.sqlite.identity import log_height, state_height
 from ..stores.state.sqlite_restored import supersede

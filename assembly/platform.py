@@ -13,9 +13,9 @@ from ..sdk.model.address import read_address
 from ..sdk.model.errors import ConfigError
 from ..sdk.run_dir import VARIABLE
 from ..sdk.wire.direct import SCHEME
-from .entering import run_dir_of
 from .free_port import free_port
 from .parts import NodeSettings, PartSettings, SchedulerSettings, WorkerSettings
+from .private_process import run_dir_of
 from .processes import Child, Kept
 from .settings import ConfigDirectory
 

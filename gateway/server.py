@@ -16,8 +16,8 @@ from ..sdk.wire.health import Health
 from ..sdk.wire.stream import Listener
 from ..sdk.wire.submissions import SUBMISSIONS
 from .config import GatewayConfig
-from .desks import Desks
 from .environment import ALONE, NOTHING_DECLARED, Declared, GatewayStores, Neighbours
+from .service import Desks
 
 #: Seconds that calls which are being answered get when the gateway is stopped.
 GRACE = 0.5

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..sdk.context import Context
 from ..sdk.function import Function
-from ..sdk.opened import Places
+from ..sdk.opened_content import Places
 from .frames import Assign
 from .parents import Parents, Wait
 from .rules.attempt import Stop
@@ -97,7 +97,7 @@ class Runner:
         self.waker: asyncio.Future[None] | None = None
 
     def wait(self, *, blocking: bool) -> Wait | None:
-        """Its item waits for other work from now on (sdk/inside.py)."""
+        """Its item waits for other work from now on (sdk/current_run.py)."""
         return self.parents.begin(self, blocking=blocking)
 
     async def rest(self, idle: list[Runner], loop: asyncio.AbstractEventLoop) -> None:

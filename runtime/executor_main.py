@@ -21,7 +21,7 @@ from typing import Any
 from ..sdk import telemetry
 from ..sdk.model.errors import TailraceError
 from ..sdk.model.units import size_text
-from ..sdk.opened import Places
+from ..sdk.opened_content import Places
 from . import forked, memory
 from .board import Board
 from .deadman import Deadman
@@ -47,8 +47,8 @@ from .loader import load_functions
 from .process_table import NO_MARKS, VARIABLE, look_up, until_none_is_left
 from .rules import attempt
 from .rules.ending import Ward
+from .rules.overdue import Vigil
 from .rules.suspicion import EXHAUSTED
-from .rules.vigil import Vigil
 from .threads import THREAD
 from .watch import Cell
 

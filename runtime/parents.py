@@ -45,7 +45,7 @@ class Holder(Protocol):
 
 
 class Wait:
-    """One wait of one run (sdk/inside.py)."""
+    """One wait of one run (sdk/current_run.py)."""
 
     __slots__ = ("_parents", "_stops", "holder", "key", "limit", "stopped")
 

@@ -48,7 +48,7 @@ class ThreadRun:
         self.parents.stop(self.key)
 
     def wait(self, *, blocking: bool) -> Wait | None:
-        """It waits for other work from now on (sdk/inside.py)."""
+        """It waits for other work from now on (sdk/current_run.py)."""
         return self.parents.begin(self, blocking=blocking)
 
 

@@ -3,7 +3,7 @@
 Each write is one script, under the server's clock: versions are max(old + 1, microseconds since 1970) and epochs
 max(old + 1, seconds since 2020), so that data older than the last take cannot give an epoch a second time, as long as
 a row is taken less than once a second on average. It looks first whether the server is the one that gave what is owned
-(`stores/state/redis_home.py`).
+(`stores/state/redis_identity.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
-from ..redis.full import reads, settles
+from ..redis.maxmemory import reads, settles
 from ..redis.order import packed, unpacked
-from ..state.redis_home import HOME
+from ..state.redis_identity import HOME
 from ..state.redis_server import StateServer, unavailable
 from .epochs import EPOCHS_BY_CLOCK, EPOCHS_FROM
 from .ownership import Owned, Owner

@@ -18,10 +18,10 @@ from ...runtime.executor_main import CULPRIT
 from ...runtime.frames import Assign, Done, Dying, EndRow, Quit, Ready, Release, Setup, StopItems, row_of
 from ...runtime.rules import attempt
 from ...runtime.rules.attempt import Stop
-from ...runtime.rules.vigil import Vigil
+from ...runtime.rules.overdue import Vigil
 from ...sdk.context import Context
+from ...sdk.current_run import RUN, waiting
 from ...sdk.function import Function
-from ...sdk.inside import RUN, waiting
 from ...sdk.model.errors import Fatal, RetryLater, Throttled
 from ...sdk.model.outcome import Outcome
 from .baton import Condition, Thread, this

@@ -15,7 +15,7 @@ MAY = {
     "assembly/running.py": "waits for what it starts",
     "gateway/spooling.py": "one write, whose callers are told",
     "sdk/duties.py": "is where it is done",
-    "sdk/gathering.py": "one call, whose callers are told",
+    "sdk/shared_calls.py": "one call, whose callers are told",
     "sdk/lifecycle.py": "keeps parts open, whatever fails",
     "sdk/together.py": "waits for what it starts",
     "sdk/wire/direct.py": "one connection, which ends with it",

@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 
 from tailrace.stores.config import StoresConfig
+from tailrace.stores.queue.postgres.pollers import PostgresRoll
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
-from tailrace.stores.queue.postgres.roll import PostgresRoll
+from tailrace.stores.queue.redis.pollers import RedisRoll
 from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
-from tailrace.stores.queue.redis.roll import RedisRoll
 from tailrace.testing.clock import ManualClock
 
 

@@ -17,13 +17,13 @@ from ..ids import id_text
 from ..poller import Claimed, Found, Poller
 from . import statements as call
 from .bounds import Bounds
+from .checked_server import PostgresQueueGround
 from .claims import Out
 from .collect import Collecting
-from .dry import Dry, Scope
-from .ground import PostgresQueueGround
+from .lanes_with_work import Stocked
 from .lease import claimed, open_lanes, planned
+from .nothing_due import Dry, Scope
 from .rows import BLOCKED
-from .stocked import Stocked
 
 Rows = Sequence[tuple[Any, ...]]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ...config import StoresConfig
 from . import statements as call
-from .told import Rows
+from .reports import Rows
 
 #: Rows that one transaction moves.
 MOST = 1000

@@ -37,17 +37,17 @@ from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import WaitingClaims
 from . import statements as call
+from .capacity import Room
+from .checked_server import PostgresQueueGround
 from .claiming import Claiming
 from .claims import Out
 from .collect import Collecting
 from .find import find
-from .ground import PostgresQueueGround
 from .options import PostgresQueueOptions
-from .roll import PostgresRoll
-from .room import Room
+from .pollers import PostgresRoll
+from .reports import ages, counts, statuses, tally, tries
 from .settle import settled, succeeded_together
 from .submit import stored
-from .told import ages, counts, statuses, tally, tries
 
 _LOG = logging.getLogger("tailrace.stores")
 

@@ -14,10 +14,10 @@ from ....sdk.model.outcome import EXPIRED_WHY
 from ..gates import Gates
 from ..poller import Claimed, Found, Poller
 from ..server_clock import JUMP
+from .checked_server import RedisQueueGround
 from .claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, PASSED, QUIET, TASKS
-from .ground import RedisQueueGround
 from .lease import Plan, claimed, number_of_kinds, planned
-from .passed import Passed
+from .passed_over import Passed
 from .script import MOVED
 
 #: Tries of a claim that finds more due than it knew of at each.

@@ -13,8 +13,8 @@ from ....sdk.model.workload import FLIGHT_ITEMS, Extra
 from ..gates import Gates
 from ..kinds import Kinds
 from ..turns import Ready, limits_in_turn
+from .reports import ATTEMPTS, CRASHES, FLAGS, KIND, TASK
 from .script import EXTRA
-from .told import ATTEMPTS, CRASHES, FLAGS, KIND, TASK
 
 _decode = msgspec.json.Decoder(type=tuple[str, tuple[tuple[str, str], ...], float]).decode
 

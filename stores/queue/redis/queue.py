@@ -30,20 +30,20 @@ from ..poller import Poller
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import WaitingClaims
-from . import told
+from . import reports
+from .checked_server import RedisQueueGround
 from .claiming import Claiming
 from .claims import QUIET, RENEW, SUBMIT_AND_CLAIM
 from .cluster import cluster_client
 from .find import find
-from .ground import RedisQueueGround
 from .hints import RedisHints
-from .mend import Mender
 from .options import RedisQueueOptions
-from .roll import RedisRoll
+from .pollers import RedisRoll
+from .repair import Mender
+from .reports import blob, id_bytes
 from .script import MOVED
 from .settle import CANCEL, SETTLE, SWEEP, refusals, settlement
 from .submit import SUBMIT, new_rows, submitted
-from .told import blob, id_bytes
 
 #: Tries of a submission that meets another server at each.
 MOVES = 3
@@ -219,26 +219,26 @@ class RedisQueue:
 
     async def status(self, ids: Sequence[str]) -> list[Status | None]:
         await self._ground.ready()
-        return await told.statuses(self._server, self.base, self._kinds, ids)
+        return await reports.statuses(self._server, self.base, self._kinds, ids)
 
     async def find(self, search: Search) -> Page:
         await self._ground.ready()
         return await find(self._server, self.base, self._kinds, search)
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
-        return await told.tries(self._server, self.base, ids)
+        return await reports.tries(self._server, self.base, ids)
 
     async def counts(self) -> dict[str, int]:
-        return await told.counts(self._server, self.base)
+        return await reports.counts(self._server, self.base)
 
     async def tally(self) -> Tally:
-        return await told.tally(self._server, self.base)
+        return await reports.tally(self._server, self.base)
 
     async def due(self, most: int) -> dict[str, int]:
-        return await told.due(self._server, self.base, self._kinds, self._time(), most)
+        return await reports.due(self._server, self.base, self._kinds, self._time(), most)
 
     async def ageing(self) -> list[Ageing]:
-        return await told.ageing(self._server, self.base, self._kinds, self._time())
+        return await reports.ageing(self._server, self.base, self._kinds, self._time())
 
     async def sweep(self) -> int:
         """Forgets what is past its retention, a bounded number at each call; returns how many."""

@@ -15,7 +15,7 @@ from ....sdk.model.claim import State
 from ....sdk.model.height import Height
 from ...sqlite.identity import identity
 from ..ids import Ids
-from .known import stems
+from .dedupe import stems
 from .rows import BLOCKED, ID, LANE, Row, SqliteKinds, json_text
 
 #: Rows of `tasks` by state, in the order of State.

@@ -33,9 +33,9 @@ from ..history import ROW, kept
 from ..ids import created_at, first_id, id_number, id_text
 from ..lease_clock import STEP
 from ..lifecycle import LEASED, TERMINAL, next_trigger
-from ..looking import kinds_of, span
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
-from . import known
+from ..search_bounds import kinds_of, span
+from . import dedupe
 from .ageing import ages
 from .claims import renew
 from .clocks import close_clock, keep_time, note_wall, open_clock
@@ -342,7 +342,7 @@ class SqliteQueue:
             note_height(connection, memory.fence)
             for table in ("tasks", "entities", "tries"):
                 connection.execute(f"DELETE FROM {table} WHERE id IN {IDS}", (text,))
-            known.forget(connection, memory.runs, gone)
+            dedupe.forget(connection, memory.runs, gone)
             for state, count in rows:
                 memory.counts[State(state)] -= count
                 memory.forgotten += count

@@ -1,4 +1,4 @@
-"""Mistakes in an executor: in its engine (runtime/engine.py), and in how time-outs end (runtime/rules/vigil.py)."""
+"""Mistakes in an executor: in its engine (runtime/engine.py), and in how time-outs end (runtime/rules/overdue.py)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ....runtime.engine import Engine
 from ....runtime.entry import Item
 from ....runtime.frames import Assign
 from ....runtime.rules import attempt, suspicion
+from ....runtime.rules.overdue import Vigil
 from ....runtime.rules.suspicion import Death
-from ....runtime.rules.vigil import Vigil
 from ....runtime.threads import Threads
 from ....sdk.model.outcome import Outcome
 from ....sdk.model.workload import Ended

@@ -9,7 +9,7 @@ from obstore.store import LocalStore
 from tailrace import Call, Context, Fatal
 from tailrace.sdk.model.errors import ConfigError, InvalidPayload, InvalidRequest
 from tailrace.sdk.model.reference import REFERENCE, Reference
-from tailrace.sdk.opened import Places
+from tailrace.sdk.opened_content import Places
 from tailrace.sdk.place import Place
 
 

@@ -1,6 +1,6 @@
 """The control thread's look: who is overdue, and who is excused since its process stood still."""
 
-from tailrace.runtime.rules.vigil import LEAST, Vigil
+from tailrace.runtime.rules.overdue import LEAST, Vigil
 
 PATIENCE, GRACE = 1.0, 5.0
 

@@ -7,8 +7,8 @@ import threading
 import pytest
 from kafka.errors import KafkaTimeoutError
 
+from tailrace.stores.kafka.client_log import listening
 from tailrace.stores.kafka.errors import explained
-from tailrace.stores.kafka.words import listening
 
 TIME_RAN_OUT = KafkaTimeoutError("Unable to bootstrap")
 

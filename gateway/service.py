@@ -1,4 +1,4 @@
-"""The desks of a gateway: what is behind its listener, and which call each of them answers."""
+"""The service of a gateway: what is behind its listener, and which desk (request handler) answers which call."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 
 from tailrace.sdk.model.claim import State
 from tailrace.sdk.model.errors import NotConnected, Overloaded
-from tailrace.stores.queue.postgres.room import COUNTED, Room
+from tailrace.stores.queue.postgres.capacity import COUNTED, Room
 from tailrace.testing.clock import ManualClock
 
 

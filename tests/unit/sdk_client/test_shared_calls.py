@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from tailrace.sdk.call import Call
-from tailrace.sdk.gathering import MOST, Gathering
 from tailrace.sdk.model.errors import InvalidPayload, InvalidRequest, Unavailable
+from tailrace.sdk.shared_calls import MOST, Gathering
 from tailrace.sdk.wire.gateway_messages import Accepted
 
 

@@ -13,7 +13,7 @@ from ...config import StoresConfig
 from ...postgres.migrations.migrate import require
 from ...postgres.server import PostgresServer, refuse_unsafe
 from ..server_clock import ServerClock
-from .home import PostgresHome
+from .identity import PostgresHome
 from .kinds import PostgresKinds
 from .options import PostgresQueueOptions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.stores.queue.postgres.stocked import Stocked
+from tailrace.stores.queue.postgres.lanes_with_work import Stocked
 
 LANES = st.integers(1, 4)
 STEPS = st.lists(

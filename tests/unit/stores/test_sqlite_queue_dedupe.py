@@ -12,7 +12,7 @@ from tailrace.sdk.model.workload import Kind
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.queue.admission import SUBMISSION_PREFIX
 from tailrace.stores.queue.queue import NewItem, Submitted
-from tailrace.stores.queue.sqlite.known import LEAST
+from tailrace.stores.queue.sqlite.dedupe import LEAST
 from tailrace.stores.queue.sqlite.queue import SCHEMA, SqliteQueue
 from tailrace.stores.queue.sqlite.submit import FRESH_ITEMS
 from tailrace.stores.sqlite.file import SqliteFile

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.sdk.model.demand import Cell, Closed
-from tailrace.stores.queue.postgres.dry import MOST, Dry, Scope
+from tailrace.stores.queue.postgres.nothing_due import MOST, Dry, Scope
 
 LANES = [1, 2, 3]
 SCOPE = Scope(frozenset({Cell("f", 1), Cell("f", 2)}), frozenset())

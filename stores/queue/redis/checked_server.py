@@ -12,7 +12,7 @@ from ....sdk.model.errors import ConfigError, NotConnected
 from ...config import StoresConfig
 from ...redis.server import RedisServer, Script
 from ..server_clock import ServerClock
-from .home import RedisHome
+from .identity import RedisHome
 from .kinds import RedisKinds
 from .options import RedisQueueOptions
 from .profile import profile
