@@ -53,7 +53,7 @@ class Posting:
         self._run_dir.close()
 
 
-class Told(Group):
+class WithNotice(Group):
     """A part that is made anew, and the notice of where it listens. A Part."""
 
     def __init__(self, run_dir: RunDir, kind: str, home: str, part: Remade) -> None:

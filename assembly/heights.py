@@ -23,7 +23,7 @@ _FILES = {QUEUE: "queue.db", STATE: "state.db"}
 TOLD = 3600.0
 
 
-class Heights:
+class NotedHeights:
     """Of one data directory, whose open databases are named by their files; implements `stores.heights.Heights`.
     `outside` None: nothing is remembered there. `hold_off` sees to it that nothing is handed out, where some were set
     back."""

@@ -15,7 +15,7 @@ class Measurable(Part, Protocol):
     async def samples(self) -> Sequence[Sample]: ...
 
 
-class Measured(Group):
+class WithMetrics(Group):
     """A Part: first what answers `GET /metrics`, since a port that is taken should be known at once, then the part."""
 
     def __init__(self, part: Measurable, listen: str) -> None:
@@ -44,4 +44,4 @@ class Measured(Group):
 
 def measured(part: Measurable, listen: str) -> Part:
     """The part, with its numbers at `listen`; empty: nowhere."""
-    return Measured(part, listen) if listen else part
+    return WithMetrics(part, listen) if listen else part

@@ -13,7 +13,7 @@ from .attention import Attention
 from .config import GatewayConfig
 from .control import ControlDesk
 from .dead_letters import DeadLetterDesk
-from .environment import Declared, GatewayStores, Neighbours
+from .environment import DeclaredFiles, GatewayStores, Neighbours
 from .failures import FailureDesk
 from .known_functions import KnownFunctions
 from .overview import OverviewDesk
@@ -25,7 +25,7 @@ from .submitter import Submitter
 from .tailer_desk import TailerDesk
 
 
-class Desks:
+class GatewayService:
     """A gateway without a listener: a WorkloadPort itself, and what answers the other ports.
 
     They share what the gateway knows: the registered functions, the spool, and what an operator should look at.
@@ -93,7 +93,7 @@ class Desks:
         """Workloads that are being stored."""
         return self._submitter.inside
 
-    async def start(self, declared: Declared) -> None:
+    async def start(self, declared: DeclaredFiles) -> None:
         """Applies what files say, and goes on with what an earlier run left."""
         store_read = await self._control.start(declared.quotas)
         if self._spooler is not None:

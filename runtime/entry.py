@@ -10,7 +10,7 @@ from ..sdk.context import Context
 from ..sdk.function import Function
 from ..sdk.opened_content import Places
 from .frames import Assign
-from .parents import Parents, Wait
+from .parents import Parents, ParentWait
 from .rules.attempt import Stop
 
 
@@ -96,7 +96,7 @@ class Runner:
         self.task: asyncio.Task[None] | None = None
         self.waker: asyncio.Future[None] | None = None
 
-    def wait(self, *, blocking: bool) -> Wait | None:
+    def wait(self, *, blocking: bool) -> ParentWait | None:
         """Its item waits for other work from now on (sdk/current_run.py)."""
         return self.parents.begin(self, blocking=blocking)
 

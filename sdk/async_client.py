@@ -19,7 +19,7 @@ from .discovery import Found, find_gateways, look_again
 from .handle import AsyncHandle
 from .model.errors import InvalidRequest, TailraceError
 from .model.units import seconds
-from .shared_calls import Gathering
+from .shared_calls import SharedCalls
 from .wire.channel import dial, error_of
 from .wire.gateway_messages import Accepted
 from .wire.submissions import Submissions, Unsent
@@ -93,7 +93,7 @@ class AsyncClient:
         self._stubs: list[Any] = []
         self._near: list[Submissions] = []
         self._closed = False
-        self._together = Gathering(lambda calls: self._run(submitting.together(self._talk, calls)))
+        self._together = SharedCalls(lambda calls: self._run(submitting.together(self._talk, calls)))
 
     @_takes(Call)
     async def submit(self, call: Call) -> AsyncHandle:

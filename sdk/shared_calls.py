@@ -19,7 +19,7 @@ MOST, BYTES = 256, 1 << 20
 _Waiting = tuple[Call, asyncio.Future[Accepted]]
 
 
-class Gathering:
+class SharedCalls:
     """The lone submissions of one turn. `submit` makes one call of several; it is durable, or none of them is known to
     be, when that returns."""
 

@@ -18,7 +18,7 @@ LEAST = 0.01
 Hard = Mapping[int, tuple[float, float]]
 
 
-class Vigil:
+class Overdue:
     """The state of the vigil. `patience` is how many seconds pass between two looks at most; `grace` what a run gets
     after its time-out."""
 

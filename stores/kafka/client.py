@@ -93,7 +93,7 @@ class Looker(Protocol):
     def close(self) -> None: ...
 
 
-class Client(Protocol):
+class KafkaClient(Protocol):
     """A client library. Each call connects; it may block for the request timeout."""
 
     def writer(self, options: KafkaOptions) -> Writer: ...

@@ -31,7 +31,7 @@ EXPECTED = (
 Values = Sequence[Any]
 
 
-class Way(NamedTuple):
+class StatementRunner(NamedTuple):
     """`run` runs a statement, with `?` for each value, in the open transaction, and answers its first row; where
     `awaits` is so, it is to be awaited. `database` is POSTGRES or SQLITE."""
 
@@ -40,7 +40,7 @@ class Way(NamedTuple):
     run: Callable[[str, Values], Any]
 
 
-def way_of(connection: Any) -> Way:
+def way_of(connection: Any) -> StatementRunner:
     """How to run statements on a connection. Raises InvalidRequest for one that is of no kind we know."""
     roots = {each.__module__.partition(".")[0] for each in type(connection).__mro__}
     awaits = inspect.iscoroutinefunction(getattr(type(connection), "commit", None))
@@ -64,8 +64,8 @@ def way_of(connection: Any) -> Way:
     raise InvalidRequest(f"cannot enqueue with {type(connection).__name__!r} objects: expected {EXPECTED}")
 
 
-def _way(database: str, awaits: bool, run: Callable[[Any, str, Values], Any], connection: Any) -> Way:
-    return Way(database, awaits, partial(run, connection))
+def _way(database: str, awaits: bool, run: Callable[[Any, str, Values], Any], connection: Any) -> StatementRunner:
+    return StatementRunner(database, awaits, partial(run, connection))
 
 
 def _refuse_autocommit(how: str) -> None:

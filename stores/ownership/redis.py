@@ -20,7 +20,7 @@ from ..redis.order import packed, unpacked
 from ..state.redis_identity import HOME
 from ..state.redis_server import StateServer, unavailable
 from .epochs import EPOCHS_BY_CLOCK, EPOCHS_FROM
-from .ownership import Owned, Owner
+from .ownership import OwnedRow, Owner
 
 #: KEYS[7]: the names. ARGV[6] is the row's. Keeps a row under a new version, and remembers that.
 _KEEP = (
@@ -125,13 +125,13 @@ class RedisOwnership:
         if newest:
             raise _stale(source, epoch, newest[0])
 
-    async def list(self, limit: int, after: tuple[str, str] = ("", "")) -> builtins.list[Owned]:
+    async def list(self, limit: int, after: tuple[str, str] = ("", "")) -> builtins.list[OwnedRow]:
         keys = [self._rows, self._names]
         answer = await self._server.run(_LIST, keys, packed(*after) if any(after) else b"", limit)
         found = []
         for name, row in zip(answer[::2], answer[1::2], strict=True):
             (source, partition), _ = unpacked(name, 2)
-            found.append(Owned(source, partition, self._owner(row)))
+            found.append(OwnedRow(source, partition, self._owner(row)))
         return found
 
     async def _run(self, script: Any, source: str, partition: str, *asked: Any) -> tuple[float, builtins.list[Any]]:

@@ -28,7 +28,7 @@ def worded(statement: str, schema: str = "") -> str:
     return statement.replace("S.", f"{schema}.") if schema else statement
 
 
-class Line:
+class PostgresLine:
     """Invariant: `_cursor` ran `_statement` last, without an error, and its answer was a short one."""
 
     __slots__ = ("_cursor", "_statement", "connection")

@@ -25,7 +25,7 @@ REMEMBERED = 200
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class Connection(Protocol):
+class PostgresConnection(Protocol):
     """What is kept here."""
 
     @property
@@ -34,10 +34,10 @@ class Connection(Protocol):
     def close(self) -> Coroutine[Any, Any, None]: ...
 
 
-C = TypeVar("C", bound=Connection)
+C = TypeVar("C", bound=PostgresConnection)
 
 
-class Connections(Generic[C]):
+class PostgresConnections(Generic[C]):
     """At most so many; `dial` makes one.
 
     Invariants: nobody waits while one is idle; `_open` counts those that are idle or with a call, `_dialling` those on

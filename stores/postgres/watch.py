@@ -15,7 +15,7 @@ T = TypeVar("T")
 POLL = 1.0
 
 
-class Watch:
+class ChangeWatch:
     """Those who wait, and the event that has them look."""
 
     def __init__(self) -> None:

@@ -64,7 +64,7 @@ class PollPace:
         return min(pause * weight, MOST)
 
 
-class Looks:
+class EmptyLooks:
     """Where the last look saw nothing, and until when it need not be repeated. Times are monotonic seconds.
 
     Invariants: a cell stands in `_until` only while nothing that this process knows of can be due in it before then;

@@ -16,7 +16,7 @@ from redis.asyncio.connection import ConnectionPool
 from redis.exceptions import ConnectionError as NoConnection
 
 
-class Connections(ConnectionPool):
+class RedisConnections(ConnectionPool):
     """As many as `max_connections`. Who comes when all are in use waits `timeout` seconds at most; with 0 it is
     refused. Raises redis-py's ConnectionError.
 

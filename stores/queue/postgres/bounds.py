@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-class Bounds:
+class LookBounds:
     """Lane → a time before which nothing of it was waiting when this process looked last."""
 
     def __init__(self) -> None:

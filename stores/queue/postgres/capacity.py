@@ -17,7 +17,7 @@ from ..lifecycle import LEASED, WAITING
 COUNTED = 1.0
 
 
-class Room:
+class Capacity:
     """`most` live items; `counts` says how many there are by the state's name. `run` carries a count through that
     nobody waits for."""
 

@@ -13,12 +13,12 @@ from ...config import StoresConfig
 from ...postgres.migrations.migrate import require
 from ...postgres.server import PostgresServer, refuse_unsafe
 from ..server_clock import ServerClock
-from .identity import PostgresHome
+from .identity import PostgresIdentity
 from .kinds import PostgresKinds
 from .options import PostgresQueueOptions
 
 
-class PostgresQueueGround:
+class CheckedPostgres:
     """`time` is µs instead of the server's clock, or None."""
 
     def __init__(
@@ -30,7 +30,7 @@ class PostgresQueueGround:
         time: Callable[[], int | None],
     ) -> None:
         self.server = PostgresServer(options, self._prepare)
-        self.home = PostgresHome(options.db_schema, options.server, wait, clock)
+        self.home = PostgresIdentity(options.db_schema, options.server, wait, clock)
         self.kinds = PostgresKinds(self.read)
         self.clock, self.server_clock = clock, ServerClock(options.server, wait, clock)
         self.time = time

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 REMEMBERED = 10_000
 
 
-class Out:
+class ClaimsOut:
     """Claim numbers → fences and ids that are out. Invariant: an id is in one claim at most."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ MOST = 1000
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class Collecting:
+class PostgresCollecting:
     """Moves rows of the schema's outbox (stores/postgres/migrations/0003_outbox.sql). `rows` runs a statement; `time`
     is µs, or None for the server's clock."""
 

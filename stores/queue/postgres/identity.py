@@ -19,7 +19,7 @@ from ....sdk.clock import Clock
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class PostgresHome:
+class PostgresIdentity:
     """`wait` is the lease of a source, seconds; `quiet_until` by the monotonic clock."""
 
     def __init__(self, schema: str, server: str, wait: float, clock: Clock) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-class Stocked:
+class LanesWithWork:
     """Invariant: a lane in which this process stored something is here until a look that began later found nothing."""
 
     def __init__(self) -> None:

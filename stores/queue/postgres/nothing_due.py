@@ -20,7 +20,7 @@ class Scope(NamedTuple):
     closed: frozenset[Closed]
 
 
-class Dry:
+class NothingDue:
     """Times are monotonic seconds. Invariant: before `_until` nothing that this process knows of is due in `_scope`
     but `_fresh` (id → lane)."""
 

@@ -10,7 +10,7 @@ from ..poller import SEEN
 Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
 
 
-class PostgresRoll:
+class PostgresPollers:
     """A Roll. `rows` runs a statement, with S. for the schema."""
 
     def __init__(self, rows: Rows) -> None:

@@ -12,7 +12,7 @@ from ....sdk.model.errors import ConfigError, NotConnected
 from ...config import StoresConfig
 from ...redis.server import RedisServer, Script
 from ..server_clock import ServerClock
-from .identity import RedisHome
+from .identity import RedisIdentity
 from .kinds import RedisKinds
 from .options import RedisQueueOptions
 from .profile import profile
@@ -20,7 +20,7 @@ from .profile import profile
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class RedisQueueGround:
+class CheckedRedis:
     """`base` begins the name of each key; `time` is µs instead of the server's clock, or -1."""
 
     def __init__(
@@ -35,7 +35,7 @@ class RedisQueueGround:
     ) -> None:
         self.server = server
         self.base = base
-        self.home = RedisHome(server, base, wait, clock, durable=config.durability == "durable")
+        self.home = RedisIdentity(server, base, wait, clock, durable=config.durability == "durable")
         self.kinds = RedisKinds(server, base)
         self.profile = ""  # what the server promises; empty until it was asked
         self.clock, self.server_clock = clock, ServerClock(options.server, wait, clock)

@@ -49,7 +49,7 @@ return {here, string.format('%.0f', quiet), news}
 )
 
 
-class RedisHome:
+class RedisIdentity:
     """`wait` is the lease of a source, seconds; `durable`: a restart of the server loses nothing."""
 
     def __init__(self, server: RedisServer, base: str, wait: float, clock: Clock, *, durable: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-class Passed:
+class PassedOver:
     """Of each lane, by the kinds that are shut. Forgotten now and then, so that what came before them is found."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ return call('ZCOUNT', base .. 'pollers', now - recent, now + recent)
 )
 
 
-class RedisRoll:
+class RedisPollers:
     """A Roll. `base` is what the queue's keys begin with."""
 
     def __init__(self, server: RedisServer, base: str) -> None:

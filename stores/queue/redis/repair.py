@@ -118,7 +118,7 @@ return {step[1], mended + #astray + #over}
 )
 
 
-class Mender:
+class Repair:
     """Looks, and mends what does not add up."""
 
     def __init__(self, server: RedisServer, base: str, clock: Clock) -> None:

@@ -46,7 +46,7 @@ _decode = msgspec.json.Decoder().decode
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class Collecting:
+class SqliteCollecting:
     """The outbox of one file. `max_waiting` and `max_payload` are the queue's bounds."""
 
     def __init__(self, max_waiting: int, max_payload: int) -> None:

@@ -34,7 +34,7 @@ class ClaimPart:
         self.out = out
 
 
-class Counting:
+class RowCount:
     """A count of all rows that is under way (tally.py): it has looked at rows up to `at`, of which the retention
     removed `behind` since. `begins_again`: what it compares with was read anew."""
 
@@ -93,7 +93,7 @@ class Memory:
         self.ids = Ids(0)
         self.counts: Counter[State] = Counter()
         self.taken = self.forgotten = 0
-        self.counted: Counting | None = None
+        self.counted: RowCount | None = None
         self.earliest: dict[int, int] = {}
         self.passed: dict[int, tuple[frozenset[int], int]] = {}
         self.claims: dict[int, list[ClaimPart]] = {}

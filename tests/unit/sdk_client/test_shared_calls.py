@@ -9,7 +9,7 @@ import pytest
 
 from tailrace.sdk.call import Call
 from tailrace.sdk.model.errors import InvalidPayload, InvalidRequest, Unavailable
-from tailrace.sdk.shared_calls import MOST, Gathering
+from tailrace.sdk.shared_calls import MOST, SharedCalls
 from tailrace.sdk.wire.gateway_messages import Accepted
 
 
@@ -35,7 +35,7 @@ class Gateway:
 
 async def test_those_of_one_turn_go_together_and_each_gets_its_own_answer() -> None:
     gateway = Gateway()
-    gathering = Gathering(gateway.submit)
+    gathering = SharedCalls(gateway.submit)
     answers = await asyncio.gather(*(gathering.submit(Call(f"f{number}")) for number in range(5)))
     assert [answer.id for answer in answers] == gateway.calls[0] == [f"f{number}" for number in range(5)]
     # And who comes back at once goes together again
@@ -46,7 +46,7 @@ async def test_those_of_one_turn_go_together_and_each_gets_its_own_answer() -> N
 
 async def test_a_call_has_bounds() -> None:
     gateway = Gateway()
-    gathering = Gathering(gateway.submit)
+    gathering = SharedCalls(gateway.submit)
     await asyncio.gather(*(gathering.submit(Call("f")) for _ in range(2 * MOST + 1)))
     assert [len(call) for call in gateway.calls] == [MOST, MOST, 1]
     gateway.calls.clear()
@@ -56,7 +56,7 @@ async def test_a_call_has_bounds() -> None:
 
 async def test_one_that_is_refused_is_told_alone_and_takes_nobody_with_it() -> None:
     gateway = Gateway(refuses="bad")
-    gathering = Gathering(gateway.submit)
+    gathering = SharedCalls(gateway.submit)
     names = ("a", "bad", "b")
     answers = await asyncio.gather(*(gathering.submit(Call(name)) for name in names), return_exceptions=True)
     assert [type(answer) for answer in answers] == [Accepted, InvalidPayload, Accepted]
@@ -64,14 +64,14 @@ async def test_one_that_is_refused_is_told_alone_and_takes_nobody_with_it() -> N
 
 
 async def test_when_the_gateway_is_away_all_hear_of_it() -> None:
-    gathering = Gathering(Gateway(away=True).submit)
+    gathering = SharedCalls(Gateway(away=True).submit)
     answers = await asyncio.gather(*(gathering.submit(Call("f")) for _ in range(3)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [Unavailable] * 3
 
 
 async def test_who_left_before_it_was_sent_is_not_submitted_and_closing_ends_what_is_under_way() -> None:
     gateway = Gateway()
-    gathering = Gathering(gateway.submit)
+    gathering = SharedCalls(gateway.submit)
     left, stays = (asyncio.ensure_future(gathering.submit(Call(name))) for name in ("left", "stays"))
     await asyncio.sleep(0)
     left.cancel()

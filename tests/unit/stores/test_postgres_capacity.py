@@ -10,7 +10,7 @@ import pytest
 
 from tailrace.sdk.model.claim import State
 from tailrace.sdk.model.errors import NotConnected, Overloaded
-from tailrace.stores.queue.postgres.capacity import COUNTED, Room
+from tailrace.stores.queue.postgres.capacity import COUNTED, Capacity
 from tailrace.testing.clock import ManualClock
 
 
@@ -23,7 +23,7 @@ class Counted:
         self.answers = asyncio.Event()
         self.answers.set()
         self.running: set[asyncio.Task[None]] = set()
-        self.room = Room(10, self.counts, self.clock, self.run)
+        self.room = Capacity(10, self.counts, self.clock, self.run)
 
     def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

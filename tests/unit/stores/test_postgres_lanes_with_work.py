@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.stores.queue.postgres.lanes_with_work import Stocked
+from tailrace.stores.queue.postgres.lanes_with_work import LanesWithWork
 
 LANES = st.integers(1, 4)
 STEPS = st.lists(
@@ -20,7 +20,7 @@ STEPS = st.lists(
 
 
 def test_a_look_that_began_before_something_was_put_does_not_empty_its_lane() -> None:
-    stocked = Stocked()
+    stocked = LanesWithWork()
     stocked.put([1, 2])
     look = stocked.looking()
     stocked.put([2])
@@ -36,7 +36,7 @@ def test_a_look_that_began_before_something_was_put_does_not_empty_its_lane() ->
 @given(STEPS)
 def test_what_was_put_since_a_look_began_is_visited_whatever_that_look_says(steps: list[tuple[str, int]]) -> None:
     # Given stores, and looks whose answers come at any time after they began
-    stocked, look, since = Stocked(), 0, set[int]()
+    stocked, look, since = LanesWithWork(), 0, set[int]()
     for what, lane in steps:
         if what == "put":
             stocked.put([lane])

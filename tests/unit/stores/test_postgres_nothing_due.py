@@ -6,19 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailrace.sdk.model.demand import Cell, Closed
-from tailrace.stores.queue.postgres.nothing_due import MOST, Dry, Scope
+from tailrace.stores.queue.postgres.nothing_due import MOST, NothingDue, Scope
 
 LANES = [1, 2, 3]
 SCOPE = Scope(frozenset({Cell("f", 1), Cell("f", 2)}), frozenset())
 
 
-def looked(dry: Dry, until: float = 10.0) -> None:
+def looked(dry: NothingDue, until: float = 10.0) -> None:
     dry.looking()
     dry.found(SCOPE, until)
 
 
 def test_after_a_look_in_vain_only_what_was_put_there_is_due() -> None:
-    dry = Dry()
+    dry = NothingDue()
     assert dry.fresh(SCOPE, LANES, 0.0) == [] and dry.left(0.0) == 0.0
     looked(dry)
     assert dry.left(0.0) == 10.0
@@ -31,7 +31,7 @@ def test_after_a_look_in_vain_only_what_was_put_there_is_due() -> None:
 
 
 def test_it_is_known_for_those_cells_without_the_closed_ones_only_and_for_a_while() -> None:
-    dry = Dry()
+    dry = NothingDue()
     looked(dry)
     dry.put({7: 2})
     less, more = Scope(frozenset({Cell("f", 1)}), frozenset()), Scope(frozenset({Cell("g", 1)}), frozenset())
@@ -44,7 +44,7 @@ def test_it_is_known_for_those_cells_without_the_closed_ones_only_and_for_a_whil
 
 
 def test_what_is_put_while_a_look_is_made_is_not_forgotten_and_too_much_needs_a_look() -> None:
-    dry = Dry()
+    dry = NothingDue()
     dry.looking()
     dry.put({7: 2})
     dry.found(SCOPE, 10.0)
@@ -58,7 +58,7 @@ def test_stored_and_claimed_in_any_order_what_is_left_is_what_was_stored_and_not
     steps: list[tuple[bool, int]],
 ) -> None:
     # Given that each item is stored once and claimed once at most, and either answer comes first
-    dry = Dry()
+    dry = NothingDue()
     looked(dry)
     stored, claimed = set[int](), set[int]()
     for store, number in steps:
