@@ -174,7 +174,7 @@ def test_no_private_module_is_imported() -> None:
 
 
 def test_ports_are_narrow() -> None:
-    """Whoever needs less than all of a wide port cannot say so: part it, and let what an engine is inherit the parts."""
+    """Whoever needs less than all of a wide port cannot say so: part it; an engine's protocol inherits the parts."""
     wide = {name for path in shipped() for name, methods in facts(path).ports.items() if methods > MOST_METHODS}
     assert wide == set()
 
