@@ -52,7 +52,7 @@ def test_tasks_begin_as_duties() -> None:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("create_task"):
                     wrong.append(
-                        f"{name}:{node.lineno}: begin it with Duties.begin (sdk/duties.py), so that it is watched"
+                        f"{name}:{node.lineno}: begin it with Duties.begin (sdk/duties.py): it is watched then"
                     )
     assert not wrong, "\n".join(wrong)
 
