@@ -1,4 +1,5 @@
-"""What a configuration's `{engine: …}` may say, for any kind of store: a name, and that engine's own options."""
+"""Engines, as a configuration's `{engine: …}` names them for any kind of store: a name, and that engine's own
+options."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ EMBEDDED = "sqlite"
 
 @dataclass(frozen=True)
 class StoreEngine(Generic[S]):
-    """`options` is a pydantic model of the keys beside `engine`; `build` makes a store of them and of what its kind
-    gives besides."""
+    """An engine of one kind of store. `options` is a pydantic model of the keys beside `engine`; `build` makes a store
+    of them and of what its kind gives besides."""
 
     name: str
     options: type[Any]

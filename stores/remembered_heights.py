@@ -25,7 +25,7 @@ _LARGEST = 1 << 16
 
 
 class Outside:
-    """What is remembered of one data directory in a run directory. Every method may raise OSError but `read`."""
+    """Heights of one data directory, remembered in a run directory. Every method may raise OSError but `read`."""
 
     def __init__(self, run_dir: Path, data: Path) -> None:
         self._folder = run_dir / FOLDER

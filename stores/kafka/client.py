@@ -38,7 +38,7 @@ class Fetch(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """Somebody in a consumer group: what it calls itself, and where it is."""
+    """A member of a consumer group: its own name, and its host."""
 
     client: str
     host: str

@@ -1,4 +1,5 @@
-"""What kafka-python says nowhere but in its log: why it cannot connect. Kept for whoever explains the failure.
+"""Reasons of kafka-python why it cannot connect, which it says nowhere but in its log. Kept for whoever explains the
+failure.
 
 Its own log is many lines for one cause, again and again while a broker is away; here it is ours, at debug. A line does
 not say of which client it is, but the thread that says it does: each client that is made has one of its own.
@@ -28,7 +29,7 @@ _numbers = itertools.count(1)
 
 
 class Heard:
-    """What one client said while it was made: the last telling line, and the last one that somebody hung up."""
+    """The words of one client while it was made: the last telling line, and the last one that somebody hung up."""
 
     def __init__(self) -> None:
         self.name = f"tailrace-{next(_numbers)}"
@@ -55,7 +56,7 @@ class Heard:
 
 
 class _Listening(logging.Handler):
-    """`heard`: those that are being made, by the name of their thread."""
+    """A handler of the library's log. `heard`: clients that are being made, by the name of their thread."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)

@@ -1,4 +1,4 @@
-"""Which client library a configuration names."""
+"""The client library that a configuration names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose connection is it, and how does it run a statement inside the transaction that its owner has open?
+"""Connections of applications: which library one is of, and how it runs a statement in the transaction that is open.
 
 Nothing is imported here: whoever hands us a connection has loaded its library. A connection is known by where its
 class, or one of its bases, was defined. One on which no transaction can be open is refused: what it runs would be
@@ -32,8 +32,9 @@ Values = Sequence[Any]
 
 
 class StatementRunner(NamedTuple):
-    """`run` runs a statement, with `?` for each value, in the open transaction, and answers its first row; where
-    `awaits` is so, it is to be awaited. `database` is POSTGRES or SQLITE."""
+    """A way to run statements on somebody's connection. `run` runs a statement, with `?` for each value, in the open
+    transaction, and answers its first row; where `awaits` is so, it is to be awaited. `database` is POSTGRES or
+    SQLITE."""
 
     database: str
     awaits: bool

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Enqueued(NamedTuple):
-    """What `enqueue` did. `id` is the workload's id from the commit on, where the transaction was that of a queue on
-    PostgreSQL; empty elsewhere, since it gets one when it leaves the outbox. (One whose `dedupe_key` turns out to be
+    """The result of `enqueue`. `id` is the workload's id from the commit on, where the transaction was that of a queue
+    on PostgreSQL; empty elsewhere, since it gets one when it leaves the outbox. (One whose `dedupe_key` turns out to be
     known is the earlier one, and its id never names anything.) `token` names the row of the outbox."""
 
     id: str

@@ -29,7 +29,8 @@ def worded(statement: str, schema: str = "") -> str:
 
 
 class PostgresLine:
-    """Invariant: `_cursor` ran `_statement` last, without an error, and its answer was a short one."""
+    """A connection, and the statement that it ran last. Invariant: `_cursor` ran `_statement` last, without an error,
+    and its answer was a short one."""
 
     __slots__ = ("_cursor", "_statement", "connection")
 

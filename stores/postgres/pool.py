@@ -1,4 +1,4 @@
-"""Which of a few connections to a server a call gets: THE rule.
+"""A pool of a few connections to a server: THE rule of which one a call gets.
 
 That which ran the same statement last, where it is idle: what a server's process has read and planned for a statement
 is its own, and a first run takes several times as long as the next. Else the one that has been idle longest, so that
@@ -26,7 +26,7 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class PostgresConnection(Protocol):
-    """What is kept here."""
+    """A connection, as this pool keeps it."""
 
     @property
     def closed(self) -> bool: ...

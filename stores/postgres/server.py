@@ -37,7 +37,7 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
 class PostgresOptions(BaseModel):
-    """How a server is reached.
+    """The way to a server.
 
     url              postgresql://user@host:5432/database; several hosts and libpq's parameters (sslmode, …) as there
     user, password   win over those in the URL

@@ -16,7 +16,7 @@ POLL = 1.0
 
 
 class ChangeWatch:
-    """Those who wait, and the event that has them look."""
+    """Waiters, and the event that has them look."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Which lanes and kinds the closed cells of a demand shut."""
+"""Lanes and kinds that the closed cells of a demand shut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a lease ends, whatever the wall clock does: THE rule for a store that counts leases by its own host's clocks.
+"""The end of a lease, whatever the wall clock does: THE rule for a store that counts leases by its own host's clocks.
 
 A lease ends by the monotonic clock, which nobody sets. That clock begins anew with each boot of the machine, so the
 store notes of which boot its leases are. Under another one nobody can tell how much of them is left: each then lasts as
@@ -27,7 +27,7 @@ LONGEST_DELAY: Final = 366 * 86_400_000_000
 
 
 class Noted(NamedTuple):
-    """What a store knows of its clocks, from its last write of it.
+    """A store's note of its clocks, as it wrote it last.
 
     ahead    how far the wall clock was ahead of the monotonic one
     wall     the wall clock, then; so `wall` - `ahead` was the monotonic one

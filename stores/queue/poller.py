@@ -1,4 +1,4 @@
-"""Whoever waits for a queue's items looks by the rule of `pace.py`; and all pollers of a queue are counted.
+"""The poller of a queue: it looks by the rule of `pace.py`, and all pollers of a queue are counted.
 
 Each tells the store about every half minute that it is there, and asks every few seconds how many told so lately. A
 dead one leaves the count within SEEN seconds, one that is closed at once.
@@ -33,7 +33,8 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class LookResult(NamedTuple):
-    """What a look claimed, and for how many seconds nothing more may be due in its demand, as far as is known."""
+    """The claim that a look made, and for how many seconds nothing more may be due in its demand, as far as is
+    known."""
 
     leased: Leased
     pause: float
@@ -44,7 +45,7 @@ Found = Leased | LookResult | float
 
 
 class Pollers(Protocol):
-    """Who polls a queue, as its store knows it."""
+    """The pollers of a queue, as its store knows them."""
 
     async def count(self, me: str, *, here: bool) -> int:
         """How many pollers told within SEEN seconds that they are there; `here`: and so does this one."""

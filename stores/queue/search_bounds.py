@@ -1,4 +1,4 @@
-"""How far one look of a search goes, the same on every engine: THE rule.
+"""Bounds of a search: THE rule of how far one look of it goes, the same on every engine.
 
 There is no index of ended workloads by function or tenant: it would cost every submission and every end a write, for
 what people ask now and then. Ids rise with time, so a look goes along them, newest first, and a page ends where its

@@ -1,5 +1,5 @@
-"""Whose turn it is when a lease may take only so much: priorities first, a small share kept for the lower ones, and
-fair turns between the lanes of one priority. Pure.
+"""Turns of lanes where a lease may take only so much: priorities first, a small share kept for the lower ones, and fair
+turns between the lanes of one priority. Pure.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class WaitingClaims:
-    """`settle` gives back what was claimed for nobody."""
+    """Claims that wait on a server. `settle` gives back what was claimed for nobody."""
 
     def __init__(self, settle: Ends, poller: Poller) -> None:
         self._settle = settle

@@ -1,4 +1,4 @@
-"""How a command reaches a Redis: on a connection that is idle, packed by hiredis, its answer as it comes.
+"""Connections to a Redis. A command goes on a connection that is idle, packed by hiredis, its answer as it comes.
 
 Most of what a lone command takes of a processor goes, in redis-py's own client, into what nobody asked for here: each
 argument is encoded in Python, the pool has three locks, observers and retries are told. Its connections do all that is

@@ -1,4 +1,4 @@
-"""Which scripts a server runs when its `maxmemory` is reached: those that read, and those that free or settle.
+"""Scripts that a server runs when its `maxmemory` is reached: those that read, and those that free or settle.
 
 Redis refuses a script before its first write, so nothing is half done (its flags, Redis 7). Whoever grows is told
 StoreFull; whoever settles, renews or takes back goes on.

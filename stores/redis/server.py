@@ -33,7 +33,7 @@ _FAILURES = (errors.RedisError, OSError, RuntimeError)
 
 
 class RedisOptions(BaseModel):
-    """How a server is reached.
+    """The way to a server.
 
     url              redis://, rediss:// (TLS) or unix://, as in redis://user:password@host:6379/0
     username, password   win over those in the URL

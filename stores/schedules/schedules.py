@@ -12,7 +12,7 @@ KEPT_RUNS = 1_000_000
 
 
 class DueSchedules(NamedTuple):
-    """What is due: rows whose `next_at` has come, and the earliest of the others; 0: there is none."""
+    """Schedules that are due: rows whose `next_at` has come, and the earliest of the others; 0: there is none."""
 
     rows: list[ScheduleRow]
     next_at: float

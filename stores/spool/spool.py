@@ -26,7 +26,7 @@ class SpooledItem(NamedTuple):
 
 
 class SpooledTotals(NamedTuple):
-    """How much is spooled, not counting what was refused: workloads, and payload bytes."""
+    """Totals of what is spooled, not counting what was refused: workloads, and payload bytes."""
 
     items: int
     size: int
@@ -34,7 +34,7 @@ class SpooledTotals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """What is known of one id of the spool.
+    """One id of the spool, as far as it is known.
 
     became   its id in the queue, once it is there; empty: it is not
     reason   why it ended without getting there (the queue refused it, or somebody cancelled it); empty: it did not

@@ -1,5 +1,6 @@
-"""Is this the server, with the data, that gave what is owned? After a failover, a restore or a lost second it may lack
-what was written: then no stream is taken for the lease of a source, and no owner from before goes on.
+"""The identity of a server: is it the one, with the data, that gave what is owned? After a failover, a restore or a
+lost second it may lack what was written: then no stream is taken for the lease of a source, and no owner from before
+goes on.
 
 `home` in the data says the run of the server (`run_id`) that wrote it last, the highest version that ownership ever
 gave, and until when nothing is taken; every process keeps the highest version that it saw. A run that `home` does not

@@ -32,7 +32,7 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class RedisStateOptions(RedisOptions):
-    """`prefix` begins the name of every key: another one is another state.
+    """Options of a state in Redis. `prefix` begins the name of every key: another one is another state.
 
     cluster   the server is a node of a Redis Cluster, whose other nodes are asked where the state's slot is
     """

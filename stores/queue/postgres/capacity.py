@@ -1,5 +1,5 @@
-"""Is there room for more: what lives is counted once a second, beside what is submitted, so several nodes may pass the
-bound by what they take between two counts."""
+"""Capacity: what lives is counted once a second, beside what is submitted, so several nodes may pass the bound by what
+they take between two counts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ COUNTED = 1.0
 
 
 class Capacity:
-    """`most` live items; `counts` says how many there are by the state's name. `run` carries a count through that
-    nobody waits for."""
+    """The room for more. `most` live items; `counts` says how many there are by the state's name. `run` carries a count
+    through that nobody waits for."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the queue on PostgreSQL rests on: its server and schema, which are looked at with each new connection, and the
+"""The server of a queue on PostgreSQL, and the schema in it, which are looked at with each new connection, and the
 clocks there and here."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .options import PostgresQueueOptions
 
 
 class CheckedPostgres:
-    """`time` is µs instead of the server's clock, or None."""
+    """A server that is looked at with each new connection. `time` is µs instead of the server's clock, or None."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a node claims on PostgreSQL, and when it looks for more: where it knows that nothing is due it asks nothing, and
+"""Claims of a node on PostgreSQL, and when it looks for more: where it knows that nothing is due it asks nothing, and
 about once a second it looks at what others may have made due and at leases that may have ended."""
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class PostgresClaiming:
-    """`out` is told what is handed out, `settle` ends what was claimed too late. `tell` hints to the other nodes when
-    the `outbox` brought something. `share` is what the lowest priority is sure of."""
+    """Claims of one node. `out` is told what is handed out, `settle` ends what was claimed too late. `tell` hints to
+    the other nodes when the `outbox` brought something. `share` is what the lowest priority is sure of."""
 
     def __init__(
         self,

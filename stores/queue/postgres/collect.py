@@ -1,4 +1,5 @@
-"""What other people's transactions enqueued becomes items of the queue, once those transactions have committed."""
+"""Collection of the schema's outbox: what other people's transactions enqueued becomes items of the queue, once those
+have committed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Is this the server, and are these the tables, that handed out what is out? After a failover, a restore or a dump that
-was put back they may lack claims that were made: then nothing is leased for the lease of a source.
+"""The identity of a server: are these the tables that handed out what is out? After a failover, a restore or a dump
+that was put back they may lack claims that were made: then nothing is leased for the lease of a source.
 
 Known by the cluster's identity, its timeline and the number of the table, which stand in `home`, and while a process
 runs also by the log's position, which never goes back. A copy of the files of a server, put back under it while nobody
@@ -20,7 +20,8 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class PostgresIdentity:
-    """`wait` is the lease of a source, seconds; `quiet_until` by the monotonic clock."""
+    """The identity of the server under a queue. `wait` is the lease of a source, seconds; `quiet_until` by the
+    monotonic clock."""
 
     def __init__(self, schema: str, server: str, wait: float, clock: Clock) -> None:
         self._schema = schema

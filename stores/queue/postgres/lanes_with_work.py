@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 
 class LanesWithWork:
-    """Invariant: a lane in which this process stored something is here until a look that began later found nothing."""
+    """Numbers of lanes. Invariant: a lane in which this process stored something is here until a look that began later
+    found nothing."""
 
     def __init__(self) -> None:
         self._lanes: dict[int, int] = {}  # lane → when something was last put there, in stores so far

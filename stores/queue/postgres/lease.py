@@ -1,4 +1,4 @@
-"""How a claim on PostgreSQL is planned, and what its rows say."""
+"""The plan of a claim on PostgreSQL, and what its rows say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What need not be looked for on PostgreSQL: where a look of this process found nothing due there is only what this
+"""Looks that can be spared on PostgreSQL: where a look of this process found nothing due there is only what this
 process put there since. Pure."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MOST = 1000
 
 
 class Scope(NamedTuple):
-    """What a look looks at: all lanes of these cells but the closed ones."""
+    """The scope of a look: all lanes of these cells but the closed ones."""
 
     cells: frozenset[Cell]
     closed: frozenset[Closed]

@@ -1,4 +1,4 @@
-"""Who polls a queue in PostgreSQL."""
+"""The pollers of a queue in PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a queue on PostgreSQL says of itself and of its items. One statement each, so that nothing moves meanwhile."""
+"""Reports of a queue on PostgreSQL, of itself and of its items. One statement each, so that nothing moves meanwhile."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
 
 
 class SettleReply(NamedTuple):
-    """What was refused of each settlement, and whether anything waits now that may be due."""
+    """The items refused of each settlement, and whether anything waits now that may be due."""
 
     refused: list[list[str]]
     again: bool

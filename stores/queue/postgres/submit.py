@@ -20,8 +20,8 @@ Row = tuple[Any, ...]
 
 
 class StoredItems(NamedTuple):
-    """What was written: the new ids in order, which of them had been submitted before as what, the server's time (µs),
-    and the rows of the claim."""
+    """Items as they were written: the new ids in order, which of them had been submitted before as what, the server's
+    time (µs), and the rows of the claim."""
 
     ids: Sequence[int]
     first: dict[int, int]

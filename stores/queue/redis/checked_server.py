@@ -1,5 +1,5 @@
-"""What the queue on Redis rests on: its server, which is looked at before it is used and again whenever it may be
-another one than it was, and the clocks there and here."""
+"""The server of a queue on Redis, which is looked at before it is used and again whenever it may be another one than it
+was, and the clocks there and here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class CheckedRedis:
-    """`base` begins the name of each key; `time` is µs instead of the server's clock, or -1."""
+    """A server that is looked at before it is used. `base` begins the name of each key; `time` is µs instead of the
+    server's clock, or -1."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a node claims on Redis, and when it looks for more: at the lanes in which it knows of something due, and about
+"""Claims of a node on Redis, and when it looks for more: at the lanes in which it knows of something due, and about
 once a second at those in which others may have made something due, or a lease may have ended."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class RedisClaiming:
-    """`settle` ends what was claimed too late. `share` is what the lowest priority is sure of."""
+    """Claims of one node. `settle` ends what was claimed too late. `share` is what the lowest priority is sure of."""
 
     def __init__(
         self,

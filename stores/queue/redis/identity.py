@@ -1,5 +1,5 @@
-"""Is this the server that handed out what is out, with all that it wrote? After a failover, or on an older copy of its
-files, claims that were made may be missing: then nothing is leased for the lease of a source.
+"""The identity of a server: is it the one that handed out what is out, with all that it wrote? After a failover, or on
+an older copy of its files, claims that were made may be missing: then nothing is leased for the lease of a source.
 
 Which server wrote last stands in the queue itself (`home`: Redis' run_id, another one after every start), and every
 look and every claim compares it in its script. Another one is trusted at once only if it is the same server started
@@ -50,7 +50,8 @@ return {here, string.format('%.0f', quiet), news}
 
 
 class RedisIdentity:
-    """`wait` is the lease of a source, seconds; `durable`: a restart of the server loses nothing."""
+    """The identity of the server under a queue. `wait` is the lease of a source, seconds; `durable`: a restart of the
+    server loses nothing."""
 
     def __init__(self, server: RedisServer, base: str, wait: float, clock: Clock, *, durable: bool) -> None:
         self._server = server

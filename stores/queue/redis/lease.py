@@ -1,4 +1,4 @@
-"""How a claim on Redis is planned, and what its answer says."""
+"""The plan of a claim on Redis, and what its answer says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many of a lane's first items a claim need not look at again, since their kinds were shut when it did."""
+"""Items at the head of a lane that a claim need not look at again, since their kinds were shut when it did."""
 
 from __future__ import annotations
 

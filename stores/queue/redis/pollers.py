@@ -1,4 +1,4 @@
-"""Who polls a queue in Redis: a sorted set by the server's time of each one's last word."""
+"""The pollers of a queue in Redis: a sorted set by the server's time of each one's last word."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Is everything that waits or is out where it will be found? What is derived of the tasks (`lane:…`, `heads`, `keyed`,
-`leases`, `claims`, `out`, `ended`) may be lost to an operator's hand: it is made anew, and no workload is lost.
+"""Repair of what is derived, so that everything that waits or is out is where it will be found. What is derived of the
+tasks (`lane:…`, `heads`, `keyed`, `leases`, `claims`, `out`, `ended`) may be lost to an operator's hand: it is made
+anew, and no workload is lost.
 
 The look is a few numbers, with each sweep that forgot nothing; the mending goes through all tasks, in small steps.
 """

@@ -1,4 +1,4 @@
-"""What the queue in Redis says of itself."""
+"""Reports of a queue in Redis, of itself and of its items."""
 
 from __future__ import annotations
 

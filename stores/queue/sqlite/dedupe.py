@@ -1,4 +1,4 @@
-"""Which items were submitted before: the dedupe keys, one row each, and the tokens of a large call, one row for all.
+"""Deduplication of submissions: the dedupe keys, one row each, and the tokens of a large call, one row for all.
 
 A client that submits many gives the workloads of a call one token and a count (submission.py says how they read). What
 reads so here is a *run*: its items have ids in a row too, so the first and the last of both tell of each one whose it

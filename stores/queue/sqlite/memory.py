@@ -1,4 +1,4 @@
-"""What the queue's writer knows without asking its tables: counts, kinds, bounds on what is due, and the claims.
+"""Memory of the queue's writer, which spares it its tables: counts, kinds, bounds on what is due, and the claims.
 
 All of it can be read again from the tables (`reload`), which is what happens when the file is opened and after a
 rollback. Only the writer thread changes it.
@@ -51,8 +51,8 @@ class RowCount:
 
 
 class Fresh:
-    """What was submitted just now to lanes in which nothing else is due: rows, and payloads by id. True for as
-    long as nothing was written since (`changes` is what the connection has changed in all)."""
+    """Items submitted just now to lanes in which nothing else is due: rows, and payloads by id. True for as long as
+    nothing was written since (`changes` is what the connection has changed in all)."""
 
     __slots__ = ("changes", "payloads", "rows")
 
@@ -68,7 +68,7 @@ class Fresh:
 
 
 class Memory:
-    """Invariants:
+    """The memory of one writer. Invariants:
 
     counts    the rows of `tasks` by state; `taken` of them since the tables were read, `forgotten` of those
     earliest  at most the earliest next trigger of what waits in the lane; a lane in which nothing waits by itself is
