@@ -45,8 +45,8 @@ def main() -> None:
                 os.environ.setdefault(GATEWAY_VARIABLE, gateway)
             guard = under_guard()
         with loading():  # of the part's own world only
-            from .entering import enter
             from .parts import from_data
+            from .private_process import enter
 
             settings = from_data(told["settings"])
             enter(name, settings.directory)

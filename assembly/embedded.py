@@ -26,10 +26,10 @@ from ..stores.config import StoresConfig
 from ..stores.data_dir import DataDir
 from ..stores.log import sqlite as log
 from ..stores.log.engines import OpenLog, chosen_log
-from ..stores.outside import Outside
 from ..stores.queue.engines import ENGINES as QUEUES
 from ..stores.queue.engines import OpenQueue
 from ..stores.queue.sqlite import queue
+from ..stores.remembered_heights import Outside
 from ..stores.restored import Stamp
 from ..stores.sqlite.file import SqliteFile
 from ..stores.sqlite.write_ahead_log import HeldLog, log_size, watch
@@ -37,7 +37,7 @@ from ..stores.state import sqlite as state
 from ..stores.state.engines import ENGINES as STATES
 from ..stores.state.sqlite_restored import supersede
 from .binding import bind
-from .heights import Heights
+from .heights import NotedHeights
 from .left_behind import refuse_what_rests_in, refuse_what_waits_in
 
 #: Seconds between sweeps of what is past its retention.
@@ -157,11 +157,11 @@ class EmbeddedStores:
             await self._bind_logs()
         self.duties.begin(self._sweep(), "sweep-stores")
 
-    def _heights_in(self, outside: Outside | None) -> Heights:
+    def _heights_in(self, outside: Outside | None) -> NotedHeights:
         queues = {QUEUE_FILE: self.queue, WAITING_FILE: self.delay_queue}
         own = {name: each for name, each in queues.items() if isinstance(each, queue.SqliteQueue)}
         logs = [file for file in (self._log_file, self._delay_file) if file is not None]
-        return Heights(outside, own, logs, self._state_file, self._were_set_back, self._clock)
+        return NotedHeights(outside, own, logs, self._state_file, self._were_set_back, self._clock)
 
     async def _were_set_back(self, names: Iterable[str]) -> None:
         """Files were, with the stamp beside them."""

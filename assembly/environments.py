@@ -3,7 +3,7 @@ forgotten."""
 
 from __future__ import annotations
 
-from ..gateway.environment import Declared, GatewayStores
+from ..gateway.environment import DeclaredFiles, GatewayStores
 from ..gateway.quotas import QuotasConfig
 from ..gateway.schedules import SchedulesConfig
 from ..sdk.clock import SYSTEM_CLOCK, Clock
@@ -48,10 +48,10 @@ def tailers_environment(stores: EmbeddedStores | RemoteStores, clock: Clock = SY
     )
 
 
-def declared(directory: ConfigDirectory) -> Declared:
+def declared(directory: ConfigDirectory) -> DeclaredFiles:
     """What `quotas.yaml` and `schedules.yaml` say. Raises ConfigError."""
     schedules = directory.find("schedules.yaml", SchedulesConfig)
-    return Declared(
+    return DeclaredFiles(
         quotas=directory.read("quotas.yaml", QuotasConfig).quotas(),
         schedules=None if schedules is None else schedules.kept(),
     )

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from ..sdk import loop, telemetry
 from ..sdk.lifecycle import Part
-from .entering import enter
 from .files import addresses, read_all
 from .interpreter import loading, settle_in
 from .parts import PartSettings, WorkerSettings
 from .platform import Platform
+from .private_process import enter
 from .running import Signals, run
 from .settings import ConfigDirectory, unread
 

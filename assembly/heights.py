@@ -11,8 +11,8 @@ from ..sdk.clock import Clock
 from ..sdk.model.height import Height, lacks, was_set_back
 from ..sdk.model.reopening import Trouble
 from ..stores.heights import QUEUE, STATE
-from ..stores.outside import PERIOD, Outside
 from ..stores.queue.sqlite.queue import SqliteQueue
+from ..stores.remembered_heights import PERIOD, Outside
 from ..stores.sqlite.file import SqliteFile
 from ..stores.sqlite.identity import log_height, state_height
 from ..stores.state.sqlite_restored import supersede
@@ -23,7 +23,7 @@ _FILES = {QUEUE: "queue.db", STATE: "state.db"}
 TOLD = 3600.0
 
 
-class Heights:
+class NotedHeights:
     """Of one data directory, whose open databases are named by their files; implements `stores.heights.Heights`.
     `outside` None: nothing is remembered there. `hold_off` sees to it that nothing is handed out, where some were set
     back."""

@@ -23,11 +23,11 @@ from ..stores.troubles import TroubleBoard
 from ..tailers.config import TailerConfig
 from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
-from .delaying import movers
+from .address_notices import Posting
 from .embedded import EmbeddedStores
-from .entering import run_dir_of
 from .environments import declared, gateway_stores, tailers_environment
-from .posting import Posting
+from .movers import movers
+from .private_process import run_dir_of
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, gateway_part, wanted
 

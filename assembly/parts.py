@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..sdk.lifecycle import Part
-from .entering import run_dir_of
-from .measured import measured
-from .posting import Told
+from .address_notices import WithNotice
+from .private_process import run_dir_of
 from .remade import Remade, Tell
 from .settings import ConfigDirectory, merged
+from .with_metrics import measured
 
 if TYPE_CHECKING:
     from ..runtime.guarding import Guarding
@@ -75,7 +75,7 @@ class SchedulerSettings(PartSettings, frozen=True, kw_only=True, tag="scheduler"
             return SchedulerServer(merged(config, **known), sizes, watcher)
 
         home = "without a gateway" if gateway is None else f"gateway at {gateway}"
-        told = Told(run_dir_of(directory), "scheduler", home, Remade(make, _telling(gateway)))
+        told = WithNotice(run_dir_of(directory), "scheduler", home, Remade(make, _telling(gateway)))
         return measured(told, config.metrics_listen)
 
 
@@ -110,7 +110,7 @@ class WorkerSettings(PartSettings, frozen=True, kw_only=True, tag="worker"):
 
 def _telling(gateway: str | None) -> Tell | None:
     """What tells the gateway that a part failed and is open again."""
-    from .telling import tell_failure
+    from .failure_reports import tell_failure
 
     return None if gateway is None else partial(tell_failure, gateway)
 
@@ -214,9 +214,9 @@ class MetricsSettings(PartSettings, frozen=True, kw_only=True, tag="metrics"):
     gateway: str
 
     def build(self, guard: Guarding | None = None) -> Part:
-        from ..gateway.metrics_server import MetricsServer
+        from ..gateway.metrics_server import GatewayMetricsServer
 
-        return MetricsServer(self.listen, self.gateway)
+        return GatewayMetricsServer(self.listen, self.gateway)
 
 
 _CHILDREN = (

@@ -13,10 +13,10 @@ from ..sdk.model.address import read_address
 from ..sdk.model.errors import ConfigError
 from ..sdk.run_dir import VARIABLE
 from ..sdk.wire.direct import SCHEME
-from .entering import run_dir_of
 from .free_port import free_port
 from .parts import NodeSettings, PartSettings, SchedulerSettings, WorkerSettings
-from .processes import Child, Kept
+from .private_process import run_dir_of
+from .processes import Child, KeptProcess
 from .settings import ConfigDirectory
 
 #: Seconds that a node has to stop in order: a tailer bounds its last writes with 5 s, a group its last commit with 3.
@@ -72,14 +72,14 @@ class Platform:
 
     def _kept(
         self, name: str, settings: Callable[[], PartSettings], environment: Mapping[str, str] | None = None
-    ) -> Kept:
+    ) -> KeptProcess:
         def enterable() -> PartSettings:
             with contextlib.suppress(ConfigError):  # the part says it better
                 self._run_dir.restored(self._secret)  # parts that are started again know those that go on
             return settings()
 
         where = {VARIABLE: str(self._run_dir.path), **(environment or {})}
-        return Kept(name, enterable, where, on_ready=self._ready, on_death=self._died)
+        return KeptProcess(name, enterable, where, on_ready=self._ready, on_death=self._died)
 
     def _ready(self, child: Child) -> None:
         for part, address in child.ready["addresses"].items():

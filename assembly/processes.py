@@ -163,7 +163,7 @@ async def _reaped(child: Child) -> None:
         pause = min(0.1, pause * 1.5)
 
 
-class Kept:
+class KeptProcess:
     """A part that is kept running: started again with back-off whenever it dies.
 
     `settings` is asked before every start, so that a part learns the addresses of the others as they are now.

@@ -31,15 +31,15 @@ from ..stores.troubles import TroubleBoard
 from ..tailers.config import TailerConfig
 from ..tailers.replay.progress import ReplayProgress
 from ..tailers.supervisor import Tailers
-from .delaying import movers
+from .address_notices import Posting
 from .embedded import EmbeddedStores
-from .entering import run_dir_of
 from .environments import declared, gateway_stores, tailers_environment
-from .posting import Posting
+from .failure_reports import TellingTroubles, named, told
+from .movers import movers
+from .private_process import run_dir_of
 from .remote import RemoteStores
 from .settings import ConfigDirectory, merged
 from .spool_file import SpoolFile, gateway_part, wanted
-from .telling import TellingTroubles, named, told
 
 
 class SeparateStore(Group):

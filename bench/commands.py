@@ -105,6 +105,6 @@ def bench(
         raise typer.Exit(
             break_it(FaultOptions(scenario, count, faults, seed, heartbeat, brokers, engine, data, children, as_json))
         )
-    from .run import Options, main
+    from .run import BenchOptions, main
 
-    raise typer.Exit(main(Options(scenario, items, runs, as_json, plot, kafka, client, engine, against, part)))
+    raise typer.Exit(main(BenchOptions(scenario, items, runs, as_json, plot, kafka, client, engine, against, part)))

@@ -30,7 +30,7 @@ CLAIMS, LONE, ROUNDS = 4, 20, 60
 
 
 @dataclass(slots=True)
-class Turns:
+class ClaimCosts:
     """Of each turn the seconds and the CPU of CLAIMS full claims with all that belongs to them; of each lone item the
     seconds from its submission to its claim."""
 
@@ -43,7 +43,7 @@ async def kinds(folder: Path, count: int, progress: Progress, engine: str = "sql
     """`ratio`: of the medians of what CLAIMS claims took, with their submissions and settlements, in the queue in which
     `count` kinds were used once, to the other; `lone_ratio`: of those of a lone item; `cpu_ratio`; `per_s`, `lone_ms`
     and the same of the fresh one. Raises TailraceError when a claim does not get what was put in."""
-    turns = {"used": Turns(), "fresh": Turns()}
+    turns = {"used": ClaimCosts(), "fresh": ClaimCosts()}
     with place_of(folder, engine) as place:
         async with contextlib.AsyncExitStack() as stack:
             queues = {name: await stack.enter_async_context(opened_in(folder / name, place, name)) for name in turns}
@@ -55,11 +55,11 @@ async def kinds(folder: Path, count: int, progress: Progress, engine: str = "sql
                 progress("taking turns", max(0, number) / ROUNDS)
                 for name, queue in queues.items():
                     # The first turn warms up, and is not counted.
-                    await _turn(queue, turns[name] if number >= 0 else Turns(), place.cpu)
+                    await _turn(queue, turns[name] if number >= 0 else ClaimCosts(), place.cpu)
     return {"kinds": float(count), "used_s": round(used_s, 1), **compared(turns["fresh"], turns["used"])}
 
 
-def compared(fresh: Turns, used: Turns) -> Figures:
+def compared(fresh: ClaimCosts, used: ClaimCosts) -> Figures:
     """The figures of the two."""
     took, lone = ([median(each) for each in pair] for pair in ((fresh.took, used.took), (fresh.lone, used.lone)))
     cpu = [sum(each) / len(each) for each in (fresh.cpu, used.cpu)]
@@ -101,7 +101,7 @@ async def _claim_all(queue: OpenQueue, count: int) -> None:
         await queue.settle(leased.fence, leased.ids, [])
 
 
-async def _turn(queue: OpenQueue, turns: Turns, cpu: Callable[[], float]) -> None:
+async def _turn(queue: OpenQueue, turns: ClaimCosts, cpu: Callable[[], float]) -> None:
     spent, began = cpu(), time.perf_counter()
     for batch in items(CLAIM * CLAIMS, FUNCTIONS):
         await queue.submit(batch)

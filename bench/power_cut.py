@@ -46,7 +46,7 @@ FED = (2.5, 4.5)
 PAGE = 500
 
 
-class Cut(NamedTuple):
+class PowerCut(NamedTuple):
     """Of one cut: workloads accepted before it, seconds before it in which the oldest lost one was, how many were
     lost, and whether the server had to be mended before it started."""
 
@@ -68,7 +68,7 @@ async def power_cut(folder: Path, cuts: int, progress: Progress, engine: str = "
         raise InvalidRequest(f"unknown engine {engine!r}: expected one of {', '.join((SQLITE, *SERVERS))}")
     folder.chmod(0o711)  # PostgreSQL runs as another user
     chance = random.Random(cuts)
-    found: list[Cut] = []
+    found: list[PowerCut] = []
     for number in range(cuts):
         progress("feeding, and cutting the power", number / cuts)
         found.append(await _cut(folder / str(number), engine, chance.uniform(*FED)))
@@ -81,7 +81,7 @@ async def power_cut(folder: Path, cuts: int, progress: Progress, engine: str = "
     }
 
 
-async def _cut(folder: Path, engine: str, seconds: float) -> Cut:
+async def _cut(folder: Path, engine: str, seconds: float) -> PowerCut:
     folder.mkdir(mode=0o711)
     make, durability = SERVERS[engine]
     disk = CrashDisk(folder / "disk", folder / "mounted")
@@ -112,7 +112,7 @@ async def _cut(folder: Path, engine: str, seconds: float) -> Cut:
         if node is not None:
             node.kill()
         disk.unmount()
-    return Cut(len(known), *judged(known, lost, cut), mended)
+    return PowerCut(len(known), *judged(known, lost, cut), mended)
 
 
 def _started(node: ServerNode) -> bool:

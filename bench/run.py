@@ -33,7 +33,7 @@ KAFKA_ITEMS, QUEUE_ITEMS = 400_000, 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class BenchOptions:
     """The options of a run. `items` is items or seconds, as the scenario measures; None: its usual size. `kafka` is the
     address of a broker (empty: one is started), `client` the library that reads it; `engine` is where the items rest,
     for `delay`, `queue`, `latency`, `outbox` and the like, or the state, for `stream`; `against` names the rivals,
@@ -51,7 +51,7 @@ class Options:
     part: str = ""
 
 
-def main(options: Options) -> int:
+def main(options: BenchOptions) -> int:
     """Runs and prints. Exit status 0 when every bound holds, 1 otherwise."""
     names = [*IN_ALL] if options.scenario == "all" else [options.scenario]
     for name in names:
@@ -84,14 +84,14 @@ def main(options: Options) -> int:
     return 0 if all(row.good for row in rows) else 1
 
 
-def _held_against(name: str, options: Options) -> str:
+def _held_against(name: str, options: BenchOptions) -> str:
     """The bounds of a scenario, where its engine or its client has bounds of its own."""
     if name == KAFKA:
         return f"{name}-{options.client}"
     return f"{name}-{options.engine}" if f"{name}-{options.engine}" in ASKED else name
 
 
-def _median_of(name: str, options: Options) -> Figures:
+def _median_of(name: str, options: BenchOptions) -> Figures:
     """The median of each figure over the runs."""
     if name == RIVALS and not _on_kafka(options):
         scenario, usual = _rivals_on(options)
@@ -117,11 +117,11 @@ def _median_of(name: str, options: Options) -> Figures:
     return {figure: median([run[figure] for run in runs]) for figure in runs[0]}
 
 
-def _on_kafka(options: Options) -> bool:
+def _on_kafka(options: BenchOptions) -> bool:
     return options.engine in ("", KAFKA)
 
 
-def _with_kafka(options: Options, name: str) -> tuple[Scenario, float]:
+def _with_kafka(options: BenchOptions, name: str) -> tuple[Scenario, float]:
     if not _on_kafka(options):
         raise InvalidRequest(f"--engine {options.engine} is not for the scenario {name}")
     from .kafka import Broker
@@ -142,7 +142,7 @@ def _with_kafka(options: Options, name: str) -> tuple[Scenario, float]:
     return scenario, KAFKA_ITEMS
 
 
-def _against(options: Options) -> list[Any]:
+def _against(options: BenchOptions) -> list[Any]:
     """The rivals that were asked for. Raises InvalidRequest in an installed package, which has none."""
     if importlib.util.find_spec(".rivals", __package__) is None:
         raise InvalidRequest(f"the scenario {RIVALS} is not in the installed package: it needs a clone of tailrace")
@@ -151,7 +151,7 @@ def _against(options: Options) -> list[Any]:
     return chosen(options.against, options.engine or KAFKA)
 
 
-def _rivals_on(options: Options) -> tuple[Scenario, float]:
+def _rivals_on(options: BenchOptions) -> tuple[Scenario, float]:
     against = _against(options)
     from .rivals.on_queues import queue_rivals  # its engines need their extras
 
@@ -161,7 +161,7 @@ def _rivals_on(options: Options) -> tuple[Scenario, float]:
     return scenario, QUEUE_ITEMS
 
 
-def _rivals_drawn(figures: Figures, options: Options) -> str:
+def _rivals_drawn(figures: Figures, options: BenchOptions) -> str:
     """The picture of the scenario `rivals`: items a second, the fastest first, and how long a start was waited for."""
     kafka = _on_kafka(options)
     where = "broker" if kafka else "server"
@@ -186,7 +186,7 @@ def _by_rival(figures: Figures, figure: str, own: str) -> dict[str, float]:
     return found | {name.removesuffix(end): value for name, value in figures.items() if name.endswith(end)}
 
 
-def _sizes(figures: Figures, options: Options) -> str:
+def _sizes(figures: Figures, options: BenchOptions) -> str:
     """The picture of the scenario `plateau`: what the store takes over its run."""
     from .plateau import series
 

@@ -31,7 +31,7 @@ PATIENCE = 30.0
 LOOK_EVERY = 0.5
 
 
-class Taken(NamedTuple):
+class FormCost(NamedTuple):
     """Of one form: healthy items a second, and the CPU of each process for one of them, microseconds, with all that
     the others took until they were dead."""
 
@@ -53,10 +53,10 @@ class Form:
 
 async def compare(
     folder: Path, stream: str, module: str, forms: Sequence[Form], progress: Callable[[str, float], None]
-) -> dict[str, Taken]:
+) -> dict[str, FormCost]:
     """What each form takes: medians of ROUNDS runs, every one with data of its own. Raises TailraceError when one does
     not end in a bounded time."""
-    runs: dict[str, list[Taken]] = {form.name: [] for form in forms}
+    runs: dict[str, list[FormCost]] = {form.name: [] for form in forms}
     for number in range(ROUNDS):
         for place, form in enumerate(forms):
             progress(form.name, (number * len(forms) + place) / (ROUNDS * len(forms)))
@@ -70,14 +70,14 @@ async def compare(
     return {name: _median(found) for name, found in runs.items()}
 
 
-def _median(runs: Sequence[Taken]) -> Taken:
+def _median(runs: Sequence[FormCost]) -> FormCost:
     processes = runs[0].cpu
-    return Taken(
+    return FormCost(
         median([run.rate for run in runs]), {name: median([run.cpu[name] for run in runs]) for name in processes}
     )
 
 
-async def _run(platform: Platform, form: Form) -> Taken:
+async def _run(platform: Platform, form: Form) -> FormCost:
     """From the first look that shows a settled item to the last look before all are. It ends when all that failed is
     dead, too."""
     await platform.start()
@@ -97,7 +97,9 @@ async def _run(platform: Platform, form: Form) -> Taken:
                     rate = (tailer.settled - first) / (now - began)
                 if over and overview.dead_letters >= form.items - form.healthy:
                     used, items = cpu_by_name(platform.pids()), max(1, form.healthy - first)
-                    return Taken(rate, {name: round(1e6 * (used[name] - before[name]) / items, 2) for name in before})
+                    return FormCost(
+                        rate, {name: round(1e6 * (used[name] - before[name]) / items, 2) for name in before}
+                    )
                 if time.monotonic() > until:
                     raise TailraceError(
                         f"{form.name}: {tailer.settled} of {form.healthy} settled, {overview.dead_letters} of "

@@ -31,7 +31,7 @@ from .parcels import packed, unpacked
 from .records import UNREADABLE, rung_stream, rung_wait
 from .rules.head import Head, behind, gathers
 from .rules.ladder import Ladder
-from .turn import SOURCE, Turn
+from .turn import SOURCE, MoverTurn
 
 #: A trim while more moves: after so many items, or a share of what may be held at once, since what is not trimmed is
 #: still counted as held.
@@ -171,7 +171,7 @@ class Mover:
         self.duties = Duties("delay service")
         self._log = log
         self._checkpoints = checkpoints
-        self._turn = Turn(ownership, clock)
+        self._turn = MoverTurn(ownership, clock)
         self._stands_by = False
         self._config = config
         self._clock = clock

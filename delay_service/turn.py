@@ -23,7 +23,7 @@ RENEW_EVERY = 3.0
 LOOK_EVERY = 1.0
 
 
-class Turn:
+class MoverTurn:
     """The row, as one mover sees it. `epoch` is that of its last take; 0: it never had it."""
 
     def __init__(self, ownership: Ownership, clock: Clock) -> None:

@@ -8,7 +8,7 @@ from ..stores.queue.queue import NewItem
 from .submission import SubmissionRule, refused, submission_key
 
 
-class Columns:
+class WorkloadColumns:
     """The workloads of `alike`; `count` is how many. Raises InvalidRequest, UnknownFunction for what all of a form have
     wrong, naming the first of them. `now` is wall clock seconds."""
 

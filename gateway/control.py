@@ -23,7 +23,7 @@ from ..sdk.wire.convert import function_from_wire, function_to_wire
 from ..sdk.wire.gateway_messages import snapshot_to_wire
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.control.control import Control
-from ..stores.spool.spool import Spool
+from ..stores.spool.spool import RememberedFunctions
 from .argument_check import is_schema
 from .known_functions import KnownFunctions
 
@@ -48,7 +48,7 @@ class ControlDesk:
         functions: KnownFunctions,
         clock: Clock,
         watchers: int,
-        spool: Spool | None,
+        spool: RememberedFunctions | None,
         duties: Duties,
     ) -> None:
         self._duties = duties

@@ -21,7 +21,7 @@ from ..sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
 from ..sdk.model.errors import InvalidRequest, Overloaded, StoreFull, TailraceError, UserError
 from ..sdk.model.redrive import came_back, past_of, refusal, token
 from ..sdk.ports.letters import LetterCount, LetterCounts, LetterPage, Redriven, RedriveStep
-from ..stores.dead_letters.dead_letters import DeadLetters
+from ..stores.dead_letters.dead_letters import LetterKeeping
 from ..stores.queue.admission import SUBMISSION_PREFIX
 from ..stores.queue.queue import NewItem, Queue
 from .config import GatewayConfig
@@ -45,7 +45,7 @@ class DeadLetterDesk:
         self,
         config: GatewayConfig,
         queue: Queue,
-        letters: DeadLetters,
+        letters: LetterKeeping,
         functions: KnownFunctions,
         clock: Clock,
         duties: Duties,

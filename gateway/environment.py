@@ -60,7 +60,7 @@ ALONE = Neighbours()
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredFiles:
     """Contents of files, applied at each start: `quotas.yaml`, and `schedules.yaml` (None: there is no such file)."""
 
     quotas: Sequence[Quota] = ()
@@ -68,4 +68,4 @@ class Declared:
 
 
 #: A gateway without files.
-NOTHING_DECLARED = Declared()
+NOTHING_DECLARED = DeclaredFiles()

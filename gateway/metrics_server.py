@@ -9,7 +9,7 @@ from ..sdk.model.metrics import Sample, samples
 from ..sdk.wire.gateway import GatewayClient
 
 
-class MetricsServer(metrics_server.MetricsServer):
+class GatewayMetricsServer(metrics_server.MetricsServer):
     """A Part: `tailrace metrics --listen`. While the gateway is away a scrape fails."""
 
     def __init__(self, listen: str, gateway: str) -> None:

@@ -14,7 +14,7 @@ from ..sdk.model.errors import TailraceError, Unavailable
 from ..sdk.model.limits import Gate
 from ..sdk.model.overview import Overview
 from ..sdk.model.reopening import Trouble
-from ..stores.dead_letters.dead_letters import DeadLetters
+from ..stores.dead_letters.dead_letters import LetterKeeping
 from ..stores.queue.counts import Ageing, QueueCounts
 from .attention import Attention
 from .failures import FailureDesk
@@ -51,7 +51,7 @@ class OverviewDesk:
         self,
         attention: Attention,
         queue: QueueCounts,
-        dead_letters: DeadLetters,
+        dead_letters: LetterKeeping,
         gates: Callable[[], Sequence[Gate]],
         parts: Parts,
         failures: FailureDesk,

@@ -16,8 +16,8 @@ from ..sdk.wire.health import Health
 from ..sdk.wire.stream import Listener
 from ..sdk.wire.submissions import SUBMISSIONS
 from .config import GatewayConfig
-from .desks import Desks
-from .environment import ALONE, NOTHING_DECLARED, Declared, GatewayStores, Neighbours
+from .environment import ALONE, NOTHING_DECLARED, DeclaredFiles, GatewayStores, Neighbours
+from .service import GatewayService
 
 #: Seconds that calls which are being answered get when the gateway is stopped.
 GRACE = 0.5
@@ -33,13 +33,13 @@ class GatewayServer:
         config: GatewayConfig,
         stores: GatewayStores,
         beside: Neighbours = ALONE,
-        declared: Declared = NOTHING_DECLARED,
+        declared: DeclaredFiles = NOTHING_DECLARED,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._config = config
         self._declared = declared
         self.duties = Duties("gateway")
-        self._make = partial(Desks, config, stores, beside, clock, self.duties)
+        self._make = partial(GatewayService, config, stores, beside, clock, self.duties)
         self._desks = self._make()
         self._started = False
         self._health = Health(wire.SERVICE)

@@ -10,7 +10,7 @@ from ..sdk.model.errors import InvalidRequest, Overloaded, StoreFull, Unavailabl
 from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..stores.queue.intake import NewItem, QueueIntake, Submitted
 from .admission import Admission
-from .columns import Columns
+from .columns import WorkloadColumns
 from .config import GatewayConfig
 from .known_functions import KnownFunctions
 from .rules.refusals import Refusals
@@ -87,7 +87,7 @@ class Submitter:
         if request.HasField("alike"):
             if request.workloads:
                 raise InvalidRequest("workloads and alike are both given: expected one of them")
-            columns = Columns(self._rule, request.alike, now)
+            columns = WorkloadColumns(self._rule, request.alike, now)
             for start in range(0, columns.count, COLUMN):
                 if start:
                     await asyncio.sleep(0)

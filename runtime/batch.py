@@ -10,7 +10,7 @@ from .frames import SESSION_BITS, Assign, extra_row
 
 
 @dataclass(slots=True)
-class Batch:
+class AssignedFlight:
     """A flight of one session with its fences. Item i has the key `base + i`."""
 
     session: int
@@ -50,7 +50,7 @@ class Batch:
 
 
 #: One item that waits in the supervisor: its batch and its index.
-Row = tuple[Batch, int]
+Row = tuple[AssignedFlight, int]
 
 
 def row_key(row: Row) -> int:

@@ -15,11 +15,11 @@ from itertools import repeat
 from typing import Any
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
+from ..sdk.current_run import RUN
 from ..sdk.function import Function
-from ..sdk.inside import RUN
 from ..sdk.model.outcome import EXPIRED_WHY, Outcome
 from ..sdk.model.workload import Ended
-from ..sdk.opened import Places
+from ..sdk.opened_content import Places
 from ..sdk.payload import encode_result
 from . import forked
 from .blame import Blame

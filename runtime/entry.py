@@ -8,9 +8,9 @@ from typing import Any
 
 from ..sdk.context import Context
 from ..sdk.function import Function
-from ..sdk.opened import Places
+from ..sdk.opened_content import Places
 from .frames import Assign
-from .parents import Parents, Wait
+from .parents import Parents, ParentWait
 from .rules.attempt import Stop
 
 
@@ -96,8 +96,8 @@ class Runner:
         self.task: asyncio.Task[None] | None = None
         self.waker: asyncio.Future[None] | None = None
 
-    def wait(self, *, blocking: bool) -> Wait | None:
-        """Its item waits for other work from now on (sdk/inside.py)."""
+    def wait(self, *, blocking: bool) -> ParentWait | None:
+        """Its item waits for other work from now on (sdk/current_run.py)."""
         return self.parents.begin(self, blocking=blocking)
 
     async def rest(self, idle: list[Runner], loop: asyncio.AbstractEventLoop) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 from ..sdk import telemetry
 from ..sdk.model.errors import TailraceError
 from ..sdk.model.units import size_text
-from ..sdk.opened import Places
+from ..sdk.opened_content import Places
 from . import forked, memory
 from .board import Board
 from .deadman import Deadman
@@ -30,13 +30,13 @@ from .frames import (
     Assign,
     Dying,
     EndRow,
+    ExecutorSetup,
     Failed,
     Frames,
     Notes,
     Quit,
     Ready,
     Release,
-    Setup,
     StopItems,
     Timer,
     encode,
@@ -47,10 +47,10 @@ from .loader import load_functions
 from .process_table import NO_MARKS, VARIABLE, look_up, until_none_is_left
 from .rules import attempt
 from .rules.ending import Ward
+from .rules.overdue import Overdue
 from .rules.suspicion import EXHAUSTED
-from .rules.vigil import Vigil
 from .threads import THREAD
-from .watch import Cell
+from .watch import WatchPage
 
 #: What everything that this process starts has in its environment. Functions may change that of the process.
 MARK = os.environ.get(VARIABLE, "")
@@ -69,7 +69,7 @@ class Work(asyncio.Protocol):
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._frames = Frames(Setup | Assign | StopItems | Release | Quit)
+        self._frames = Frames(ExecutorSetup | Assign | StopItems | Release | Quit)
 
     def data_received(self, data: bytes) -> None:
         """Handles each frame that is complete."""
@@ -84,13 +84,13 @@ class Work(asyncio.Protocol):
 class Executor:
     """An executor process: its loop's side of the work socket, and its engine once set up."""
 
-    def __init__(self, control: socket.socket, board: Board, cell: Cell) -> None:
+    def __init__(self, control: socket.socket, board: Board, cell: WatchPage) -> None:
         self._control = control
         self._board = board
         self._timer = kernel_timer()
         self._deadman = Deadman(self._timer, told=cell.tell_armed)
         self._engine: Engine | None = None
-        self._setup: Setup | None = None
+        self._setup: ExecutorSetup | None = None
         self._transport: Any = None
         self._loop = asyncio.get_running_loop()
         self._dying = threading.Lock()
@@ -111,14 +111,14 @@ class Executor:
                 engine.release()
             case Quit():
                 self._loop.stop()
-            case Setup():
+            case ExecutorSetup():
                 self._set_up(frame)
 
     def send(self, frame: Ready | Failed | Notes | Any) -> None:
         """A frame to the supervisor."""
         self._transport.write(encode(frame))
 
-    def _set_up(self, setup: Setup) -> None:
+    def _set_up(self, setup: ExecutorSetup) -> None:
         sys.path[:] = setup.path
         try:
             loaded = load_functions(setup.modules)
@@ -158,10 +158,10 @@ class Executor:
 
     # -- the control thread ------------------------------------------------------------------------------------------
 
-    def _listen(self, setup: Setup, engine: Engine) -> None:
+    def _listen(self, setup: ExecutorSetup, engine: Engine) -> None:
         frames = Frames(Timer)
         patience = max(0.05, min(BEAT, setup.block_limit / 4))
-        vigil = Vigil(patience, setup.timeout_grace, time.monotonic())
+        vigil = Overdue(patience, setup.timeout_grace, time.monotonic())
         while True:
             self._control.settimeout(vigil.pause(dict(engine.hard), time.monotonic()))
             try:
@@ -179,7 +179,7 @@ class Executor:
             if vigil.looks(hard, now):
                 self._look(setup, engine, vigil.overdue(hard, now), now)
 
-    def _look(self, setup: Setup, engine: Engine, overdue: tuple[int, float] | None, now: float) -> None:
+    def _look(self, setup: ExecutorSetup, engine: Engine, overdue: tuple[int, float] | None, now: float) -> None:
         if overdue is not None:
             key, timeout = overdue
             why = f"a function did not end {setup.timeout_grace:g} s after its timeout"
@@ -242,7 +242,7 @@ def main() -> None:
         signal.signal(number, lambda *_: None)  # the supervisor drains; a handler, unlike SIG_IGN, is not inherited
     for fd in (work_fd, control_fd, board_fd):
         os.set_inheritable(fd, False)
-    cell = Cell(watch_fd, page)
+    cell = WatchPage(watch_fd, page)
     os.close(watch_fd)
     work, control = socket.socket(fileno=work_fd), socket.socket(fileno=control_fd)
     loop = asyncio.new_event_loop()

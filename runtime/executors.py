@@ -23,12 +23,12 @@ from typing import Any
 from ..sdk.model.workload import Ended, Kind
 from . import bare, pid_namespacing
 from .board import Board
-from .frames import Done, Dying, Failed, Frames, Notes, Quit, Ready, Setup, Timer, Waits, encode, ended_of
+from .frames import Done, Dying, ExecutorSetup, Failed, Frames, Notes, Quit, Ready, Timer, Waits, encode, ended_of
 from .pid_namespace import END
 from .process_table import VARIABLE, listed, look_up, until_none_is_left
 from .rules.ending import Ward, theirs
-from .rules.suspicion import Death
-from .watch import Watch
+from .rules.suspicion import ProcessDeath
+from .watch import WatchPages
 
 LOG = logging.getLogger("tailrace.runtime")
 
@@ -88,11 +88,11 @@ class ExecutorProcess:
 
     def __init__(
         self,
-        setup: Setup,
+        setup: ExecutorSetup,
         *,
         on_frame: Callable[[ExecutorProcess, Any], None],
-        on_death: Callable[[ExecutorProcess, Death], None],
-        watch: Watch,
+        on_death: Callable[[ExecutorProcess, ProcessDeath], None],
+        watch: WatchPages,
         pid_namespace: bool = False,
     ) -> None:
         self.setup = setup
@@ -316,7 +316,7 @@ class ExecutorProcess:
             self.notes[key] = note
         self.close()
         self.ready = False
-        death = Death(
+        death = ProcessDeath(
             code,
             self.why,
             self.culprits or None,

@@ -27,7 +27,7 @@ EndRow = tuple[int, int, str, float | None, bytes | None, str]
 ExtraRow = tuple[str, tuple[tuple[str, str], ...], int, float, str]
 
 
-class Setup(msgspec.Struct, array_like=True, tag="setup"):
+class ExecutorSetup(msgspec.Struct, array_like=True, tag="setup"):
     """The first frame to an executor: what to load and its bounds. `memory` is in bytes (0: unbounded), `memory_from`
     the setting it comes from; `places` are those that may be opened (`Place.reveal`)."""
 
@@ -128,7 +128,7 @@ class Dying(msgspec.Struct, array_like=True, tag="dying"):
     ended: list[EndRow]
 
 
-ToExecutor = Setup | Assign | StopItems | Release | Quit | Timer
+ToExecutor = ExecutorSetup | Assign | StopItems | Release | Quit | Timer
 ToSupervisor = Ready | Failed | Done | Notes | Waits | Dying
 
 _encoder = msgspec.msgpack.Encoder()

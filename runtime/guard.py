@@ -21,7 +21,7 @@ import time
 from .end_as import end_as
 from .process_table import NO_MARKS, end_each, listed, look_up, now_in_ticks
 from .rules.ending import NEVER, Process, Ward, below, due_at, theirs
-from .watch import Watch
+from .watch import WatchPages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Guard:
     Invariant: what is in `watched` has its page still, and is dropped with it.
     """
 
-    def __init__(self, watch: Watch, line: int, child: int) -> None:
+    def __init__(self, watch: WatchPages, line: int, child: int) -> None:
         self._watch = watch
         self._line = line
         self._child = child
@@ -285,7 +285,7 @@ def main() -> None:
     for number in PASSED_ON:
         signal.signal(number, _passes_on(child) if child else signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
-    guard = Guard(Watch(memory), line, child)
+    guard = Guard(WatchPages(memory), line, child)
     guard.run()
     guard.ended()
     guard.leave()

@@ -18,7 +18,7 @@ from . import bare
 from .guard import PASSED_ON
 from .process_table import until_none_is_left
 from .rules.ending import Ward
-from .watch import Watch
+from .watch import WatchPages
 
 LOG = logging.getLogger("tailrace.runtime")
 
@@ -39,7 +39,7 @@ class Guarding:
     Invariant: nothing runs in an executor before the guard said that it watches.
     """
 
-    def __init__(self, watch: Watch, line: socket.socket | None = None) -> None:
+    def __init__(self, watch: WatchPages, line: socket.socket | None = None) -> None:
         self.watch = watch
         self.parent = line is not None
         self._line = line
@@ -54,7 +54,7 @@ class Guarding:
     @classmethod
     def child(cls) -> Guarding:
         """For a worker inside another program. The guard is started by `start`."""
-        return cls(Watch.create())
+        return cls(WatchPages.create())
 
     async def start(self, on_gone: Callable[[], None]) -> None:
         """Returns when it watches. `on_gone` is called on the loop when it had to be started again: all executors that
@@ -155,7 +155,7 @@ def under_guard() -> Guarding | None:
     None: it cannot be done here; a guard that is a child will do it."""
     if threading.active_count() > 1:
         return None
-    watch = Watch.create()
+    watch = WatchPages.create()
     ours, theirs = socket.socketpair()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, nobody would be told how the supervisor ended
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # what arrives now is the guard's to pass on

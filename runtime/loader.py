@@ -22,7 +22,7 @@ from ..sdk.model.plain_text import plain
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedFunctions:
     """The functions that a worker runs. Executors load `modules` again in their own process.
 
     Invariant: names are unique, and all functions of a pool have one isolation.
@@ -32,7 +32,7 @@ class Loaded:
     functions: dict[str, Function[..., Any]]
 
 
-def load_functions(modules: Sequence[str]) -> Loaded:
+def load_functions(modules: Sequence[str]) -> LoadedFunctions:
     """Imports and collects. Raises UserError naming module and line for one that cannot be imported, shows no
     functions, or declares a name twice."""
     if not modules:
@@ -48,7 +48,7 @@ def load_functions(modules: Sequence[str]) -> Loaded:
                 )
             declared.prepared()
     _check_pools(found)
-    return Loaded(tuple(_absolute(spec) for spec in modules), found)
+    return LoadedFunctions(tuple(_absolute(spec) for spec in modules), found)
 
 
 def _functions(spec: str) -> Iterator[Function[..., Any]]:

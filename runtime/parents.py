@@ -25,7 +25,7 @@ FULL = Ended(Outcome.HELD, "as many runs wait for other work in its executor as 
 LONGEST = 600.0
 
 
-class Kind(Protocol):
+class ParentKind(Protocol):
     """One kind of item. `waits`: a run of it has waited for other work here."""
 
     waits: bool
@@ -41,11 +41,11 @@ class Holder(Protocol):
     threaded: bool
 
     @property
-    def entry(self) -> Kind | None: ...
+    def entry(self) -> ParentKind | None: ...
 
 
-class Wait:
-    """One wait of one run (sdk/inside.py)."""
+class ParentWait:
+    """One wait of one run (sdk/current_run.py)."""
 
     __slots__ = ("_parents", "_stops", "holder", "key", "limit", "stopped")
 
@@ -89,7 +89,7 @@ class Parents:
     def __init__(
         self, most: int, places: int, board: Board, culprit: Callable[[], int], changed: Callable[[], None]
     ) -> None:
-        self.open: dict[int, list[Wait]] = {}
+        self.open: dict[int, list[ParentWait]] = {}
         self.runners = 0
         self.threads = 0
         self._most = most
@@ -110,7 +110,7 @@ class Parents:
             self._kin += holder.counted
         return holder.counted
 
-    def begin(self, holder: Holder, *, blocking: bool) -> Wait | None:
+    def begin(self, holder: Holder, *, blocking: bool) -> ParentWait | None:
         """The run of `holder` waits from now on. None: this is none of its code any more."""
         if os.getpid() != self._process:
             return None  # a child that it forked
@@ -147,11 +147,11 @@ class Parents:
                 waits = self.open[key] = []
                 self._board.cells[holder.cell] = key | WAITS
                 self._count(holder, key, 1)
-            wait = Wait(self, holder, key)
+            wait = ParentWait(self, holder, key)
             waits.append(wait)
         return wait
 
-    def end(self, wait: Wait) -> None:
+    def end(self, wait: ParentWait) -> None:
         """A wait is over."""
         with self._lock:
             waits = self.open.get(wait.key, [])

@@ -12,14 +12,14 @@ from typing import Any
 from ..sdk.model.errors import UserError
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
-from .batch import Batch, Row, row_key
+from .batch import AssignedFlight, Row, row_key
 from .executors import ExecutorProcess
-from .frames import Done, Failed, Notes, Ready, Release, Setup, StopItems, Waits
+from .frames import Done, ExecutorSetup, Failed, Notes, Ready, Release, StopItems, Waits
 from .rules import attempt
 from .rules.attempt import Stop
-from .rules.buffer import Depth
+from .rules.buffer import PrefetchDepth
 from .rules.dispatch import SlotQueue, restart_pause, shares
-from .rules.suspicion import Death, cause, explained, verdicts
+from .rules.suspicion import ProcessDeath, cause, explained, verdicts
 
 LOG = logging.getLogger("tailrace.runtime")
 #: An executor that lived this long died of something new: the next one starts at once.
@@ -60,7 +60,7 @@ class Pool:
     def __init__(
         self,
         name: str,
-        setup: Setup,
+        setup: ExecutorSetup,
         size: int,
         reports: Reports,
         *,
@@ -74,7 +74,7 @@ class Pool:
         self.setup = setup
         self.one_at_a_time = max_runs > 0 or fresh
         self.slots = size if self.one_at_a_time else size * setup.slots
-        self.depth = Depth(self.slots)
+        self.depth = PrefetchDepth(self.slots)
         self.executors: list[ExecutorProcess] = []
         self.waiting: SlotQueue[Row] = SlotQueue()
         self.deaths = 0  # of processes, that nobody meant
@@ -159,7 +159,7 @@ class Pool:
         executor.kill("it did not load")
         self._changed.set()
 
-    def _died(self, executor: ExecutorProcess, death: Death) -> None:
+    def _died(self, executor: ExecutorProcess, death: ProcessDeath) -> None:
         self.executors.remove(executor)
         ends = verdicts(executor.live, executor.was_running, death, executor.notes, executor.was_waiting)
         executor.live.clear()
@@ -193,7 +193,7 @@ class Pool:
 
     # -- items in ----------------------------------------------------------------------------------------------------
 
-    def place(self, batch: Batch, start: int, stop: int) -> None:
+    def place(self, batch: AssignedFlight, start: int, stop: int) -> None:
         """Items [start, stop) of a batch: into the least loaded executors, or to wait for one."""
         able = [] if self.one_at_a_time or len(self.waiting) else self._able()
         if not able:

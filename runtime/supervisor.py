@@ -14,12 +14,12 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, Ended, Flight
 from ..sdk.together import together
 from . import pid_namespacing
-from .batch import Batch
+from .batch import AssignedFlight
 from .config import WorkerConfig
 from .executors import ExecutorProcess
-from .frames import Setup
+from .frames import ExecutorSetup
 from .guarding import Guarding
-from .loader import Loaded
+from .loader import LoadedFunctions
 from .pool import Pool, Reports
 from .rules.attempt import Stop
 
@@ -53,7 +53,7 @@ class Supervisor:
     def __init__(
         self,
         config: WorkerConfig,
-        loaded: Loaded,
+        loaded: LoadedFunctions,
         by_pool: Mapping[str, list[str]],
         *,
         earliest: Callable[[Iterable[int]], float],
@@ -141,7 +141,7 @@ class Supervisor:
     def assign(self, session: int, flight: Flight, fences: list[int], pool_name: str) -> None:
         """Runs a flight; its group's deadline is known to `earliest` already. What must run alone does so, whichever
         of the pools of its functions was named."""
-        batch = Batch(session, flight, fences)
+        batch = AssignedFlight(session, flight, fences)
         pool_name = pool_name.removesuffix(ALONE)
         pool = self._pools.get(pool_name)
         if pool is None or not {kind.function for kind in set(flight.kinds)} <= pool.functions:
@@ -200,9 +200,9 @@ class Supervisor:
 
     def _setup(
         self, functions: list[str], slots: int, threads: int, waiting: int, memory: int, memory_from: str
-    ) -> Setup:
+    ) -> ExecutorSetup:
         config = self._config
-        return Setup(
+        return ExecutorSetup(
             modules=list(self._loaded.modules),
             path=list(sys.path),
             functions=functions,

@@ -12,7 +12,7 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
 from .board import Board
 from .entry import Item, PreparedKind
-from .parents import Parents, Wait
+from .parents import Parents, ParentWait
 from .rules import attempt
 from .rules.attempt import Stop
 from .rules.dispatch import SlotQueue
@@ -47,8 +47,8 @@ class ThreadRun:
             self.context.cancelled = True
         self.parents.stop(self.key)
 
-    def wait(self, *, blocking: bool) -> Wait | None:
-        """It waits for other work from now on (sdk/inside.py)."""
+    def wait(self, *, blocking: bool) -> ParentWait | None:
+        """It waits for other work from now on (sdk/current_run.py)."""
         return self.parents.begin(self, blocking=blocking)
 
 

@@ -24,7 +24,7 @@ _PID_AT, _DEADLINE_AT, _DIED_AT = 16, 24, 32
 _NONE = bytes(16)
 
 
-class Cell:
+class WatchPage:
     """An executor's page, as it itself sees it. The descriptor is not kept."""
 
     def __init__(self, fd: int, number: int) -> None:
@@ -35,7 +35,7 @@ class Cell:
         _TIME.pack_into(self._map, _DEADLINE_AT, deadline)
 
 
-class Watch:
+class WatchPages:
     """All pages. Invariant: a page whose mark is not zero is an executor's that may have left something behind."""
 
     def __init__(self, fd: int) -> None:
@@ -44,7 +44,7 @@ class Watch:
         self._free: list[int] = []
 
     @classmethod
-    def create(cls) -> Watch:
+    def create(cls) -> WatchPages:
         """A fresh one. What is never used takes no memory."""
         if hasattr(os, "memfd_create"):
             fd = os.memfd_create("lease-guard")

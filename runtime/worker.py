@@ -26,7 +26,7 @@ from .config import WorkerConfig
 from .executors import ExecutorProcess
 from .frames import REF_MASK, SESSION_BITS
 from .guarding import Guarding
-from .loader import Loaded, load_functions
+from .loader import LoadedFunctions, load_functions
 from .metrics import samples
 from .registration import register
 from .rules.attempt import Stop
@@ -58,7 +58,7 @@ class Worker:
     def __init__(
         self,
         config: WorkerConfig,
-        functions: Loaded | Sequence[str],
+        functions: LoadedFunctions | Sequence[str],
         schedulers: Sequence[str],
         gateway: str | None,
         sizes: LeaseSizes,
@@ -71,11 +71,11 @@ class Worker:
             raise ConfigError("a worker needs the address of at least one scheduler, such as 127.0.0.1:8785")
         self.config = config
         self.name = config.name or f"{socket.gethostname()}:{os.getpid()}"
-        loaded = functions if isinstance(functions, Loaded) else load_functions(functions)
+        loaded = functions if isinstance(functions, LoadedFunctions) else load_functions(functions)
         specs = {name: function.spec for name, function in loaded.functions.items()}
         by_pool = allotted(specs, config.pools, config.serves)
         served = {name: loaded.functions[name] for names in by_pool.values() for name in names}
-        self._loaded = Loaded(loaded.modules, served)
+        self._loaded = LoadedFunctions(loaded.modules, served)
         self._addresses = list(schedulers)
         self._gateway = gateway
         self._registration: asyncio.Task[None] | None = None

@@ -19,7 +19,7 @@ from .rules.adoption import AdoptedRow, forgettable, plausible
 from .rules.explain import Reason
 from .rules.lanes import REF, SESSION, Item
 from .rules.leases import FlightLease
-from .sessions import AdoptedFlight, Adoption, RowKey, Tailer, Worker
+from .sessions import AdoptedFlight, Adoption, RowKey, TailerSession, WorkerSession
 
 #: Adopted flights are numbered from here on, above all that a session counts itself, and never twice.
 FIRST_ADOPTED = 1 << 48
@@ -36,19 +36,19 @@ _TOO_MANY = "this scheduler knows too many rows of ownership"
 _MADE_UP = "no row can have that version yet, by this scheduler's clock"
 
 #: A flight of a session.
-Of = tuple[Tailer, int]
+Of = tuple[TailerSession, int]
 
 
-class Known:
+class KnownRow:
     """A row and what hangs on it. Invariant: a limbo's flights have numbers that no session gave."""
 
     def __init__(self) -> None:
         self.row = AdoptedRow()
-        self.owners: set[Tailer] = set()  # the sessions in which its owner showed it
-        self.limbo: Tailer | None = None
+        self.owners: set[TailerSession] = set()  # the sessions in which its owner showed it
+        self.limbo: TailerSession | None = None
         self.kept_until = 0.0  # for somebody who asked beside any session, and may come in one
         self.origins: dict[int, Of] = {}  # flight in limbo → where it came from
-        self.told: set[Tailer] = set()  # who was told what is in limbo
+        self.told: set[TailerSession] = set()  # who was told what is in limbo
         self.idle_since: float | None = None  # nobody was there for it; None: somebody, or it was not looked at
 
 
@@ -57,7 +57,12 @@ class Adoptions:
     `_unshown` names the rows that nobody showed. `keep`: the lease of a source, by which rows are forgotten."""
 
     def __init__(
-        self, workers: dict[str, Worker], tailers: dict[str, Tailer], recall: Recall, returns: Returns, keep: float
+        self,
+        workers: dict[str, WorkerSession],
+        tailers: dict[str, TailerSession],
+        recall: Recall,
+        returns: Returns,
+        keep: float,
     ) -> None:
         self._keep = keep
         self._unshown: set[RowKey] = set()
@@ -65,10 +70,10 @@ class Adoptions:
         self._tailers = tailers
         self._recall = recall
         self._returns = returns
-        self._rows: dict[RowKey, Known] = {}
+        self._rows: dict[RowKey, KnownRow] = {}
         self._numbers = count(FIRST_ADOPTED)
 
-    def allows(self, tailer: Tailer, owned: Owned) -> bool:
+    def allows(self, tailer: TailerSession, owned: Owned) -> bool:
         """Whether a push under this row counts. If not, the session is told which version it must exceed."""
         key = (owned.source, owned.partition)
         known = self._rows.get(key)
@@ -79,7 +84,7 @@ class Adoptions:
         self._returns.speaking.add(tailer)
         return False
 
-    def show(self, tailer: Tailer, key: RowKey, epoch: int, version: int) -> None:
+    def show(self, tailer: TailerSession, key: RowKey, epoch: int, version: int) -> None:
         """An owner shows its row: what waits in limbo goes to whom it belongs."""
         known = self._known_to_show(tailer, key)
         former = 0 if known is None else known.row.epoch
@@ -99,7 +104,7 @@ class Adoptions:
         elif known.limbo is not None:
             self._empty(known, known.limbo, tailer, epoch)
 
-    def ask(self, tailer: Tailer, key: RowKey, epoch: int, version: int, wall: float) -> None:
+    def ask(self, tailer: TailerSession, key: RowKey, epoch: int, version: int, wall: float) -> None:
         """Somebody wants the row that it read; the answer goes into its outbox."""
         tailer.adoptions.append(self._answer(tailer, key, epoch, version, wall))
         self._returns.speaking.add(tailer)
@@ -129,7 +134,7 @@ class Adoptions:
                 known.limbo = None
                 known.origins.clear()
 
-    def _may_forget(self, key: RowKey, known: Known, now: float) -> None:
+    def _may_forget(self, key: RowKey, known: KnownRow, now: float) -> None:
         if any(self._alive(each) for each in known.owners):
             known.idle_since = None
         elif known.idle_since is None:
@@ -140,7 +145,7 @@ class Adoptions:
 
     # ---- asking
 
-    def _answer(self, tailer: Tailer | None, key: RowKey, epoch: int, version: int, wall: float) -> Adoption:
+    def _answer(self, tailer: TailerSession | None, key: RowKey, epoch: int, version: int, wall: float) -> Adoption:
         known = self._rows.get(key)
         if not plausible(version, 0 if known is None else known.row.version, wall):
             return Adoption(key, version, _MADE_UP)
@@ -160,7 +165,7 @@ class Adoptions:
             known.told.add(tailer)
         return self._told(key, version, known)
 
-    def _flights(self, known: Known, key: RowKey, epoch: int) -> dict[Of, FlightLease]:
+    def _flights(self, known: KnownRow, key: RowKey, epoch: int) -> dict[Of, FlightLease]:
         """Every flight under a row up to an epoch."""
         sessions = {item[SESSION] for worker in self._workers.values() for item in worker.open.values()}
         sessions.update(self._tailers.values())
@@ -179,17 +184,17 @@ class Adoptions:
         for worker in self._workers.values():
             for ref in worker.revoked:
                 item = worker.open[ref]
-                session: Tailer = item[SESSION]
+                session: TailerSession = item[SESSION]
                 flight = item[REF] >> INDEX_BITS
                 if (session, flight) in flights or (key in session.rows and flight not in session.held.flights):
                     return True
         return False
 
-    def _collect(self, known: Known, key: RowKey, flights: dict[Of, FlightLease]) -> None:
+    def _collect(self, known: KnownRow, key: RowKey, flights: dict[Of, FlightLease]) -> None:
         """What waits goes back; what runs, and what ended and was not told, goes into limbo."""
         limbo = known.limbo
         if limbo is None:
-            limbo = known.limbo = Tailer("", "", 0, 0.0)
+            limbo = known.limbo = TailerSession("", "", 0, 0.0)
             limbo.rows.add(key)
         wanted = {of: lease for of, lease in flights.items() if of[0] is not limbo}
 
@@ -206,7 +211,7 @@ class Adoptions:
             if number in limbo.held.known():
                 known.origins[number] = of
 
-    def _told(self, key: RowKey, version: int, known: Known) -> Adoption:
+    def _told(self, key: RowKey, version: int, known: KnownRow) -> Adoption:
         """What is in limbo, as the answer names it."""
         limbo = known.limbo
         assert limbo is not None
@@ -228,7 +233,7 @@ class Adoptions:
 
     # ---- showing
 
-    def _empty(self, known: Known, limbo: Tailer, tailer: Tailer, epoch: int) -> None:
+    def _empty(self, known: KnownRow, limbo: TailerSession, tailer: TailerSession, epoch: int) -> None:
         """What is in limbo goes to the taker that asked for it, or back to the owner that had it; nobody else wants it.
 
         An item of the owner that shows itself keeps its lease as it was: nothing was renewed in between.
@@ -275,7 +280,7 @@ class Adoptions:
                 heir.held.put(new, lease)
 
     def _move_outcomes(
-        self, session: Tailer, renumber: Callable[[Tailer, int], Of | None], never_started: bool
+        self, session: TailerSession, renumber: Callable[[TailerSession, int], Of | None], never_started: bool
     ) -> set[Of]:
         """Outcomes that wait to be told go along. Returns whose."""
         told = set()
@@ -297,39 +302,39 @@ class Adoptions:
         self._returns.speaking.update(to for to, _ in told)
         return told
 
-    def _known_to_show(self, tailer: Tailer, key: RowKey) -> Known | None:
+    def _known_to_show(self, tailer: TailerSession, key: RowKey) -> KnownRow | None:
         known = self._rows.get(key)
         if known is None and len(self._rows) < ROWS and len(tailer.rows) < SESSION_ROWS:
-            known = self._rows[key] = Known()
+            known = self._rows[key] = KnownRow()
         if known is not None:
             known.idle_since = None
             self._unshown.discard(key)
         return known
 
-    def _known_to_ask(self, key: RowKey) -> Known | None:
+    def _known_to_ask(self, key: RowKey) -> KnownRow | None:
         if len(self._rows) >= ROWS or len(self._unshown) >= UNSHOWN_ROWS:
             return None
         self._unshown.add(key)
-        known = self._rows[key] = Known()
+        known = self._rows[key] = KnownRow()
         return known
 
-    def _alive(self, tailer: Tailer) -> bool:
+    def _alive(self, tailer: TailerSession) -> bool:
         return self._tailers.get(tailer.session) is tailer
 
 
-def _renumbering(moves: dict[Of, Of]) -> Callable[[Tailer, int], Of | None]:
+def _renumbering(moves: dict[Of, Of]) -> Callable[[TailerSession, int], Of | None]:
     """Session and ref → the session and ref that the item has from now on; None: it stays."""
 
-    def renumber(session: Tailer, ref: int) -> Of | None:
+    def renumber(session: TailerSession, ref: int) -> Of | None:
         to = moves.get((session, ref >> INDEX_BITS))
         return None if to is None else (to[0], to[1] << INDEX_BITS | ref & INDEX_MASK)
 
     return renumber
 
 
-def _see_sessions(worker: Worker, flights: Iterable[int]) -> None:
+def _see_sessions(worker: WorkerSession, flights: Iterable[int]) -> None:
     """Notes anew whose items some of a worker's flights hold."""
-    sessions: defaultdict[int, dict[Tailer, None]] = defaultdict(dict)
+    sessions: defaultdict[int, dict[TailerSession, None]] = defaultdict(dict)
     for ref, item in worker.open.items():
         sessions[ref >> INDEX_BITS][item[SESSION]] = None
     for number in flights:

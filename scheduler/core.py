@@ -17,7 +17,7 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, Flight, Outcomes
 from .adoption import Adoptions
 from .config import SchedulerConfig
-from .credit import Credit
+from .credit import SessionCredits
 from .dispatch import Dispatch, wake
 from .intake import Intake
 from .outages import Outages
@@ -29,8 +29,8 @@ from .rules.explain import Reason
 from .rules.gate import Gates
 from .rules.heights import SeenHeights
 from .rules.lanes import KIND, REF, SESSION, Item, expired
-from .rules.placement import Pool, PoolLimits
-from .sessions import Assignment, Tailer, Worker
+from .rules.placement import PoolLimits, WorkerPool
+from .sessions import Assignment, TailerSession, WorkerSession
 
 
 class Core:
@@ -42,8 +42,8 @@ class Core:
         self.ready = ready  # False: admits nothing until the first snapshot of gates and quotas
         self.draining = False
         self.version = 0
-        self.tailers: dict[str, Tailer] = {}
-        self.workers: dict[str, Worker] = {}
+        self.tailers: dict[str, TailerSession] = {}
+        self.workers: dict[str, WorkerSession] = {}
         self.roster = Roster(config.lane_items)
         self.returns = Returns()
         self.intake = Intake(self.roster, self.returns)
@@ -53,7 +53,7 @@ class Core:
         self.adoptions = Adoptions(self.workers, self.tailers, self._recall, self.returns, sizes.source)
         self._dispatch = Dispatch(config.low_share, self._recall.expire)
         self._grace = config.grace_heartbeats * sizes.heartbeat
-        self._credit = Credit(
+        self._credit = SessionCredits(
             self.roster,
             self.workers,
             self.tailers,
@@ -70,28 +70,28 @@ class Core:
 
     def attach_tailer(
         self, session: str, name: str, now: float, *, patient: bool = False, through_outages: bool = False
-    ) -> Tailer:
+    ) -> TailerSession:
         """A new session that pushes; `now` is when it was welcomed. A patient one waits for workers without end; one
         that goes through outages is not frozen with its functions."""
         self._groups += 1
-        tailer = self.tailers[session] = Tailer(session, name, self._groups, now, patient)
+        tailer = self.tailers[session] = TailerSession(session, name, self._groups, now, patient)
         tailer.through_outages = patient or through_outages
         self._recredit(now)
         self._credit.welcome(tailer)
         return tailer
 
-    def tailer_connected(self, tailer: Tailer) -> None:
+    def tailer_connected(self, tailer: TailerSession) -> None:
         """A connection of the session is up: its leases are renewed at once (L3)."""
         tailer.connected = True
         tailer.request_due = True
         self.speaking.add(tailer)
 
-    def tailer_away(self, tailer: Tailer, now: float) -> None:
+    def tailer_away(self, tailer: TailerSession, now: float) -> None:
         """Its connection is gone; it may come back until its leases are over."""
         tailer.connected = False
         tailer.away_since = now
 
-    def forget_tailer(self, tailer: Tailer, now: float) -> None:
+    def forget_tailer(self, tailer: TailerSession, now: float) -> None:
         """A session is over for good: what waits is dropped, what runs is cancelled, late outcomes are discarded."""
         if self.tailers.get(tailer.session) is tailer:
             del self.tailers[tailer.session]
@@ -99,13 +99,13 @@ class Core:
             self._recall.revoke(lambda item: item[SESSION] is tailer)
             self._recredit(now)
 
-    def attach_worker(self, session: str, name: str, now: float) -> Worker:
+    def attach_worker(self, session: str, name: str, now: float) -> WorkerSession:
         """A new session that runs, whose hello came now."""
-        worker = self.workers[session] = Worker(session, name, now)
+        worker = self.workers[session] = WorkerSession(session, name, now)
         return worker
 
     def worker_connected(
-        self, worker: Worker, specs: Sequence[FunctionSpec], pools: Iterable[PoolLimits], now: float
+        self, worker: WorkerSession, specs: Sequence[FunctionSpec], pools: Iterable[PoolLimits], now: float
     ) -> None:
         """A connection is up; the hello said what the worker can run."""
         if worker.greeted:
@@ -117,27 +117,27 @@ class Core:
         self._reroster(now)
         self.speaking.add(worker)
 
-    def worker_pools(self, worker: Worker, pools: Iterable[PoolLimits], now: float) -> None:
+    def worker_pools(self, worker: WorkerSession, pools: Iterable[PoolLimits], now: float) -> None:
         """A worker changed limits; no functions means the same ones as before."""
         for pool in pools:
             worker.pools[pool.name] = self._pool(worker, pool, now)
         self._reroster(now)
 
-    def worker_away(self, worker: Worker, now: float) -> None:
+    def worker_away(self, worker: WorkerSession, now: float) -> None:
         """Its connection is gone. What was not sent yet waits again; what was sent waits for it, or for its lease."""
         worker.connected = False
         worker.away_since = now
         self._recall.take_back(worker)
         self._reroster(now)
 
-    def worker_draining(self, worker: Worker, now: float) -> None:
+    def worker_draining(self, worker: WorkerSession, now: float) -> None:
         """It takes nothing new; what it has it finishes or hands back."""
         if not worker.draining:
             worker.draining = True
             self._recall.take_back(worker)
             self._reroster(now)
 
-    def break_worker(self, worker: Worker, now: float) -> None:
+    def break_worker(self, worker: WorkerSession, now: float) -> None:
         """Its session cannot go on, but what it runs may: it is forgotten when that is over. Its name is free again."""
         if self.workers.get(worker.session) is worker:
             del self.workers[worker.session]
@@ -146,7 +146,7 @@ class Core:
             self.workers[worker.session] = worker
             self.worker_away(worker, now)
 
-    def forget_worker(self, worker: Worker, now: float) -> None:
+    def forget_worker(self, worker: WorkerSession, now: float) -> None:
         """A session is over for good: whether its items ran is not known."""
         if self.workers.get(worker.session) is worker:
             worker.connected = False
@@ -158,7 +158,7 @@ class Core:
 
     # ---- what tailers say
 
-    def push(self, tailer: Tailer, flight: Flight, lease_request: int, lease: float, now: float) -> None:
+    def push(self, tailer: TailerSession, flight: Flight, lease_request: int, lease: float, now: float) -> None:
         """A flight: its items go into lanes, or back at once with the reason. A flight seen before is ignored (L5)."""
         sent_at = tailer.requests.sent_at(lease_request)
         until = 0.0 if sent_at is None else sent_at + lease
@@ -176,22 +176,22 @@ class Core:
         if sum([other.held.items for other in self.tailers.values()]) > self.config.lane_items:
             self.intake.check_bounds(flight.kinds)
 
-    def granted(self, tailer: Tailer, request: int, lease: float, flights: Iterable[int]) -> None:
+    def granted(self, tailer: TailerSession, request: int, lease: float, flights: Iterable[int]) -> None:
         """The tailer's answer to a lease request. Items of flights it does not list are nobody's any more."""
         sent_at = tailer.requests.sent_at(request)
         self._recall.abandon(tailer, tailer.held.renew(0.0 if sent_at is None else sent_at + lease, flights))
 
-    def tailer_draining(self, tailer: Tailer) -> None:
+    def tailer_draining(self, tailer: TailerSession) -> None:
         """It waits for what it has out: what has not started goes back."""
         tailer.draining = True
         self.returns.end(self._recall.remove(lambda item: item[SESSION] is tailer), HELD[Reason.DRAINING])
 
-    def abandon(self, tailer: Tailer, flight: int) -> None:
+    def abandon(self, tailer: TailerSession, flight: int) -> None:
         """Nobody waits for this flight any more: what waits is dropped, what runs is cancelled and not renewed."""
         if tailer.held.forget(flight):
             self._recall.abandon(tailer, [flight])
 
-    def cancel(self, tailer: Tailer, refs: Iterable[int]) -> None:
+    def cancel(self, tailer: TailerSession, refs: Iterable[int]) -> None:
         """Waiting items end at once; running ones are cancelled where they run."""
         wanted = set(refs)
 
@@ -210,14 +210,14 @@ class Core:
 
     # ---- what workers say, and what is said to them
 
-    def report(self, worker: Worker, outcomes: Outcomes, now: float, wall: float) -> None:
+    def report(self, worker: WorkerSession, outcomes: Outcomes, now: float, wall: float) -> None:
         """How items ended there. The review comes first: a session hears that a function is clogged no later than of
         the failure that showed it."""
         self.returns.report(worker, outcomes)
         if self.outages.review(now, wall):
             self._credit.close_cells()
 
-    def waits(self, worker: Worker, waits: Iterable[int], goes_on: Iterable[int], now: float) -> None:
+    def waits(self, worker: WorkerSession, waits: Iterable[int], goes_on: Iterable[int], now: float) -> None:
         """Items there wait for other work from now on, or go on. So that what they wait for can be pushed, credit rises
         with them."""
         self.returns.go_on(worker, goes_on)
@@ -228,14 +228,14 @@ class Core:
         if grown:
             self._reroster(now)
 
-    def lease_requested(self, worker: Worker, number: int, now: float) -> None:
+    def lease_requested(self, worker: WorkerSession, number: int, now: float) -> None:
         """A worker wants its leases renewed; its next frame answers."""
         worker.granted.requested(number, now)
         worker.grants_due = True
         self.speaking.add(worker)
         self._see_freshness(worker, now)
 
-    def grants(self, worker: Worker, now: float) -> list[tuple[int, float]]:
+    def grants(self, worker: WorkerSession, now: float) -> list[tuple[int, float]]:
         """(group, seconds) for each group of which it has items that their sessions still hold."""
         untils: dict[int, float] = {}
         for group, tailer in {(flight.group, each) for flight in worker.flights.values() for each in flight.tailers}:
@@ -248,7 +248,7 @@ class Core:
                 found.append((group, lease))
         return found
 
-    def assignment(self, worker: Worker, now: float) -> tuple[Assignment, float] | None:
+    def assignment(self, worker: WorkerSession, now: float) -> tuple[Assignment, float] | None:
         """The next assignment to send, and its lease in seconds; items whose lease is over go back instead."""
         while worker.assignments:
             made = worker.assignments.popleft()
@@ -346,7 +346,7 @@ class Core:
         if fallen:
             self._reroster(now)
 
-    def _refusal(self, tailer: Tailer, left: float) -> Reason | None:
+    def _refusal(self, tailer: TailerSession, left: float) -> Reason | None:
         """Why a whole push goes back at once; None: it does not. `left` seconds of its lease are left."""
         if self.draining:
             return Reason.DRAINING
@@ -358,13 +358,13 @@ class Core:
             return Reason.NO_CREDIT
         return None
 
-    def _pool(self, worker: Worker, limits: PoolLimits, now: float) -> Pool:
-        pool = worker.pools.get(limits.name) or Pool(worker, limits.name)
+    def _pool(self, worker: WorkerSession, limits: PoolLimits, now: float) -> WorkerPool:
+        pool = worker.pools.get(limits.name) or WorkerPool(worker, limits.name)
         pool.announced(limits)
         pool.shut = not worker.granted.fresh(self.sizes, now)
         return pool
 
-    def _see_freshness(self, worker: Worker, now: float) -> None:
+    def _see_freshness(self, worker: WorkerSession, now: float) -> None:
         for pool in worker.pools.values():
             pool.shut = not worker.granted.fresh(self.sizes, now)
 

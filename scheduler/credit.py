@@ -14,10 +14,10 @@ from .intake import Intake
 from .outages import Outages
 from .returns import Returns
 from .roster import Roster
-from .sessions import Tailer, Worker
+from .sessions import TailerSession, WorkerSession
 
 
-class Credit:
+class SessionCredits:
     """The credit of all sessions (flow-control windows). Invariant: every session in `tailers` was told, or is about to
     be told, the same cells and the same `total`.
 
@@ -28,8 +28,8 @@ class Credit:
     def __init__(
         self,
         roster: Roster,
-        workers: Mapping[str, Worker],
-        tailers: Mapping[str, Tailer],
+        workers: Mapping[str, WorkerSession],
+        tailers: Mapping[str, TailerSession],
         intake: Intake,
         outages: Outages,
         returns: Returns,
@@ -47,7 +47,7 @@ class Credit:
         self._bound = bound
         self._grace = grace
 
-    def welcome(self, tailer: Tailer) -> None:
+    def welcome(self, tailer: TailerSession) -> None:
         """A new session hears all of it."""
         tailer.functions = dict(self._roster.specs)
         tailer.closed = self._closed(tailer)
@@ -84,7 +84,7 @@ class Credit:
             tailer.functions.update(fresh)
             self._speaking.add(tailer)
 
-    def _closed(self, tailer: Tailer) -> frozenset[Closed]:
+    def _closed(self, tailer: TailerSession) -> frozenset[Closed]:
         """What a session need not push: what gates close, and what is clogged, unless it goes through outages."""
         gated, clogged = self._intake.gates.closed, self._outages.closed
         return gated if tailer.through_outages or not clogged else gated.union(clogged.values())

@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from ..sdk.model.workload import FLIGHT_ITEMS, INDEX_BITS
-from .roster import Able, Function
+from .roster import Able, RosterFunction
 from .rules.fairness import quantum
 from .rules.lanes import PAYLOAD, SESSION, Item, expired
-from .rules.placement import Pool, limit_of, place, room_of
+from .rules.placement import WorkerPool, limit_of, place, room_of
 from .rules.priority import split
-from .sessions import Assignment, Tailer, Worker, WorkerFlight
+from .sessions import Assignment, TailerSession, WorkerFlight, WorkerSession
 
 #: An assignment is cut when its payloads come to this many bytes.
 CUT_BYTES = 1 << 20
@@ -30,11 +30,11 @@ class Dispatch:
     def __init__(self, low_share: float, over: Callable[[list[Item]], None]) -> None:
         self._low_share = low_share
         self._over = over
-        self._sleeping: dict[Function, float] = {}
+        self._sleeping: dict[RosterFunction, float] = {}
         self._first = 0
         self._now = 0.0
         self._wall = 0.0
-        self._pools: list[Pool] = []
+        self._pools: list[WorkerPool] = []
         self._picked: list[Item] = []
 
     @property
@@ -42,7 +42,7 @@ class Dispatch:
         """When the next sleeping function can start something."""
         return min(self._sleeping.values(), default=None)
 
-    def turn(self, ables: list[Able], now: float, wall: float) -> set[Worker]:
+    def turn(self, ables: list[Able], now: float, wall: float) -> set[WorkerSession]:
         """Starts all that may start. Returns the workers that have new assignments."""
         self._now, self._wall = now, wall
         if self._sleeping:
@@ -88,7 +88,7 @@ class Dispatch:
                     lane.items.clear()
         self._place(able, items)
 
-    def _take(self, function: Function, offer: int) -> int:
+    def _take(self, function: RosterFunction, offer: int) -> int:
         """One function's turn: at most `offer` items of it are picked."""
         if function.limited:
             offer = self._within_limits(function, offer)
@@ -118,7 +118,7 @@ class Dispatch:
             pool.assigned += number
             start += number
 
-    def _within_limits(self, function: Function, offer: int) -> int:
+    def _within_limits(self, function: RosterFunction, offer: int) -> int:
         """How many of the offer the function's limits allow; at 0 it leaves the ring until they change."""
         if function.concurrency is not None:
             offer = min(offer, function.concurrency.room)
@@ -130,7 +130,7 @@ class Dispatch:
             function.waits = False
         return offer
 
-    def _pick(self, function: Function, count: int) -> list[Item]:
+    def _pick(self, function: RosterFunction, count: int) -> list[Item]:
         """The next items of one function by priority. Items past their expiry end on the way."""
         lanes = function.lanes
         picked: list[Item] = []
@@ -164,7 +164,7 @@ class Dispatch:
         self._over(over)
         return [item for item in items if not expired(item, self._wall)]
 
-    def _assign(self) -> set[Worker]:
+    def _assign(self) -> set[WorkerSession]:
         """Makes assignments of what was placed in each pool."""
         pools, self._pools = self._pools, []
         for pool in pools:
@@ -174,7 +174,7 @@ class Dispatch:
             if len(mine) == len(taken):
                 _hand_out(pool, tailer, taken)
                 continue
-            by_tailer: defaultdict[Tailer, list[Item]] = defaultdict(list)
+            by_tailer: defaultdict[TailerSession, list[Item]] = defaultdict(list)
             for item in taken:
                 by_tailer[item[SESSION]].append(item)
             for tailer, items in by_tailer.items():
@@ -182,7 +182,7 @@ class Dispatch:
         return {pool.worker for pool in pools}
 
 
-def wake(function: Function) -> None:
+def wake(function: RosterFunction) -> None:
     """A function may have something to start: it joins the ring of those who can run it."""
     if function.able is not None:
         function.able.ring.join(function)
@@ -191,9 +191,9 @@ def wake(function: Function) -> None:
         alone.able.ring.join(alone)
 
 
-def _hand_out(pool: Pool, tailer: Tailer, items: list[Item]) -> None:
+def _hand_out(pool: WorkerPool, tailer: TailerSession, items: list[Item]) -> None:
     """Cuts items of one session into assignments of one pool, and registers them with the worker."""
-    worker: Worker = pool.worker
+    worker: WorkerSession = pool.worker
     sizes = [len(item[PAYLOAD]) for item in items]
     size = sum(sizes)
     if size <= CUT_BYTES and len(items) <= FLIGHT_ITEMS:

@@ -26,7 +26,7 @@ from ..sdk.wire.convert import (
 from ..sdk.wire.v1 import scheduler_pb2 as pb
 from .core import Core
 from .rules.placement import PoolLimits
-from .sessions import Adoption, Assignment, Tailer, Worker
+from .sessions import Adoption, Assignment, TailerSession, WorkerSession
 
 #: A frame takes no more payload once it has this many bytes.
 FRAME_BYTES = 1 << 20
@@ -35,7 +35,7 @@ FRAME_BYTES = 1 << 20
 class TailerEnd:
     """A tailer's session. `turn` is called after events that may let something start or be said."""
 
-    def __init__(self, core: Core, tailer: Tailer, clock: Clock, turn: Callable[[], None]) -> None:
+    def __init__(self, core: Core, tailer: TailerSession, clock: Clock, turn: Callable[[], None]) -> None:
         self.tailer = tailer
         self._core = core
         self._clock = clock
@@ -152,7 +152,7 @@ class TailerEnd:
 class WorkerEnd:
     """A worker's session."""
 
-    def __init__(self, core: Core, worker: Worker, clock: Clock, turn: Callable[[], None]) -> None:
+    def __init__(self, core: Core, worker: WorkerSession, clock: Clock, turn: Callable[[], None]) -> None:
         self.worker = worker
         self.announced: tuple[list[FunctionSpec], list[PoolLimits]] = ([], [])  # by the hello that is about to open
         self._core = core
@@ -247,7 +247,7 @@ def pools_from_wire(pools: Iterable[pb.Pool]) -> list[PoolLimits]:
     return [PoolLimits(pool.name, tuple(pool.functions), pool.slots, pool.limit, pool.alone) for pool in pools]
 
 
-def take_outcomes(tailer: Tailer) -> Outcomes:
+def take_outcomes(tailer: TailerSession) -> Outcomes:
     """Empties a session's outbox of outcomes, up to a frame's worth of results; the rest stays for the next frame."""
     succeeded, tailer.succeeded = tailer.succeeded, []
     ended = tailer.ended

@@ -15,11 +15,11 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, DroppedBy, Flight, Kind
 from .dispatch import wake
 from .returns import HELD, Returns, ended
-from .roster import Function, Roster
+from .roster import Roster, RosterFunction
 from .rules.explain import Reason
 from .rules.gate import DROP, Gates, sentence
 from .rules.lanes import EXTRA, KIND, SESSION, Item, Lane
-from .sessions import Tailer
+from .sessions import TailerSession
 
 #: Kinds whose lane is remembered; beyond it all are looked up anew.
 ROUTES = 1 << 17
@@ -31,11 +31,11 @@ class Intake:
     def __init__(self, roster: Roster, returns: Returns) -> None:
         self._roster = roster
         self._returns = returns
-        self._routes: dict[Kind, tuple[Callable[[Item], None], Function]] = {}
+        self._routes: dict[Kind, tuple[Callable[[Item], None], RosterFunction]] = {}
         self._turned_away: list[Item] = []
         self.gates = Gates()
 
-    def items(self, tailer: Tailer, flight: Flight) -> list[Item]:
+    def items(self, tailer: TailerSession, flight: Flight) -> list[Item]:
         """A flight's columns as items."""
         size = len(flight.ids)
         base = flight.number << INDEX_BITS
@@ -82,7 +82,7 @@ class Intake:
     def _set_apart(self, items: list[Item]) -> list[Item]:
         """Puts what must run alone into its own lanes, and what was lost before all others; returns the rest."""
         rest: list[Item] = []
-        functions: dict[Function, None] = {}
+        functions: dict[RosterFunction, None] = {}
         first: defaultdict[Lane, list[Item]] = defaultdict(list)
         for item in items:
             extra = item[EXTRA]
@@ -116,7 +116,7 @@ class Intake:
     def put_back(self, items: list[Item]) -> None:
         """Items that were picked but never sent are first in their lanes again, in their order."""
         lanes: defaultdict[Lane, list[Item]] = defaultdict(list)
-        functions: dict[Function, None] = {}
+        functions: dict[RosterFunction, None] = {}
         for item in items:
             kind = item[KIND]
             if self.gates.of(kind) is not None:
@@ -140,7 +140,7 @@ class Intake:
                 self._turned_away += lane.remove(lambda item: gates.of(item[KIND]) is not None)
         self._turn_away()
 
-    def _route(self, kind: Kind) -> tuple[Callable[[Item], None], Function] | None:
+    def _route(self, kind: Kind) -> tuple[Callable[[Item], None], RosterFunction] | None:
         """Where items of a kind go; None: not into a lane."""
         function = self._roster.functions.get(kind.function)
         if function is None or not 0 <= kind.priority < len(function.lanes) or self.gates.of(kind) is not None:
@@ -156,7 +156,7 @@ class Intake:
         """A function froze or thawed: its items take another way from now on."""
         self._routes.clear()
 
-    def _meet_outage(self, function: Function, items: list[Item]) -> None:
+    def _meet_outage(self, function: RosterFunction, items: list[Item]) -> None:
         """Items of a frozen function: those that pass all the same go into their lanes, the others ask to be the next
         probe. Only the newest of each session does: the others it pushed before it heard of the freeze."""
         for item in items:

@@ -15,11 +15,11 @@ from .evidence import Evidence
 from .intake import Intake
 from .recall import Recall
 from .returns import HELD, Returns
-from .roster import Function, Roster
+from .roster import Roster, RosterFunction
 from .rules.clog import Clog, ClogState, Limits
 from .rules.explain import Reason
 from .rules.lanes import KIND, REF, SESSION, Item
-from .sessions import Worker
+from .sessions import WorkerSession
 
 #: Items of one session that may wait to be the probe.
 ALLOWANCE = 1
@@ -35,7 +35,7 @@ class Outages:
         self,
         limits: Limits,
         roster: Roster,
-        workers: Mapping[str, Worker],
+        workers: Mapping[str, WorkerSession],
         returns: Returns,
         intake: Intake,
         recall: Recall,
@@ -130,7 +130,7 @@ class Outages:
         self._evidence.probes = {key: of for key, of in self._evidence.probes.items() if of != name}
         self._admit(function, function.asking.take(len(function.asking)))
 
-    def _admit(self, function: Function, items: Iterable[Item]) -> None:
+    def _admit(self, function: RosterFunction, items: Iterable[Item]) -> None:
         for item in items:
             function.put(item)
         wake(function)

@@ -14,14 +14,14 @@ from .returns import HELD, Returns, ended
 from .roster import Roster
 from .rules.explain import Reason
 from .rules.lanes import REF, SESSION, Item
-from .sessions import Assignment, Tailer, Worker
+from .sessions import Assignment, TailerSession, WorkerSession
 
 
 class Recall:
     """The way back of items that did not end by themselves. Invariant: a revoked item keeps the deadline it has where
     it runs; it is never renewed again."""
 
-    def __init__(self, roster: Roster, workers: dict[str, Worker], intake: Intake, returns: Returns) -> None:
+    def __init__(self, roster: Roster, workers: dict[str, WorkerSession], intake: Intake, returns: Returns) -> None:
         self._roster = roster
         self._workers = workers
         self._intake = intake
@@ -31,13 +31,13 @@ class Recall:
         """Items whose time to start has passed, already out of their lanes."""
         self._returns.end(items, ended(Outcome.EXPIRED, Reason.EXPIRED))
 
-    def abandon(self, tailer: Tailer, flights: Collection[int]) -> None:
+    def abandon(self, tailer: TailerSession, flights: Collection[int]) -> None:
         """Flights that nobody waits for any more."""
         gone = set(flights)
         if gone:
             self.revoke(lambda item: item[SESSION] is tailer and item[REF] >> INDEX_BITS in gone)
 
-    def lapse(self, tailer: Tailer, now: float) -> None:
+    def lapse(self, tailer: TailerSession, now: float) -> None:
         """Flights whose lease is over: what waits goes back, what runs is not renewed any more and is cancelled."""
         over = set(tailer.held.lapse(now))
         if over:
@@ -59,7 +59,7 @@ class Recall:
         for worker, refs in self.cancel_running(gone):
             worker.revoked.update(refs)
 
-    def cancel_running(self, named: Callable[[Item], bool]) -> list[tuple[Worker, list[int]]]:
+    def cancel_running(self, named: Callable[[Item], bool]) -> list[tuple[WorkerSession, list[int]]]:
         """Tells workers to cancel; returns whom, and which of their refs."""
         found = []
         for worker in self._workers.values():
@@ -70,12 +70,12 @@ class Recall:
                 found.append((worker, refs))
         return found
 
-    def unsend(self, worker: Worker, made: Assignment) -> list[Item]:
+    def unsend(self, worker: WorkerSession, made: Assignment) -> list[Item]:
         """The items of an assignment that was made and not sent: the worker never heard of them."""
         base = made.flight << INDEX_BITS
         return self._returns.release(worker, range(base, base + len(made.items)))[1]
 
-    def take_back(self, worker: Worker) -> None:
+    def take_back(self, worker: WorkerSession) -> None:
         """What was assigned to a worker and not sent waits in its lanes again."""
         made = list(worker.assignments)
         worker.assignments.clear()

@@ -9,10 +9,10 @@ from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import INDEX_BITS, Ended, Outcomes
 from .dispatch import wake
 from .evidence import Evidence
-from .roster import Function
+from .roster import RosterFunction
 from .rules.explain import SENTENCES, Reason
 from .rules.lanes import KIND, REF, SESSION, Item
-from .sessions import Tailer, Worker
+from .sessions import TailerSession, WorkerSession
 
 #: Items that were never started go back like this: nothing is charged.
 HELD = {reason: Ended(Outcome.HELD, reason.value) for reason in Reason}
@@ -35,11 +35,11 @@ class Returns:
     wants to know any more."""
 
     def __init__(self) -> None:
-        self.speaking: set[Tailer | Worker] = set()  # sessions with something in their outbox
+        self.speaking: set[TailerSession | WorkerSession] = set()  # sessions with something in their outbox
         self.outcomes: Counter[int] = Counter()
         self.reasons: Counter[str] = Counter()
         self.evidence = Evidence()
-        self.limited: dict[str, Function] = {}  # functions with a concurrency limit: only these are counted
+        self.limited: dict[str, RosterFunction] = {}  # functions with a concurrency limit: only these are counted
 
     def end(self, items: Iterable[Item], end: Ended) -> None:
         """Items end in the scheduler, all alike."""
@@ -48,7 +48,7 @@ class Returns:
         count = 0
         for item in items:
             count += 1
-            tailer: Tailer = item[SESSION]
+            tailer: TailerSession = item[SESSION]
             if tailer.held.end(item[REF] >> INDEX_BITS, 1):
                 tailer.ended[item[REF]] = end
                 self.speaking.add(tailer)
@@ -56,7 +56,7 @@ class Returns:
             self.outcomes[end.outcome] += count
             self.reasons[end.reason.partition(":")[0]] += count
 
-    def report(self, worker: Worker, outcomes: Outcomes) -> None:
+    def report(self, worker: WorkerSession, outcomes: Outcomes) -> None:
         """How items ended at a worker. Refs that are not open there (any more) are ignored: their end was said."""
         if outcomes.succeeded:
             found, items = self.release(worker, outcomes.succeeded)
@@ -82,7 +82,7 @@ class Returns:
                     if ref >> INDEX_BITS not in unwanted:
                         tailer.ended[ref] = end
 
-    def release(self, worker: Worker, refs: Sequence[int]) -> tuple[Sequence[int], list[Item]]:
+    def release(self, worker: WorkerSession, refs: Sequence[int]) -> tuple[Sequence[int], list[Item]]:
         """Takes open items from a worker and frees what they used. Returns the refs that were open, and their items."""
         pop = worker.open.pop
         before = len(worker.open)
@@ -107,7 +107,7 @@ class Returns:
                 del worker.flights[number]
         limited = self.limited
         if limited:
-            freed: dict[Function, None] = {}
+            freed: dict[RosterFunction, None] = {}
             for item in items:
                 function = limited.get(item[KIND].function)
                 if function is not None and function.concurrency is not None:
@@ -117,19 +117,19 @@ class Returns:
                 wake(function)
         return refs, items
 
-    def wait(self, worker: Worker, refs: Iterable[int]) -> None:
+    def wait(self, worker: WorkerSession, refs: Iterable[int]) -> None:
         """Items there wait for other work from now on: what they held is free for it."""
         fresh = [ref for ref in refs if ref in worker.open and ref not in worker.parents]
         worker.parents.update(fresh)
         self._recount(worker, fresh, [worker.open[ref] for ref in fresh], waiting=True)
 
-    def go_on(self, worker: Worker, refs: Iterable[int]) -> None:
+    def go_on(self, worker: WorkerSession, refs: Iterable[int]) -> None:
         """They go on, at once, beyond every limit if need be."""
         gone_on = [ref for ref in refs if ref in worker.parents]
         worker.parents.difference_update(gone_on)
         self._recount(worker, gone_on, [worker.open[ref] for ref in gone_on], waiting=False)
 
-    def _recount(self, worker: Worker, refs: Iterable[int], items: Iterable[Item], *, waiting: bool) -> None:
+    def _recount(self, worker: WorkerSession, refs: Iterable[int], items: Iterable[Item], *, waiting: bool) -> None:
         """Takes items of a worker out of what is counted, or in again."""
         step = 1 if waiting else -1
         for ref in refs:
@@ -146,17 +146,19 @@ class Returns:
             else:
                 function.concurrency.start(1)
 
-    def _by_tailer(self, refs: Sequence[int], items: list[Item]) -> Iterable[tuple[Tailer, list[int], Sequence[int]]]:
+    def _by_tailer(
+        self, refs: Sequence[int], items: list[Item]
+    ) -> Iterable[tuple[TailerSession, list[int], Sequence[int]]]:
         """Groups ended items: (session, its refs, the worker's refs)."""
         if not items:
             return ()
-        tailer: Tailer = items[0][SESSION]
+        tailer: TailerSession = items[0][SESSION]
         mine = [item[REF] for item in items if item[SESSION] is tailer]
         self.speaking.add(tailer)
         if len(mine) == len(items):
             return ((tailer, mine, refs),)
         # Often nearly all are of one session, and a few are retries: only those are looked at one by one.
-        groups: defaultdict[Tailer, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+        groups: defaultdict[TailerSession, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         groups[tailer] = mine, [ref for ref, item in zip(refs, items, strict=True) if item[SESSION] is tailer]
         others = [(ref, item) for ref, item in zip(refs, items, strict=True) if item[SESSION] is not tailer]
         for ref, item in others:
@@ -166,7 +168,7 @@ class Returns:
         self.speaking.update(groups)
         return [(tailer, ours, theirs) for tailer, (ours, theirs) in groups.items()]
 
-    def _unwanted(self, tailer: Tailer, refs: Sequence[int]) -> Collection[int]:
+    def _unwanted(self, tailer: TailerSession, refs: Sequence[int]) -> Collection[int]:
         """Counts ended items in their flights; returns the flights that the session does not hold any more."""
         end = tailer.held.end
         counts = Counter([ref >> INDEX_BITS for ref in refs])

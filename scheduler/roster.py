@@ -11,15 +11,15 @@ from ..sdk.model.priority import Priority
 from .rules.credit import cell_limit, session_total, steady
 from .rules.fairness import Ring, Turn, clamp_weight
 from .rules.lanes import EXTRA, KIND, Item, Lane
-from .rules.placement import Pool
+from .rules.placement import WorkerPool
 from .rules.quota import Concurrency
 from .rules.rate_limit import TokenBucket
-from .sessions import Worker
+from .sessions import WorkerSession
 
 LEVELS = len(Priority)
 
 
-class Function(Turn):
+class RosterFunction(Turn):
     """One function: its lanes by priority, its limits, and who can run it.
 
     `alone` is the same function as far as its items must run alone (suspects): lanes, turns and pools are its own, the
@@ -45,7 +45,7 @@ class Function(Turn):
 
     def __init__(self, name: str, lane_items: int, now: float, *, alone: bool = False) -> None:
         super().__init__()
-        self.alone = None if alone else Function(name, lane_items, now, alone=True)
+        self.alone = None if alone else RosterFunction(name, lane_items, now, alone=True)
         self.name = name
         self.lanes = [Lane(lane_items) for _ in range(LEVELS)]
         self.asking = Lane(lane_items)  # while frozen: the items that would be the next probe
@@ -100,7 +100,7 @@ class Function(Turn):
         if self.alone is not None:
             self.alone.share(self)
 
-    def share(self, whole: Function) -> None:
+    def share(self, whole: RosterFunction) -> None:
         """The limits of `whole` hold for both together."""
         self.quota, self.weight = whole.quota, whole.weight
         self.concurrency, self.bucket, self.limited = whole.concurrency, whole.bucket, whole.limited
@@ -117,9 +117,9 @@ class Able:
 
     __slots__ = ("pools", "ring")
 
-    def __init__(self, pools: tuple[Pool, ...]) -> None:
+    def __init__(self, pools: tuple[WorkerPool, ...]) -> None:
         self.pools = pools
-        self.ring: Ring[Function] = Ring()
+        self.ring: Ring[RosterFunction] = Ring()
 
 
 class Roster:
@@ -129,15 +129,15 @@ class Roster:
 
     def __init__(self, lane_items: int) -> None:
         self._lane_items = lane_items
-        self.functions: dict[str, Function] = {}
+        self.functions: dict[str, RosterFunction] = {}
         self.specs: dict[str, FunctionSpec] = {}
         self.ables: list[Able] = []
 
-    def function(self, name: str, now: float) -> Function:
+    def function(self, name: str, now: float) -> RosterFunction:
         """The function of that name; it is made when it was never heard of."""
         found = self.functions.get(name)
         if found is None:
-            found = self.functions[name] = Function(name, self._lane_items, now)
+            found = self.functions[name] = RosterFunction(name, self._lane_items, now)
         return found
 
     def announce(self, specs: Iterable[FunctionSpec], now: float) -> dict[str, FunctionSpec]:
@@ -148,17 +148,17 @@ class Roster:
             self.function(name, now)
         return fresh
 
-    def rebuild(self, workers: Iterable[Worker], now: float) -> None:
+    def rebuild(self, workers: Iterable[WorkerSession], now: float) -> None:
         """Workers came, went or changed their pools."""
-        able: dict[str, list[Pool]] = {}
-        alone: dict[str, list[Pool]] = {}
+        able: dict[str, list[WorkerPool]] = {}
+        alone: dict[str, list[WorkerPool]] = {}
         for worker in workers:
             for pool in worker.pools.values() if worker.able else ():
                 for name in pool.functions:
                     (alone if pool.alone else able).setdefault(name, []).append(pool)
         for former in self.ables:
             former.ring.clear()
-        sets: dict[tuple[Pool, ...], Able] = {}
+        sets: dict[tuple[WorkerPool, ...], Able] = {}
         for name in able:
             self.function(name, now)
         for name, function in self.functions.items():
@@ -176,7 +176,7 @@ class Roster:
         self.ables = list(sets.values())
 
     def credit(
-        self, workers: Iterable[Worker], sessions: int, bound: int, grace: float, now: float
+        self, workers: Iterable[WorkerSession], sessions: int, bound: int, grace: float, now: float
     ) -> tuple[dict[Cell, int], int]:
         """Every cell's limit for one session, and its total. A function keeps its cells for `grace` seconds after its
         last worker went."""

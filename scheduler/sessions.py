@@ -12,7 +12,7 @@ from ..sdk.model.function_spec import FunctionSpec
 from ..sdk.model.workload import Ended
 from .rules.lanes import Item
 from .rules.leases import Granted, HeldFlights, Requests
-from .rules.placement import Pool
+from .rules.placement import WorkerPool
 
 #: Names a row of ownership: source and partition.
 RowKey = tuple[str, str]
@@ -40,7 +40,7 @@ class Adoption(NamedTuple):
     flights: Sequence[AdoptedFlight] = ()
 
 
-class Tailer:
+class TailerSession:
     """A session that pushes. `group` is its number towards workers, which renew its items together.
 
     Invariant: every open item of `held` is in exactly one place: a lane, an assignment, or a worker's `open`.
@@ -79,7 +79,7 @@ class Assignment:
 
     __slots__ = ("bytes", "flight", "items", "pool", "tailer")
 
-    def __init__(self, flight: int, tailer: Tailer, pool: Pool, items: list[Item], size: int) -> None:
+    def __init__(self, flight: int, tailer: TailerSession, pool: WorkerPool, items: list[Item], size: int) -> None:
         self.flight = flight
         self.tailer = tailer
         self.pool = pool
@@ -93,14 +93,14 @@ class WorkerFlight:
 
     __slots__ = ("group", "open", "pool", "tailers")
 
-    def __init__(self, tailer: Tailer, pool: Pool, items: int) -> None:
+    def __init__(self, tailer: TailerSession, pool: WorkerPool, items: int) -> None:
         self.group = tailer.group
-        self.tailers: tuple[Tailer, ...] = (tailer,)
+        self.tailers: tuple[TailerSession, ...] = (tailer,)
         self.pool = pool
         self.open = items
 
 
-class Worker:
+class WorkerSession:
     """A session that runs. Invariants: `open` holds every item assigned and not reported, by this session's refs;
     `flights` counts them by flight; a ref in `revoked` or `parents` is in `open`; a flight number is used once."""
 
@@ -109,7 +109,7 @@ class Worker:
         self.name = name
         self.granted = Granted(hello_at)
         self.specs: dict[str, FunctionSpec] = {}
-        self.pools: dict[str, Pool] = {}
+        self.pools: dict[str, WorkerPool] = {}
         self.open: dict[int, Item] = {}
         self.flights: dict[int, WorkerFlight] = {}
         self.last_flight = 0

@@ -6,7 +6,7 @@ from collections import Counter
 
 from ..sdk.wire.v1 import scheduler_pb2 as pb
 from .core import Core
-from .roster import Function
+from .roster import RosterFunction
 from .rules.explain import SENTENCES, Reason
 from .rules.lanes import ID, KIND, Item, expired
 from .rules.placement import room_of
@@ -99,14 +99,14 @@ def explain(core: Core, id: str, now: float, wall: float) -> pb.ExplainReply:
     )
 
 
-def _item_reason(core: Core, function: Function, item: Item, ahead: int, now: float, wall: float) -> Reason:
+def _item_reason(core: Core, function: RosterFunction, item: Item, ahead: int, now: float, wall: float) -> Reason:
     if expired(item, wall):
         return Reason.EXPIRED
     reason = waiting_reason(core, function, now)
     return Reason.TURN if reason is Reason.WORKERS_FULL and ahead and _room(function) else reason
 
 
-def waiting_reason(core: Core, function: Function, now: float) -> Reason:
+def waiting_reason(core: Core, function: RosterFunction, now: float) -> Reason:
     """Why the head of a function's lanes does not start: the first step that says no."""
     if not core.ready:
         return Reason.NOT_READY
@@ -121,5 +121,5 @@ def waiting_reason(core: Core, function: Function, now: float) -> Reason:
     return Reason.TURN if _room(function) else Reason.WORKERS_FULL
 
 
-def _room(function: Function) -> int:
+def _room(function: RosterFunction) -> int:
     return room_of(function.able.pools) if function.able is not None else 0

@@ -11,15 +11,15 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import grpc
 
-from . import following, scheduling, submitting
+from . import scheduling, submitting, workload_calls
 from .call import Call, shown_as_call
 from .conversation import PATIENCE, Ask, Conversation, Look, Steps
+from .current_run import waiting
 from .discovery import Found, find_gateways, look_again
-from .gathering import Gathering
 from .handle import AsyncHandle
-from .inside import waiting
 from .model.errors import InvalidRequest, TailraceError
 from .model.units import seconds
+from .shared_calls import SharedCalls
 from .wire.channel import dial, error_of
 from .wire.gateway_messages import Accepted
 from .wire.submissions import Submissions, Unsent
@@ -48,7 +48,7 @@ def _counted(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Corouti
     async def counted(self: AsyncClient, id: str, timeout: float | str | None = None) -> Any:
         with waiting(blocking=False) as wait:
             limit = wait.limit if wait is not None and timeout is None else timeout
-            return await self._run(following.result(self._talk, id, limit))
+            return await self._run(workload_calls.result(self._talk, id, limit))
 
     return counted  # type: ignore[return-value]
 
@@ -93,7 +93,7 @@ class AsyncClient:
         self._stubs: list[Any] = []
         self._near: list[Submissions] = []
         self._closed = False
-        self._together = Gathering(lambda calls: self._run(submitting.together(self._talk, calls)))
+        self._together = SharedCalls(lambda calls: self._run(submitting.together(self._talk, calls)))
 
     @_takes(Call)
     async def submit(self, call: Call) -> AsyncHandle:
@@ -108,12 +108,12 @@ class AsyncClient:
     def _handle(self, call: Call, answer: Accepted) -> AsyncHandle:
         return AsyncHandle(self, answer.id, call.function, answer.duplicate, spooled=answer.spooled)
 
-    status = _awaited(following.status)
-    status_many = _awaited(following.status_many)
-    find = _awaited(following.find)
-    result = _counted(_awaited(following.result))
-    cancel = _awaited(following.cancel)
-    cancel_many = _awaited(following.cancel_many)
+    status = _awaited(workload_calls.status)
+    status_many = _awaited(workload_calls.status_many)
+    find = _awaited(workload_calls.find)
+    result = _counted(_awaited(workload_calls.result))
+    cancel = _awaited(workload_calls.cancel)
+    cancel_many = _awaited(workload_calls.cancel_many)
 
     schedule = _awaited(scheduling.schedule)
     schedules = _awaited(scheduling.schedules)

@@ -18,12 +18,12 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import grpc
 
-from . import following, scheduling, submitting
+from . import scheduling, submitting, workload_calls
 from .call import Call, shown_as_call
 from .conversation import PATIENCE, Ask, Conversation, Look, Steps
+from .current_run import Wait, waiting
 from .discovery import Found, find_gateways, look_again
 from .handle import Handle
-from .inside import Wait, waiting
 from .model.errors import InvalidRequest, TailraceError
 from .model.units import seconds
 from .wire.channel import dial_blocking, error_of
@@ -51,7 +51,7 @@ def _counted(method: Callable[P, T]) -> Callable[P, T]:
     def counted(self: Client, id: str, timeout: float | str | None = None) -> Any:
         with waiting(blocking=True) as wait:
             limit = wait.limit if wait is not None and timeout is None else timeout
-            return self._run(following.result(self._talk, id, limit), wait)
+            return self._run(workload_calls.result(self._talk, id, limit), wait)
 
     return counted  # type: ignore[return-value]
 
@@ -117,12 +117,12 @@ class Client:
     def _handle(self, call: Call, answer: Accepted) -> Handle:
         return Handle(self, answer.id, call.function, answer.duplicate, spooled=answer.spooled)
 
-    status = _blocking(following.status)
-    status_many = _blocking(following.status_many)
-    find = _blocking(following.find)
-    result = _counted(_blocking(following.result))
-    cancel = _blocking(following.cancel)
-    cancel_many = _blocking(following.cancel_many)
+    status = _blocking(workload_calls.status)
+    status_many = _blocking(workload_calls.status_many)
+    find = _blocking(workload_calls.find)
+    result = _counted(_blocking(workload_calls.result))
+    cancel = _blocking(workload_calls.cancel)
+    cancel_many = _blocking(workload_calls.cancel_many)
 
     schedule = _blocking(scheduling.schedule)
     schedules = _blocking(scheduling.schedules)

@@ -8,7 +8,7 @@ from typing import Protocol
 from .gunzip import Gunzip, Undecodable
 
 
-class Stored(Protocol):
+class ObjectReader(Protocol):
     """The verb of an object store that is needed here."""
 
     async def part(self, key: str, version: str, start: int, length: int) -> bytes: ...
@@ -24,7 +24,7 @@ class Content:
 
     def __init__(
         self,
-        store: Stored,
+        store: ObjectReader,
         key: str,
         version: str,
         size: int,

@@ -15,7 +15,7 @@ from .model.plain_text import plain
 from .model.workload import Headers
 
 if TYPE_CHECKING:
-    from .opened import Opened, Places
+    from .opened_content import Opened, Places
 
 #: A progress note is cut at this many characters.
 PROGRESS_LENGTH = 1024
@@ -97,7 +97,7 @@ class Context:
         """The workload's content, in pieces: `async for piece in ctx.open()`, or `for` in a `def` function. It is the
         payload where that travelled; where the payload is a reference (objects above `max_value`) it is streamed from
         the place that the reference names, as the worker's file (`objects`) says how to get there."""
-        from .opened import Opened, Places
+        from .opened_content import Opened, Places
 
         return Opened(self._payload, self.headers, self._places or Places())
 

@@ -6,7 +6,7 @@ gateway is), is sent the answer or thrown the error, and returns its result. The
 one blocking and one awaiting, so the rules below have no twins, and are tested without a network.
 
 A call that was not answered is made again until `patience` seconds have passed, to the next gateway where there are
-several. The operations are in `submitting.py`, `following.py` and `scheduling.py`.
+several. The operations are in `submitting.py`, `workload_calls.py` and `scheduling.py`.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from .state.engines import ENGINES as STATES
 
 
 class StoresConfig(BaseModel):
-    """Where things rest, how durably, and how much of them. The defaults keep everything in files of the node, and fit
-    a laptop and a small server alike."""
+    """The places of all that rests, how durable they are, and how much they hold. The defaults keep everything in files
+    of the node, and fit a laptop and a small server alike."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

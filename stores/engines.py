@@ -1,4 +1,5 @@
-"""What a configuration's `{engine: …}` may say, for any kind of store: a name, and that engine's own options."""
+"""Engines, as a configuration's `{engine: …}` names them for any kind of store: a name, and that engine's own
+options."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ EMBEDDED = "sqlite"
 
 
 @dataclass(frozen=True)
-class Engine(Generic[S]):
-    """`options` is a pydantic model of the keys beside `engine`; `build` makes a store of them and of what its kind
-    gives besides."""
+class StoreEngine(Generic[S]):
+    """An engine of one kind of store. `options` is a pydantic model of the keys beside `engine`; `build` makes a store
+    of them and of what its kind gives besides."""
 
     name: str
     options: type[Any]
@@ -35,13 +36,13 @@ class Engines(Generic[S]):
     def __init__(self, places: Mapping[str, str]) -> None:
         self._places = places
 
-    def named(self, name: str) -> Engine[S]:
+    def named(self, name: str) -> StoreEngine[S]:
         """The engine of a name. Raises ConfigError for an unknown one and for one whose extra is not installed."""
         if name not in self._places:
             raise ConfigError(f'unknown engine "{name}": {meant(name, [EMBEDDED, *self._places])}')
         module, _, attribute = self._places[name].partition(":")
         try:
-            engine: Engine[S] = getattr(import_module(module), attribute)
+            engine: StoreEngine[S] = getattr(import_module(module), attribute)
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f'engine "{name}" needs the Python package "{error.name}", which is not installed: '
@@ -76,7 +77,7 @@ class Engines(Generic[S]):
         return self.named(choice["engine"]).options.model_validate(_options(choice))
 
 
-def _told(each: Any, engine: Engine[Any]) -> str:
+def _told(each: Any, engine: StoreEngine[Any]) -> str:
     key = ".".join(map(str, each["loc"]))
     if each["type"] == "extra_forbidden":
         names = sorted(field.alias or name for name, field in engine.options.model_fields.items())

@@ -1,4 +1,5 @@
-"""What a store is told of its own height by those who saw it (sdk/model/height.py): schedulers, through tailers."""
+"""Heights of a store (high-water marks), told to it by those who saw them (sdk/model/height.py): schedulers, through
+tailers."""
 
 from __future__ import annotations
 

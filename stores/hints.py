@@ -19,8 +19,9 @@ EVERY, AGAIN = 0.05, 5.0
 
 
 class Hints(ABC):
-    """`wake` is called for each hint of another node, and when hints may have been missed. Tasks are `named` by their
-    engine; `broken` is what its client raises when a connection breaks. Not `on`: nothing is told, nothing heard.
+    """Hints of other nodes, heard and told. `wake` is called for each hint of another node, and when hints may have
+    been missed. Tasks are `named` by their engine; `broken` is what its client raises when a connection breaks. Not
+    `on`: nothing is told, nothing heard.
 
     listening   set while hints are heard
     """

@@ -1,4 +1,4 @@
-"""Which node a data directory is: a name that is made once and stays with its files."""
+"""The name of a node: made once, and kept with the files of its data directory."""
 
 from __future__ import annotations
 

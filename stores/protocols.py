@@ -1,4 +1,4 @@
-"""Which protocol each store that can be served obeys, by the name under which it is served."""
+"""Protocols of the stores that can be served, by the name under which each is."""
 
 from __future__ import annotations
 

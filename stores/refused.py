@@ -1,4 +1,5 @@
-"""What a server refused of itself, so that nothing of it was kept: whoever shared the write may go on without it."""
+"""Errors that say that a server refused something of itself and kept nothing of it: whoever shared the write may go on
+without it."""
 
 from __future__ import annotations
 

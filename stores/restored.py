@@ -1,4 +1,4 @@
-"""Were the files of a data directory put back from a copy since they were last open? A stamp beside them tells.
+"""A stamp beside the files of a data directory tells whether they were put back from a copy since they were last open.
 
 It names each file by its inode, by the mark that its last run gave it, and after a clean close by the time of its last
 change: a copy has another inode, one of an earlier run that was written over the file itself has another mark, and one

@@ -1,5 +1,5 @@
-"""What is not as it should be with parts that run apart, told where all of them call anyway: at the store server, from
-which gateways take it for `tailrace alerts`. Nothing of it is kept longer than its server runs."""
+"""Troubles of parts that run apart, told where all of them call anyway: at the store server, from which gateways take
+it for `tailrace alerts`. Nothing of it is kept longer than its server runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_NAME, LONGEST_TEXT = 200, 500
 
 
 class Troubles(Protocol):
-    """What the parts around a store server tell of themselves, for operators."""
+    """Failures that the parts around a store server tell of themselves, for operators."""
 
     async def tell(self, teller: str, troubles: list[Trouble]) -> None:
         """All that ails the process of this name now, in place of what it told before."""

@@ -51,7 +51,7 @@ class At(NamedTuple):
     after: bool
 
 
-class Story(Protocol):
+class CrashStory(Protocol):
     """A story, whose memory outlives the crash: it is what the world was told. `clock` goes on too."""
 
     clock: ManualClock
@@ -146,7 +146,7 @@ def embedded(folder: Path, clock: ManualClock, file: type[sqlite.SqliteFile]) ->
 
 
 async def explore(
-    make: Callable[[], Story], folder: Path, *, again: int | None = 0, opening: Opening = embedded
+    make: Callable[[], CrashStory], folder: Path, *, again: int | None = 0, opening: Opening = embedded
 ) -> list[Point]:
     """Tells the story whole, then with a crash on each side of each of its points, each time in a folder of its own;
     then also with a second crash on each side of each of the first `again` points after that one (None: of all).
@@ -175,13 +175,13 @@ def _noting(note: str) -> Iterator[None]:
         raise
 
 
-async def passed(make: Callable[[], Story], folder: Path, *, opening: Opening = embedded) -> list[Point]:
+async def passed(make: Callable[[], CrashStory], folder: Path, *, opening: Opening = embedded) -> list[Point]:
     """Tells the story whole and returns its points."""
     with _one_by_one():
         return await _tell(make(), folder / "whole", opening)
 
 
-async def _tell(story: Story, folder: Path, opening: Opening, *crashes: At) -> list[Point]:
+async def _tell(story: CrashStory, folder: Path, opening: Opening, *crashes: At) -> list[Point]:
     """With these crashes, one after the other; returns the points of the last process, which ends the story."""
     for number, at in enumerate(crashes):
         points = CrashPoints(at)
@@ -193,7 +193,7 @@ async def _tell(story: Story, folder: Path, opening: Opening, *crashes: At) -> l
     return points.passed
 
 
-async def _run(story: Story, folder: Path, opening: Opening, points: CrashPoints, *, check: bool = False) -> None:
+async def _run(story: CrashStory, folder: Path, opening: Opening, points: CrashPoints, *, check: bool = False) -> None:
     """From a start to the story's end, or to the crash."""
     async with opening(folder, story.clock, points.file()) as stores, asyncio.timeout(PATIENCE):
         if check:

@@ -57,7 +57,7 @@ class What(IntEnum):
     DELETE = 3
 
 
-class Deed(NamedTuple):
+class DiskOperation(NamedTuple):
     """One thing that was done. `at`: the offset of a write, the new size of a truncation."""
 
     what: What
@@ -72,7 +72,7 @@ class RecordedDisk:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
-        self.deeds: list[Deed] = []
+        self.deeds: list[DiskOperation] = []
         self._lock = threading.Lock()
         self._names: dict[int, str] = {}
 
@@ -93,13 +93,13 @@ class RecordedDisk:
         """SQLite did something to an open file, and it worked."""
         if name := self._names.get(file):
             with self._lock:
-                self.deeds.append(Deed(what, name, at, data))
+                self.deeds.append(DiskOperation(what, name, at, data))
 
     def deleted(self, path: bytes) -> None:
         """SQLite deleted a file."""
         if Path(path.decode()).parent == self.folder:
             with self._lock:
-                self.deeds.append(Deed(What.DELETE, Path(path.decode()).name))
+                self.deeds.append(DiskOperation(What.DELETE, Path(path.decode()).name))
 
     def cut(self, after: int, chance: random.Random, into: Path) -> None:
         """Writes the files as they would be found, had the power been cut after so many deeds."""
@@ -108,10 +108,10 @@ class RecordedDisk:
             (into / name).write_bytes(content)
 
 
-def found(deeds: list[Deed], chance: random.Random) -> dict[str, bytes]:
+def found(deeds: list[DiskOperation], chance: random.Random) -> dict[str, bytes]:
     """The files that these deeds leave behind, of which only those before a sync are sure."""
     sure: dict[str, bytearray] = {}
-    since: dict[str, list[Deed]] = {}
+    since: dict[str, list[DiskOperation]] = {}
     for deed in deeds:
         if deed.what is What.SYNC:
             content = sure.setdefault(deed.name, bytearray())
@@ -134,7 +134,7 @@ def found(deeds: list[Deed], chance: random.Random) -> dict[str, bytes]:
     return {name: bytes(content) for name, content in sure.items()}
 
 
-def _sectors(deed: Deed) -> Iterator[Deed]:
+def _sectors(deed: DiskOperation) -> Iterator[DiskOperation]:
     """What a disk may have of a deed, piece by piece."""
     if deed.what is not What.WRITE:
         yield deed
@@ -142,11 +142,11 @@ def _sectors(deed: Deed) -> Iterator[Deed]:
     first, end = deed.at, deed.at + len(deed.data)
     while first < end:
         last = min(end, (first // SECTOR + 1) * SECTOR)
-        yield Deed(What.WRITE, deed.name, first, deed.data[first - deed.at : last - deed.at])
+        yield DiskOperation(What.WRITE, deed.name, first, deed.data[first - deed.at : last - deed.at])
         first = last
 
 
-def _apply(content: bytearray, deed: Deed) -> None:
+def _apply(content: bytearray, deed: DiskOperation) -> None:
     if deed.what is What.TRUNCATE:
         del content[deed.at :]
         return

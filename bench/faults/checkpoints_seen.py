@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 from ...stores.remote import RemoteCheckpoints
 from ...tailers.rules.sparse_frontier import settled_ahead
 from .looks import Ask
-from .passed import Done
+from .passed import JournaledProgress
 
 
 @asynccontextmanager
-async def checkpoints(store: str, tailers: Sequence[str]) -> AsyncIterator[Ask[Done]]:
+async def checkpoints(store: str, tailers: Sequence[str]) -> AsyncIterator[Ask[JournaledProgress]]:
     """Asks the store at an address, for sources whose positions are far apart."""
     client = RemoteCheckpoints(store)
 
-    async def ask() -> Mapping[str, Done]:
+    async def ask() -> Mapping[str, JournaledProgress]:
         return {
-            f"{tailer}/{partition}": Done(mark.position, settled_ahead(mark.position, mark.ahead))
+            f"{tailer}/{partition}": JournaledProgress(mark.position, settled_ahead(mark.position, mark.ahead))
             for tailer in tailers
             for partition, mark in (await client.load(tailer)).items()
         }

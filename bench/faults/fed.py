@@ -12,7 +12,7 @@ from ...stores.log.log import Log, Record
 PAGE, PAGE_BYTES = 1000, 1 << 20
 
 
-class Page(NamedTuple):
+class FedPage(NamedTuple):
     """Records as they are read: where each is, rising, and what it holds."""
 
     positions: Sequence[int]
@@ -36,7 +36,7 @@ class Fed(Protocol):
     async def ends(self) -> dict[int, int]:
         """Where the next record of each stream may be; one that nobody wrote to may be left out."""
 
-    async def page(self, stream: int, position: int) -> Page:
+    async def page(self, stream: int, position: int) -> FedPage:
         """The next records from a position on; empty: there are none."""
 
     async def close(self) -> None:
@@ -67,9 +67,9 @@ class FedLog:
     async def ends(self) -> dict[int, int]:
         return {partition: each.end for partition, each in (await self._log.bounds(self._stream)).items()}
 
-    async def page(self, stream: int, position: int) -> Page:
+    async def page(self, stream: int, position: int) -> FedPage:
         found = await self._log.read(self._stream, stream, position, PAGE, PAGE_BYTES)
-        return Page(found.positions, found.payloads)
+        return FedPage(found.positions, found.payloads)
 
     async def close(self) -> None:
         await self._log.close()

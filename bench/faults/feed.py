@@ -15,7 +15,7 @@ from ...sdk.model.errors import StoreFull, Unavailable
 from ...stores.log.log import Record
 from .fed import Fed
 from .path import QUEUE, STREAM
-from .plan import Item
+from .plan import FedItem
 from .verdict import Expected
 
 #: Items of one submission, so that several are under way when something breaks.
@@ -53,7 +53,7 @@ class Feed:
         self._tasks: set[asyncio.Task[object]] = set()
         self._turn = 0
 
-    def put(self, items: Sequence[Item]) -> list[asyncio.Task[list[str]]]:
+    def put(self, items: Sequence[FedItem]) -> list[asyncio.Task[list[str]]]:
         """Puts items in, in the background; each task returns the ids of its chunk."""
         tasks: list[asyncio.Task[list[str]]] = []
         for source, send in ((QUEUE, self._submit), (STREAM, self._append)):
@@ -75,7 +75,7 @@ class Feed:
         """Chunks on their way in."""
         return len(self._tasks)
 
-    async def _submit(self, items: Sequence[Item]) -> list[str]:
+    async def _submit(self, items: Sequence[FedItem]) -> list[str]:
         now = time.monotonic()
         calls = [Call(item.function, arguments=item.arguments, delay=item.delay or None) for item in items]
         while True:
@@ -88,7 +88,7 @@ class Feed:
             self.expected[handle.id] = Expected(QUEUE, item.dies, now + item.delay if item.delay else 0.0, now)
         return [handle.id for handle in handles]
 
-    async def _append(self, items: Sequence[Item]) -> list[str]:
+    async def _append(self, items: Sequence[FedItem]) -> list[str]:
         self._turn = (self._turn + 1) % len(self._ends)
         stream, now = self._turn, time.monotonic()
         records = [Record(json.dumps(item.arguments).encode(), "", (("function", item.function),)) for item in items]

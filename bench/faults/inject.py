@@ -12,12 +12,12 @@ from pathlib import Path
 
 from .functions import OUTAGE
 from .path import QUEUE, STREAM, Fault, Hit, Reach, reach_of
-from .plan import WORKERS, Action, FaultStep, Item
+from .plan import WORKERS, Action, FaultStep, FedItem
 from .proxy import FaultProxy
 from .world import World, signal_all
 
 #: Runs an item made for one fault; returns the process it ran in and when it did what it had to, or None.
-RunItem = Callable[[Item], Awaitable[tuple[int, float] | None]]
+RunItem = Callable[[FedItem], Awaitable[tuple[int, float] | None]]
 
 #: Room that a process gets beyond what it has, before its functions ask for more; and what they ask for, MiB.
 _ROOM, _HUNGER = 64, 1024
@@ -148,7 +148,7 @@ class Injector:
 
     async def _exit(self, action: Action, kind: str) -> Fault | None:
         source = self._chance.choice((QUEUE, STREAM))
-        done = await self._run_item(Item(source, "exits_once", {}))
+        done = await self._run_item(FedItem(source, "exits_once", {}))
         return None if done is None else _one(kind, "executor", done[1], done[1], {done[0]}, lasting=False)
 
     async def _memory(self, action: Action, kind: str) -> Fault | None:
@@ -156,7 +156,7 @@ class Injector:
         begin = time.monotonic()
         for pid in limited:
             _limit(pid, _ROOM)
-        done = await self._run_item(Item(self._chance.choice((QUEUE, STREAM)), "hungry", {"megabytes": _HUNGER}))
+        done = await self._run_item(FedItem(self._chance.choice((QUEUE, STREAM)), "hungry", {"megabytes": _HUNGER}))
         for pid in limited:
             _limit(pid, None)
         return None if done is None else _one(kind, "executor", begin, time.monotonic(), set(limited), lasting=True)

@@ -10,18 +10,20 @@ from contextlib import asynccontextmanager
 from kafka.admin import KafkaAdminClient
 
 from .looks import Ask
-from .passed import Done
+from .passed import JournaledProgress
 
 
 @asynccontextmanager
-async def group_offsets(bootstrap: str, group: str, place: str) -> AsyncIterator[Ask[Done]]:
+async def group_offsets(bootstrap: str, group: str, place: str) -> AsyncIterator[Ask[JournaledProgress]]:
     """Asks the brokers. `place` has a `{partition}`."""
     admin = await asyncio.to_thread(KafkaAdminClient, bootstrap_servers=bootstrap, request_timeout_ms=5000)
 
-    async def ask() -> Mapping[str, Done]:
+    async def ask() -> Mapping[str, JournaledProgress]:
         answer = await asyncio.to_thread(admin.list_group_offsets, {group: None})
         offsets = {each.partition: int(known.offset) for each, known in answer.get(group, {}).items()}
-        return {place.format(partition=each): Done(offset) for each, offset in offsets.items() if offset >= 0}
+        return {
+            place.format(partition=each): JournaledProgress(offset) for each, offset in offsets.items() if offset >= 0
+        }
 
     try:
         yield ask

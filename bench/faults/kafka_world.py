@@ -14,9 +14,9 @@ from .fed import Fed, FedLog
 from .kafka_offsets import group_offsets
 from .kafka_plan import GROUP, PARTITIONS, TOPIC, brokers_of
 from .looks import Connect
-from .passed import Done
+from .passed import JournaledProgress
 from .proxy import FaultProxy
-from .server_part import Node
+from .server_part import OwnServer
 from .streams_plan import TAILERS
 from .streams_world import StreamsWorld
 
@@ -56,7 +56,7 @@ class KafkaWorld(StreamsWorld):
         self._cluster = KafkaCluster(folder / "kafka", brokers)
 
     @property
-    def nodes(self) -> Mapping[str, Node]:
+    def nodes(self) -> Mapping[str, OwnServer]:
         return dict(zip(brokers_of(len(self._cluster.nodes)), self._cluster.nodes, strict=True))
 
     async def serve(self) -> dict[str, str]:
@@ -71,5 +71,5 @@ class KafkaWorld(StreamsWorld):
         places = [_PLACE.format(partition=partition) for partition in range(self.partitions)]
         return FedLog(KafkaLog(options, prefix=""), TOPIC, places)
 
-    def asked(self) -> Connect[Done]:
+    def asked(self) -> Connect[JournaledProgress]:
         return partial(group_offsets, self._cluster.bootstrap, GROUP, _PLACE)

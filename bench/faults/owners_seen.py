@@ -14,7 +14,7 @@ from .path import Owners, Tenure
 PAGE = 500
 
 
-class Holder(NamedTuple):
+class SeenOwner(NamedTuple):
     """The holder of a row, and its epoch."""
 
     epoch: int
@@ -22,19 +22,19 @@ class Holder(NamedTuple):
 
 
 @asynccontextmanager
-async def owners(store: str) -> AsyncIterator[Ask[Holder]]:
+async def owners(store: str) -> AsyncIterator[Ask[SeenOwner]]:
     """Asks the store at an address. A row that was released tells nothing new: nothing of it is running."""
     client = RemoteOwnership(store)
 
-    async def ask() -> Mapping[str, Holder]:
-        found: dict[str, Holder] = {}
+    async def ask() -> Mapping[str, SeenOwner]:
+        found: dict[str, SeenOwner] = {}
         after = ("", "")
         while True:
             rows = await client.list(PAGE, after)
             for row in rows:
                 host_pid = row.owner.holder.split(":")
                 if len(host_pid) == 3:
-                    found[f"{row.source}/{row.partition}"] = Holder(row.owner.epoch, int(host_pid[1]))
+                    found[f"{row.source}/{row.partition}"] = SeenOwner(row.owner.epoch, int(host_pid[1]))
             if len(rows) < PAGE:
                 return found
             after = rows[-1].source, rows[-1].partition
@@ -45,6 +45,6 @@ async def owners(store: str) -> AsyncIterator[Ask[Holder]]:
         await client.close()
 
 
-def tenures(seen: Iterable[tuple[float, str, Holder]]) -> Owners:
+def tenures(seen: Iterable[tuple[float, str, SeenOwner]]) -> Owners:
     """What was heard, as the rules take it."""
     return Owners(Tenure(at, place, holder.epoch, holder.pid) for at, place, holder in seen)

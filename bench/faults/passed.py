@@ -15,23 +15,23 @@ from .verdict import Finding
 _MAY_PASS = frozenset({SUCCESS, FATAL, RETRY, CRASH})
 
 
-class Done(NamedTuple):
+class JournaledProgress(NamedTuple):
     """The known progress of one stream: all below `position`, and these above it."""
 
     position: int
     ahead: frozenset[int] = frozenset()
 
 
-class Told(NamedTuple):
+class KnownProgress(NamedTuple):
     """Known progress at a time of the machine's monotonic clock. `place`: an id of the stream's items without its
     position."""
 
     at: float
     place: str
-    done: Done
+    done: JournaledProgress
 
 
-def passed(ids: Iterable[str], lines: Iterable[Line], seen: Sequence[Told]) -> list[Finding]:
+def passed(ids: Iterable[str], lines: Iterable[Line], seen: Sequence[KnownProgress]) -> list[Finding]:
     """Of the items in the streams, those that were known as done and, by the journal, were neither done nor had failed
     by then, each once. Also what was known and went back."""
     over: dict[str, float] = {}

@@ -30,7 +30,7 @@ WIRES = (
 WAYS = ("delay", "reset", "half-open", "truncation", "reply-cut", "refused")
 
 
-class Item(NamedTuple):
+class FedItem(NamedTuple):
     """One item to put in. `delay`: seconds that it is submitted before it is due (queue only)."""
 
     source: str
@@ -83,11 +83,11 @@ _WORK = (
 KILLERS, KILLS = 299, 5
 
 
-def items(count: int, seed: int) -> list[Item]:
+def items(count: int, seed: int) -> list[FedItem]:
     """So many items, half of them for the queue and half for the stream, in random order."""
     chance = random.Random(f"items {seed}")
     names, shares = [name for _, name in _WORK], [share for share, _ in _WORK]
-    made: list[Item] = []
+    made: list[FedItem] = []
     for number in range(count):
         source = QUEUE if number % 2 else STREAM
         name = chance.choices(names, shares)[0]
@@ -97,23 +97,23 @@ def items(count: int, seed: int) -> list[Item]:
     return made
 
 
-def with_children(items: Sequence[Item]) -> list[Item]:
+def with_children(items: Sequence[FedItem]) -> list[FedItem]:
     """The same items, of which every second one in a thread starts a process and waits for it."""
     turn = itertools.cycle((True, False))
     return [item._replace(function="parent") if item.function == "threaded" and next(turn) else item for item in items]
 
 
-def _item(source: str, name: str, chance: random.Random) -> Item:
+def _item(source: str, name: str, chance: random.Random) -> FedItem:
     def seconds(least: float, most: float) -> float:
         return round(chance.uniform(least, most), 3)
 
     if name == "delayed" and source == QUEUE:
-        return Item(source, "work", {"seconds": seconds(0.0, 0.2)}, delay=seconds(0.5, 4.0))
+        return FedItem(source, "work", {"seconds": seconds(0.0, 0.2)}, delay=seconds(0.5, 4.0))
     if name == "killer":
-        return Item(source, name, {}, dies=True)
+        return FedItem(source, name, {}, dies=True)
     if name == "spared":
-        return Item(source, "killer", {"spares": True})
-    return Item(
+        return FedItem(source, "killer", {"spares": True})
+    return FedItem(
         source,
         name if name in ("threaded", "isolated") else "work",
         arguments(name, chance, (0.05, 0.4)),

@@ -20,7 +20,7 @@ from .disk import SmallDisk
 from .feed import Feed
 from .journal import Line
 from .looks import Ask, Looks
-from .passed import Done, Told, passed
+from .passed import JournaledProgress, KnownProgress, passed
 from .path import QUEUE
 from .settled import known_done, ran_again
 from .verdict import Expected, Finding
@@ -41,7 +41,7 @@ class PowerWorld(World):
         self.cuts: list[float] = []
         self._durability = durability
         self._feed: Feed | None = None
-        self._marks: Looks[Done] | None = None
+        self._marks: Looks[JournaledProgress] | None = None
         self._states: Looks[str] | None = None
         self._mounted = False
         self.cut = self._cut
@@ -126,6 +126,6 @@ class PowerWorld(World):
         """What was known as over stays so: no checkpoint goes back, and nothing runs again."""
         assert self._marks is not None
         assert self._states is not None
-        told = [Told(*each) for each in self._marks.seen]
+        told = [KnownProgress(*each) for each in self._marks.seen]
         known = known_done(expected, told) | {id: at for at, id, _ in self._states.seen}
         return [*passed(expected, lines, told), *ran_again(lines, known)], {"known_as_settled": len(known)}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...stores.log.log import Record
 from ...stores.redis.server import RedisOptions, RedisServer
 from ...tailers.sources.redis_entries import facts_of, id_of, position_of
-from .fed import PAGE, Page
+from .fed import PAGE, FedPage
 
 #: Seconds until an answer that did not come is given up.
 WITHIN = 5.0
@@ -40,11 +40,11 @@ class RedisFed:
             found[stream] = facts_of(answer, key).last + 1
         return {stream: end for stream, end in found.items() if end}
 
-    async def page(self, stream: int, position: int) -> Page:
+    async def page(self, stream: int, position: int) -> FedPage:
         key = self._streams[stream]
         rows = await self._server.call("XRANGE", key, id_of(position), "+", "COUNT", PAGE, about=f"stream {key!r}")
         payloads = [dict(zip(fields[::2], fields[1::2], strict=True))[b"body"] for _, fields in rows]
-        return Page([position_of(id, key) for id, _ in rows], payloads)
+        return FedPage([position_of(id, key) for id, _ in rows], payloads)
 
     async def close(self) -> None:
         await self._server.close()

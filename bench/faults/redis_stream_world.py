@@ -11,11 +11,11 @@ from ..redis_server import RedisNode
 from .checkpoints_seen import checkpoints
 from .fed import Fed
 from .looks import Connect
-from .passed import Done
+from .passed import JournaledProgress
 from .proxy import FaultProxy
 from .redis_fed import RedisFed
 from .redis_stream_plan import FILES, SERVER, STREAMS, file_of
-from .server_part import Node
+from .server_part import OwnServer
 from .streams_world import StreamsWorld
 
 #: Items that a tailer may have handed out at once, over all of its streams.
@@ -48,7 +48,7 @@ class RedisStreamWorld(StreamsWorld):
         self._node = RedisNode(folder / "redis")
 
     @property
-    def nodes(self) -> Mapping[str, Node]:
+    def nodes(self) -> Mapping[str, OwnServer]:
         return {SERVER: self._node}
 
     async def serve(self) -> dict[str, str]:
@@ -66,5 +66,5 @@ class RedisStreamWorld(StreamsWorld):
         places = [f"{file_of(number)}/{key}" for number, key in enumerate(STREAMS)]
         return RedisFed(self._node.url, STREAMS, places)
 
-    def asked(self) -> Connect[Done]:
+    def asked(self) -> Connect[JournaledProgress]:
         return partial(checkpoints, self.ports["store"], FILES)

@@ -20,7 +20,7 @@ from .feed import Feed
 from .inject import Injector, RunItem
 from .journal import CRASH, FATAL, RETRY, START, SUCCESS, Follower, Line
 from .path import STREAM, Fault
-from .plan import FaultStep, Item
+from .plan import FaultStep, FedItem
 from .verdict import FaultVerdict, Finding, judge
 from .world import World
 
@@ -86,11 +86,11 @@ class _Watch:
 
 async def run(
     world: World,
-    items: Sequence[Item],
+    items: Sequence[FedItem],
     steps: Sequence[FaultStep],
     seed: int,
     progress: Progress,
-    calm: Mapping[str, Sequence[Item]] | None = None,
+    calm: Mapping[str, Sequence[FedItem]] | None = None,
 ) -> FaultRun:
     """Runs the plan in a world, whose folder keeps data, journals and logs. Always ends what it started. `calm`: items
     put in one after the other before the faults, by the name that the figures of their start get."""
@@ -111,12 +111,12 @@ async def run(
 
 async def _under_load(
     world: World,
-    items: Sequence[Item],
+    items: Sequence[FedItem],
     steps: Sequence[FaultStep],
     result: FaultRun,
     sizes: LeaseSizes,
     progress: Progress,
-    calm: Mapping[str, Sequence[Item]],
+    calm: Mapping[str, Sequence[FedItem]],
 ) -> None:
     """A run, step by step: calm, faults while items come in, quiet, the verdict."""
     feed = world.feed()
@@ -142,7 +142,7 @@ async def _under_load(
 def _running(feed: Feed, watch: _Watch, seconds: float) -> RunItem:
     """Puts an item in and waits until its run did what it had to, for so many seconds."""
 
-    async def run_item(item: Item) -> tuple[int, float] | None:
+    async def run_item(item: FedItem) -> tuple[int, float] | None:
         [task] = feed.put([item])
         [id] = await task
         line = await watch.first(id, seconds)
@@ -152,7 +152,7 @@ def _running(feed: Feed, watch: _Watch, seconds: float) -> RunItem:
 
 
 async def _without_faults(
-    world: World, feed: Feed, watch: _Watch, result: FaultRun, progress: Progress, calm: Mapping[str, Sequence[Item]]
+    world: World, feed: Feed, watch: _Watch, result: FaultRun, progress: Progress, calm: Mapping[str, Sequence[FedItem]]
 ) -> None:
     """What starts take while nothing is broken, of each kind of items in `calm`."""
     if calm:
@@ -219,14 +219,14 @@ def _judged(world: World, feed: Feed, result: FaultRun, unknown: list[Finding], 
 
 async def _warmed(feed: Feed, watch: _Watch, world: World) -> None:
     """Returns when every partition is read."""
-    item = Item(STREAM, "work", {})
+    item = FedItem(STREAM, "work", {})
     ids = {id for task in [feed.put([item])[0] for _ in range(world.partitions)] for id in await task}
     while not ids <= watch.ended:
         await asyncio.sleep(0.1)
         watch.look()
 
 
-async def _calm(name: str, items: Sequence[Item], feed: Feed, watch: _Watch, result: FaultRun) -> None:
+async def _calm(name: str, items: Sequence[FedItem], feed: Feed, watch: _Watch, result: FaultRun) -> None:
     """Puts items in at an even pace, and notes how long those that succeed took from append to start."""
     tasks: list[asyncio.Task[list[str]]] = []
     for first in range(0, len(items), CALM_BATCH):
@@ -242,7 +242,7 @@ async def _calm(name: str, items: Sequence[Item], feed: Feed, watch: _Watch, res
     result.more |= {f"start_{word}_ms_{name}": round(1e3 * percentile(starts, share), 1) for word, share in shares}
 
 
-async def _pace(feed: Feed, items: Sequence[Item], steps: int, result: FaultRun) -> None:
+async def _pace(feed: Feed, items: Sequence[FedItem], steps: int, result: FaultRun) -> None:
     """Puts the items in evenly: each step's share over the time that a step usually takes, so that something is in
     flight whenever something breaks."""
     share = len(items) / (steps + 1)

@@ -111,10 +111,10 @@ def main(options: FaultOptions) -> int:
 class _Planned(NamedTuple):
     """The steps of a run, and `make` for the world that they are done to."""
 
-    items: list[plan.Item]
+    items: list[plan.FedItem]
     steps: list[plan.FaultStep]
     make: Callable[[Path], World]
-    calm: dict[str, list[plan.Item]]
+    calm: dict[str, list[plan.FedItem]]
     skipped: dict[str, str]
 
 

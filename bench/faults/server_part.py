@@ -11,7 +11,7 @@ from ..process import descendants
 from .world import Restarted
 
 
-class Node(Protocol):
+class OwnServer(Protocol):
     """A server of our own."""
 
     @property
@@ -30,7 +30,7 @@ class Node(Protocol):
 class ServerPart(Restarted):
     """A node, started again whenever it ends."""
 
-    def __init__(self, name: str, node: Node) -> None:
+    def __init__(self, name: str, node: OwnServer) -> None:
         super().__init__(name, None, {}, None)
         self.node = node
 

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from .journal import FATAL, START, SUCCESS, Line
-from .passed import Told
+from .passed import KnownProgress
 from .verdict import Finding
 
 
-def known_done(ids: Iterable[str], seen: Sequence[Told]) -> dict[str, float]:
+def known_done(ids: Iterable[str], seen: Sequence[KnownProgress]) -> dict[str, float]:
     """Of the items in streams, when each was first known as done."""
     there: dict[str, list[int]] = defaultdict(list)
     for id in ids:

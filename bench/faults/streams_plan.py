@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .path import STREAM
-from .plan import WAYS, WORKERS, Action, FaultStep, Item, arguments
+from .plan import WAYS, WORKERS, Action, FaultStep, FedItem, arguments
 
 TAILERS = ("tailers-1", "tailers-2", "tailers-3")
 #: Seconds for which every function fails.
@@ -49,34 +49,34 @@ class Mix(NamedTuple):
     shuffled: bool = False
 
 
-def items(count: int, seed: int, mix: Mix) -> list[Item]:
+def items(count: int, seed: int, mix: Mix) -> list[FedItem]:
     """So many items: one in two hundred fails for good, one in twenty a few times."""
     chance = random.Random(f"{mix.name} items {seed}")
     names, shares = [name for _, name in _WORK], [share for share, _ in _WORK]
     return [
-        Item(STREAM, "killer", {}, dies=True)
+        FedItem(STREAM, "killer", {}, dies=True)
         if mix.killers and number % mix.killers == mix.killers // 2
         else _item(chance.choices(names, shares)[0], chance)
         for number in range(count)
     ]
 
 
-def calm(count: int, seed: int, mix: Mix, *, poison: bool) -> list[Item]:
+def calm(count: int, seed: int, mix: Mix, *, poison: bool) -> list[FedItem]:
     """So many short items for a time without faults, one in two hundred poisoned if that is asked."""
     chance = random.Random(f"{mix.name} calm {seed}")
     step = 200
     bad = {first + chance.randrange(step) for first in range(0, count, step)} if poison else set()
     return [
-        Item(STREAM, "work", {"fails": 1, "delay": 0.3, "dies": True}, dies=True)
+        FedItem(STREAM, "work", {"fails": 1, "delay": 0.3, "dies": True}, dies=True)
         if number in bad
-        else Item(STREAM, "work", {"seconds": 0.005})
+        else FedItem(STREAM, "work", {"seconds": 0.005})
         for number in range(count)
     ]
 
 
-def _item(name: str, chance: random.Random) -> Item:
+def _item(name: str, chance: random.Random) -> FedItem:
     does = arguments(name, chance, (0.02, 0.3))
-    return Item(STREAM, "threaded" if name == "threaded" else "work", does, dies=name == "poison")
+    return FedItem(STREAM, "threaded" if name == "threaded" else "work", does, dies=name == "poison")
 
 
 def faults(count: int, seed: int, mix: Mix, servers: Sequence[str]) -> list[FaultStep]:

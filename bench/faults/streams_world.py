@@ -14,8 +14,8 @@ from .fed import Fed
 from .feed import Feed
 from .journal import Line
 from .looks import Connect, Looks
-from .passed import Done, Told, passed
-from .server_part import Node, ServerPart
+from .passed import JournaledProgress, KnownProgress, passed
+from .server_part import OwnServer, ServerPart
 from .streams_plan import TAILERS
 from .verdict import Expected, Finding
 from .world import World, until
@@ -32,11 +32,11 @@ class StreamsWorld(World, ABC):
     build_up = 1.5
     looks_called = ("looks", "looks_with_news")
 
-    _looks: Looks[Done] | None = None
+    _looks: Looks[JournaledProgress] | None = None
 
     @property
     @abstractmethod
-    def nodes(self) -> Mapping[str, Node]:
+    def nodes(self) -> Mapping[str, OwnServer]:
         """The servers, by the names of their parts."""
 
     @abstractmethod
@@ -48,7 +48,7 @@ class StreamsWorld(World, ABC):
         """The streams, to be filled."""
 
     @abstractmethod
-    def asked(self) -> Connect[Done]:
+    def asked(self) -> Connect[JournaledProgress]:
         """Where it is asked how far the streams are done."""
 
     async def start(self) -> None:
@@ -98,5 +98,5 @@ class StreamsWorld(World, ABC):
     def judged(self, lines: Sequence[Line], expected: Mapping[str, Expected]) -> tuple[list[Finding], dict[str, Any]]:
         assert self._looks is not None
         counts = (self._looks.answers, len(self._looks.seen))
-        seen = [Told(*each) for each in self._looks.seen]
+        seen = [KnownProgress(*each) for each in self._looks.seen]
         return passed(expected, lines, seen), dict(zip(self.looks_called, counts, strict=True))

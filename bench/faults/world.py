@@ -35,7 +35,7 @@ from .feed import PATIENCE, Feed
 from .functions import FOLDER_VARIABLE
 from .journal import Line
 from .looks import Looks
-from .owners_seen import Holder, owners, tenures
+from .owners_seen import SeenOwner, owners, tenures
 from .path import Owners
 from .plan import NODE, WIRES, WORKERS
 from .proxy import FaultProxy
@@ -177,7 +177,7 @@ class World:
         self._tailers = tailers
         self._logs: list[Any] = []
         self.disk = SmallDisk(self.data)
-        self._owners: Looks[Holder] | None = None
+        self._owners: Looks[SeenOwner] | None = None
 
     async def start(self) -> None:
         """Starts every part; returns when all are ready."""

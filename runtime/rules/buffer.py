@@ -21,7 +21,7 @@ def limit(slots: int, rate: float) -> int:
 
 
 @dataclass(slots=True)
-class Depth:
+class PrefetchDepth:
     """One pool's depth. Invariant: slots ≤ announced ≤ slots + MOST_AHEAD."""
 
     slots: int

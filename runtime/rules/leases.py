@@ -18,7 +18,7 @@ REMEMBERED = 256
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class LeaseGroup:
     """The items that are leased through one tailer's session. Invariant: `deadline` is never later than its granter
     allowed."""
 
@@ -34,7 +34,7 @@ class Session:
 
     requests: dict[int, float] = field(default_factory=dict)
     last_request: int = 0
-    groups: dict[int, Group] = field(default_factory=dict)
+    groups: dict[int, LeaseGroup] = field(default_factory=dict)
 
 
 class Leases:
@@ -42,7 +42,7 @@ class Leases:
 
     def __init__(self) -> None:
         self._sessions: dict[int, Session] = {}
-        self._flights: dict[int, Group] = {}  # flight key → group; outlives the session, until the items are gone
+        self._flights: dict[int, LeaseGroup] = {}  # flight key → group; outlives the session, until the items are gone
         self._pinned: dict[int, float] = {}  # key of a revoked item → the deadline that it keeps
 
     def hello(self, session: int, now: float) -> None:
@@ -69,7 +69,7 @@ class Leases:
         found = known.groups.get(group)
         if found is None or found.stopped or found not in self._flights.values():
             # Nothing of it is here: start afresh. What was told to end keeps its old deadline.
-            found = known.groups[group] = Group(session, group, deadline)
+            found = known.groups[group] = LeaseGroup(session, group, deadline)
         else:
             found.deadline = min(found.deadline, deadline)
         self._flights[flight] = found

@@ -25,7 +25,7 @@ NOTE_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Death:
+class ProcessDeath:
     """The death of a process, as its parent that reaped it knows.
 
     code      its exit code; negative: the signal that ended it
@@ -60,7 +60,7 @@ def cause(code: int) -> str:
         return f"was killed by signal {-code}"
 
 
-def epitaph(death: Death, others: int = 0, note: str = "") -> str:
+def epitaph(death: ProcessDeath, others: int = 0, note: str = "") -> str:
     """What is known of a death, for whoever looks at the dead letter: cause, age, memory and the last progress note."""
     words = (
         "the process ran out of memory "
@@ -76,14 +76,14 @@ def epitaph(death: Death, others: int = 0, note: str = "") -> str:
     return f"{words}; last note: {note[:NOTE_LENGTH]}" if note else words
 
 
-def by_deadline(death: Death) -> bool:
+def by_deadline(death: ProcessDeath) -> bool:
     """Whether the kernel's timer ended it: its lease was over. The timer sends SIGKILL, as do the machine's own killer
     of what takes too much memory and many a person, so that only counts once the timer was due; where it is ITIMER_REAL
     it sends SIGALRM."""
     return death.code == -signal.SIGALRM or (death.code == -signal.SIGKILL and death.overdue)
 
 
-def explained(death: Death) -> str:
+def explained(death: ProcessDeath) -> str:
     """Why it was ended on purpose; empty: nobody meant to."""
     return death.why or ("its lease was over" if by_deadline(death) else "")
 
@@ -91,7 +91,7 @@ def explained(death: Death) -> str:
 def verdicts(
     live: Iterable[int],
     running: frozenset[int] | set[int],
-    death: Death,
+    death: ProcessDeath,
     progress: Mapping[int, str],
     waiting: Collection[int] = (),
 ) -> dict[int, Ended]:

@@ -21,7 +21,7 @@ class PoolLimits(NamedTuple):
     alone: bool = False
 
 
-class Pool:
+class WorkerPool:
     """A pool of a worker, as the scheduler counts it. Invariant: 0 ≤ assigned; the scheduler assigns only while
     assigned < limit. `limit` counts the worker's local buffer too. A shut pool (its worker is away, silent or draining)
     has no room; its items stay assigned. `alone`: it gives each item a process to itself. `parents` are given to it and
@@ -72,17 +72,17 @@ class Pool:
         return self.assigned / self.limit if self.limit else 1.0
 
 
-def room_of(pools: Sequence[Pool]) -> int:
+def room_of(pools: Sequence[WorkerPool]) -> int:
     """How many items all of them together can be given."""
     return sum([pool.room for pool in pools])
 
 
-def limit_of(pools: Sequence[Pool]) -> int:
+def limit_of(pools: Sequence[WorkerPool]) -> int:
     """How many items all of them together can hold."""
     return sum([pool.limit for pool in pools])
 
 
-def place(pools: Sequence[Pool], count: int) -> list[tuple[Pool, int]]:
+def place(pools: Sequence[WorkerPool], count: int) -> list[tuple[WorkerPool, int]]:
     """Divides `count` items (at most `room_of(pools)`) so that the least loaded get them first, in even parts."""
     if len(pools) == 1:
         return [(pools[0], count)]

@@ -16,7 +16,7 @@ from .bounds import USUAL, Endings, PeerBounds
 from .direct import SCHEME
 from .entry import ENTRY, Proof, ProvenChannel, RefusedCall, raised
 from .methods import Methods
-from .statuses import Status, error_of_status, status_of
+from .statuses import CallStatus, error_of_status, status_of
 from .unread import UnreadAnswers
 
 #: The largest gRPC message: a batch is cut at 1 MiB beside its largest payload, which is at most 4 MiB by default.
@@ -152,4 +152,4 @@ def error_of(error: Any, address: str, reason: str = "") -> TailraceError:
     """The error that the other side raised, or that its absence means, of a gRPC error (blocking or asyncio). `reason`:
     why this address was asked, behind what is said of its silence."""
     metadata = tuple((key, str(value)) for key, value in error.trailing_metadata() or ())
-    return error_of_status(Status(error.code(), error.details() or "", metadata), address, reason)
+    return error_of_status(CallStatus(error.code(), error.details() or "", metadata), address, reason)

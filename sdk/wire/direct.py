@@ -23,7 +23,7 @@ from .bounds import CONNECTION, USUAL, Endings, PeerBounds
 from .bounds import GREETING as NO_GREETING
 from .direct_frames import CALL, MESSAGE, STATUS, Wire
 from .entry import CallerCheck, Proof, shown_to
-from .statuses import Status, error_of_status, refused, status_of
+from .statuses import CallStatus, error_of_status, refused, status_of
 from .stream import StreamClosed, StreamHandler, StreamMethod
 
 #: What an address begins with that is dialed this way, and one that is a name in the kernel of this machine (of Linux:
@@ -91,7 +91,7 @@ class DirectStream:
     async def receive(self) -> Any | None:
         frame = None if self._wire is None else await self._wire.read()
         if frame is None:
-            raise self._closed(Status(StatusCode.UNAVAILABLE, "the connection was closed"))
+            raise self._closed(CallStatus(StatusCode.UNAVAILABLE, "the connection was closed"))
         kind, body = frame
         if kind == MESSAGE:
             return self._parse(body)
@@ -99,7 +99,9 @@ class DirectStream:
         code, details, metadata = json.loads(body)
         if code == StatusCode.OK.value[0]:
             return None
-        status = Status(_CODES.get(code, StatusCode.UNKNOWN), details, tuple((key, value) for key, value in metadata))
+        status = CallStatus(
+            _CODES.get(code, StatusCode.UNKNOWN), details, tuple((key, value) for key, value in metadata)
+        )
         raise self._closed(status)
 
     def cancel(self) -> Any:
@@ -113,17 +115,17 @@ class DirectStream:
             wire, listening = await self._channel.connect()
         except OSError as error:
             why = f"failed to connect: {error.strerror or error}"
-            raise self._closed(Status(StatusCode.UNAVAILABLE, why)) from None
+            raise self._closed(CallStatus(StatusCode.UNAVAILABLE, why)) from None
         try:
             shown = shown_to(listening, self._channel.address)
         except AioRpcError as error:
             wire.abort()
-            raise self._closed(Status(StatusCode.UNAVAILABLE, error.details() or "")) from None
+            raise self._closed(CallStatus(StatusCode.UNAVAILABLE, error.details() or "")) from None
         self._wire = wire
         wire.send(CALL, GREETING + " ".join((self._path, *shown)).encode())
         return wire
 
-    def _closed(self, status: Status) -> StreamClosed:
+    def _closed(self, status: CallStatus) -> StreamClosed:
         return StreamClosed(status.details, error_of_status(status, self._channel.address))
 
 
@@ -201,12 +203,12 @@ class DirectServer:
             if status is not None:
                 _end(wire, status)
         except asyncio.CancelledError:
-            _end(wire, Status(StatusCode.CANCELLED, "cancelled by the server"))
+            _end(wire, CallStatus(StatusCode.CANCELLED, "cancelled by the server"))
             raise
         finally:
             wire.close()
 
-    async def _answer(self, wire: Wire) -> Status | None:
+    async def _answer(self, wire: Wire) -> CallStatus | None:
         """How a connection ends that was served; None: without a word, since it speaks of something else."""
         try:
             greeting = await self._greeting(wire)
@@ -217,7 +219,7 @@ class DirectServer:
             if entry is not None and not (entry.admits(shown.split()) and entry.admits_user(wire.peer)):
                 return refused(entry.refusal())
             if path not in self._handlers:
-                return Status(StatusCode.UNIMPLEMENTED, f"{path[:200]} is no method of streams here")
+                return CallStatus(StatusCode.UNIMPLEMENTED, f"{path[:200]} is no method of streams here")
             method, handle = self._handlers[path]
             await handle(_ServedStream(wire, method))
         except StreamClosed:
@@ -226,8 +228,8 @@ class DirectServer:
             return status_of(error)
         except Exception as error:
             _LOG.error("a session's connection failed", exc_info=error)
-            return Status(StatusCode.UNKNOWN, repr(error)[:1000])
-        return Status(StatusCode.OK)
+            return CallStatus(StatusCode.UNKNOWN, repr(error)[:1000])
+        return CallStatus(StatusCode.OK)
 
 
 class _ServedStream:
@@ -261,7 +263,7 @@ def named_socket(name: str, use: Callable[[socket.socket, str], None]) -> socket
     return made
 
 
-def _end(wire: Wire, status: Status) -> None:
+def _end(wire: Wire, status: CallStatus) -> None:
     code, details, metadata = status
     wire.send(STATUS, json.dumps([code.value[0], details, [list(pair) for pair in metadata]]).encode())
     wire.close()

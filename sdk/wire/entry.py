@@ -1,4 +1,4 @@
-"""Entry: a caller may call when it knows the secret on the card of the platform's run directory (`sdk/run_dir.py`).
+"""Entry: a caller may call when it knows the secret on the card of its platform (`sdk/run_dir.py`).
 
 A server that was given a `CallerCheck` asks each call for it, but health checks. Who calls a part of this machine shows
 the secrets that it can read (`Proof`), once the kernel has said that the one who listens there is who has that card, or

@@ -16,8 +16,8 @@ _TAILER_FIELDS = tuple(name for name in TailerOverview.__slots__ if name != "cla
 
 
 class Accepted(NamedTuple):
-    """What a submission's answer says of one workload: its id, whether its dedupe key was known already, and whether it
-    is on the gateway's disk only, because the store is away."""
+    """The answer to a submission, of one workload: its id, whether its dedupe key was known already, and whether it is
+    on the gateway's disk only, because the store is away."""
 
     id: str
     duplicate: bool

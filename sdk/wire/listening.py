@@ -23,7 +23,7 @@ _HEADER, _PORT_AT, _ADDRESS_AT, _USER_AT = 16, 4, 8, 64
 _PATIENCE, _PIECE = 1.0, 1 << 16
 
 
-class Listener(NamedTuple):
+class ListeningSocket(NamedTuple):
     """A socket that listens: the address it is bound to, four or sixteen bytes, and its user."""
 
     address: bytes
@@ -32,7 +32,7 @@ class Listener(NamedTuple):
 
 def listeners(host: str, port: int) -> set[int] | None:
     """The users who may get what is sent to a port of this machine; None: the system does not say."""
-    found: list[Listener] | None
+    found: list[ListeningSocket] | None
     try:
         found = asked(port)
     except (OSError, AttributeError, struct.error):  # no Linux, or one that does not answer this
@@ -40,7 +40,7 @@ def listeners(host: str, port: int) -> set[int] | None:
     return None if found is None else reached(host, found)
 
 
-def reached(host: str, found: Iterable[Listener]) -> set[int]:
+def reached(host: str, found: Iterable[ListeningSocket]) -> set[int]:
     """Whose of these sockets a connection to this host comes to: one that is bound to its very address, else one that
     is bound to all. So another user at another address of the port says nothing."""
     there: set[int] = set()
@@ -57,9 +57,9 @@ def _plain(address: bytes) -> bytes:
     return address.removeprefix(_MAPPED) if len(address) == 16 else address
 
 
-def asked(port: int) -> list[Listener]:
+def asked(port: int) -> list[ListeningSocket]:
     """By a question to the kernel. Raises OSError, and AttributeError where there is nothing of the kind."""
-    found: list[Listener] = []
+    found: list[ListeningSocket] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
         kernel.settimeout(_PATIENCE)
         for family in (socket.AF_INET, socket.AF_INET6):
@@ -70,7 +70,7 @@ def asked(port: int) -> list[Listener]:
     return found
 
 
-def _take(answer: bytes, port: int, found: list[Listener]) -> bool:
+def _take(answer: bytes, port: int, found: list[ListeningSocket]) -> bool:
     """Adds those whom a piece of an answer tells; whether there is more to come."""
     at = 0
     while at < len(answer):
@@ -83,14 +83,14 @@ def _take(answer: bytes, port: int, found: list[Listener]) -> bool:
         if struct.unpack_from(">H", answer, body + _PORT_AT) == (port,):
             size = 4 if answer[body] == socket.AF_INET else 16
             address = answer[body + _ADDRESS_AT : body + _ADDRESS_AT + size]
-            found.append(Listener(_plain(address), struct.unpack_from("=I", answer, body + _USER_AT)[0]))
+            found.append(ListeningSocket(_plain(address), struct.unpack_from("=I", answer, body + _USER_AT)[0]))
         at += (length + 3) & ~3
     return True
 
 
-def read(port: int, tables: Iterable[Path] = TABLES) -> list[Listener] | None:
+def read(port: int, tables: Iterable[Path] = TABLES) -> list[ListeningSocket] | None:
     """From the lists of all sockets; None: there are none."""
-    found: list[Listener] = []
+    found: list[ListeningSocket] = []
     known = False
     for table in tables:
         try:
@@ -103,5 +103,5 @@ def read(port: int, tables: Iterable[Path] = TABLES) -> list[Listener] | None:
             address, _, at = fields[1].partition(":")
             if fields[3] == _LISTENING and int(at, 16) == port:
                 words = [int(address[start : start + 8], 16) for start in range(0, len(address), 8)]
-                found.append(Listener(_plain(struct.pack(f"={len(words)}I", *words)), int(fields[7])))
+                found.append(ListeningSocket(_plain(struct.pack(f"={len(words)}I", *words)), int(fields[7])))
     return found if known else None

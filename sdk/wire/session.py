@@ -53,7 +53,7 @@ class Endpoint(Protocol):
     def lost(self) -> None: ...
 
 
-class Connection:
+class LinkConnection:
     """One connection of a link, for as long as it lasts."""
 
     def __init__(self, link: Link, endpoint: Endpoint, empty: Callable[[], Any], silence: float, clock: Clock) -> None:
@@ -168,7 +168,7 @@ class Dialer:
         self._clock = clock
         self._unreachable = unreachable
         self._failed = failed
-        self._connection: Connection | None = None
+        self._connection: LinkConnection | None = None
         self._link = Link()
         self._task: asyncio.Task[None] | None = None
         self.session = uuid.uuid4().hex
@@ -233,7 +233,7 @@ class Dialer:
                 return False, "the other side hung up"
             again = self._welcomed(reply)
             welcomed = True
-            self._connection = Connection(self._link, self._endpoint, self._empty, self._silence, self._clock)
+            self._connection = LinkConnection(self._link, self._endpoint, self._empty, self._silence, self._clock)
             self.connected.set()
             await self._connection.run(stream, again)
         except SessionLost as error:
@@ -292,7 +292,7 @@ class Served:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.link = Link()
-        self.connection: Connection | None = None
+        self.connection: LinkConnection | None = None
         self._task: asyncio.Task[Any] | None = None
 
     def notify(self) -> None:
@@ -312,7 +312,7 @@ class Served:
         self.link.acknowledged(hello.link.ack)
         welcome.link.ack = self.link.last_handled
         await stream.send(welcome)
-        self.connection = Connection(self.link, self.endpoint, empty, silence, clock)
+        self.connection = LinkConnection(self.link, self.endpoint, empty, silence, clock)
         self.endpoint.opened(welcome.welcome.resumed)
         try:
             await self.connection.run(stream, self.link.unacknowledged())

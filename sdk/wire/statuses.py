@@ -42,7 +42,7 @@ RETRY_AFTER_KEY = "tailrace-retry-after"
 MESSAGE_LENGTH = 1000
 
 
-class Status(NamedTuple):
+class CallStatus(NamedTuple):
     """The end of a call."""
 
     code: StatusCode
@@ -50,19 +50,19 @@ class Status(NamedTuple):
     metadata: tuple[tuple[str, str], ...] = ()
 
 
-def status_of(error: TailraceError) -> Status:
+def status_of(error: TailraceError) -> CallStatus:
     """How a call ends whose serving side raised this."""
     code = next((code for kind, code in _STATUS if isinstance(error, kind)), StatusCode.INTERNAL)
     kind = next((each for each in type(error).__mro__ if _CLASSES.get(each.__name__) is each), type(error))
     metadata = [(ERROR_KEY, kind.__name__)]
     if isinstance(error, Overloaded):
         metadata.append((RETRY_AFTER_KEY, repr(error.retry_after)))
-    return Status(code, str(error)[:MESSAGE_LENGTH], tuple(metadata))
+    return CallStatus(code, str(error)[:MESSAGE_LENGTH], tuple(metadata))
 
 
-def refused(why: str) -> Status:
+def refused(why: str) -> CallStatus:
     """How a call ends that may not be made: as InvalidRequest."""
-    return Status(StatusCode.UNAUTHENTICATED, why, ((ERROR_KEY, InvalidRequest.__name__),))
+    return CallStatus(StatusCode.UNAUTHENTICATED, why, ((ERROR_KEY, InvalidRequest.__name__),))
 
 
 def error_named(name: str, message: str, retry_after: float) -> TailraceError | None:
@@ -73,7 +73,7 @@ def error_named(name: str, message: str, retry_after: float) -> TailraceError | 
     return None if kind is None else kind(message)
 
 
-def error_of_status(status: Status, address: str, reason: str = "") -> TailraceError:
+def error_of_status(status: CallStatus, address: str, reason: str = "") -> TailraceError:
     """The error that the other side raised, or that its absence means. `reason`: why this address was asked, behind
     what is said of its silence."""
     metadata: Mapping[str, str] = dict(status.metadata)

@@ -12,7 +12,7 @@ MOST = 5000
 
 
 class Mark(NamedTuple):
-    """How far a partition is.
+    """The progress of a partition.
 
     position    everything below it is settled
     ahead       what is settled above it, as `frontier.py` encodes it

@@ -16,7 +16,7 @@ from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dic
 from ...sdk.model.limits import Gate, Quota, Snapshot
 from ..postgres.arrays import shown, texts
 from ..postgres.schema import PostgresSchema
-from ..postgres.watch import Watch
+from ..postgres.watch import ChangeWatch
 
 _GATE = "SELECT version, changed FROM S.control_gate(%s, %s, %s, %s, %s, %s::float8)"
 _QUOTA = "SELECT version, changed FROM S.control_quota(%s, %s::bigint, %s::float8, %s::float8, %s::float8)"
@@ -36,7 +36,7 @@ class PostgresControl:
     """A Control store in one schema. `changed` is called when a change was made here."""
 
     def __init__(
-        self, schema: PostgresSchema, watch: Watch, changed: Callable[[], None], clock: Clock = SYSTEM_CLOCK
+        self, schema: PostgresSchema, watch: ChangeWatch, changed: Callable[[], None], clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self._schema = schema
         self._watch = watch

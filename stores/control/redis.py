@@ -14,7 +14,7 @@ from typing import Any
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.function_spec import FunctionSpec, spec_from_dict, spec_to_dict
 from ...sdk.model.limits import Gate, Quota, Snapshot
-from ..redis.full import grows, reads, settles
+from ..redis.maxmemory import grows, reads, settles
 from ..redis.order import packed
 from ..state.redis_server import HELD, StateServer
 

@@ -9,9 +9,9 @@ from typing import Protocol
 from ...sdk.model.dead_letter import EVERY, DeadLetter, LetterFilter, Moved
 
 
-class DeadLetters(Protocol):
-    """Durable when a method returns. A letter is removed by its number, which a replaced one does not keep: what is
-    removed is what was read."""
+class LetterKeeping(Protocol):
+    """Letters kept, read, redriven and forgotten. Durable when a method returns. A letter is removed by its number,
+    which a replaced one does not keep: what is removed is what was read."""
 
     async def add(self, letters: Sequence[DeadLetter]) -> None:
         """Keeps the letters; one with a known id replaces it. `number` and `past` of what is given do not matter: a
@@ -34,17 +34,6 @@ class DeadLetters(Protocol):
     async def remove(self, numbers: Sequence[int]) -> int:
         """Forgets letters; returns how many there were."""
 
-    async def positions(self, tailer: str) -> dict[str, int]:
-        """How many positions of each partition of a tailer ever had a letter: those that have one, and those whose
-        letter was redriven or purged. For audits."""
-
-    async def died(self, tailer: str, partition: str, first: int, end: int) -> int | None:
-        """How many of the positions from `first` to before `end` ever had a letter; None: so long ago that it is not
-        known any more. For audits of a range."""
-
-    async def died_at(self, tailer: str, partition: str, first: int, end: int, limit: int) -> builtins.list[int] | None:
-        """Which those are, rising, the lowest `limit` of them; None likewise."""
-
     async def counts(self, which: LetterFilter = EVERY) -> dict[str, int]:
         """How many there are of each function."""
 
@@ -52,9 +41,38 @@ class DeadLetters(Protocol):
         """How many there are."""
 
 
+class LetterAudits(Protocol):
+    """Positions of streams that ended in a letter, for audits of a tailer."""
+
+    async def positions(self, tailer: str) -> dict[str, int]:
+        """How many positions of each partition of a tailer ever had a letter: those that have one, and those whose
+        letter was redriven or purged."""
+
+    async def died(self, tailer: str, partition: str, first: int, end: int) -> int | None:
+        """How many of the positions from `first` to before `end` ever had a letter; None: so long ago that it is not
+        known any more."""
+
+    async def died_at(self, tailer: str, partition: str, first: int, end: int, limit: int) -> builtins.list[int] | None:
+        """Which those are, rising, the lowest `limit` of them; None likewise."""
+
+
+class DeadLetters(LetterKeeping, LetterAudits, Protocol):
+    """Dead letters as an engine keeps them: both ports. A part that needs one of them takes that one."""
+
+
 #: Seconds for which the past of a redriven workload is remembered: longer than any retry policy goes on.
 KEPT_PAST = 90 * 86_400.0
 #: Positions of a partition that are remembered one by one after their letters went; half of them stay when it is more.
 GONE = 10_000
 
-__all__ = ["EVERY", "GONE", "KEPT_PAST", "DeadLetter", "DeadLetters", "LetterFilter", "Moved"]
+__all__ = [
+    "EVERY",
+    "GONE",
+    "KEPT_PAST",
+    "DeadLetter",
+    "DeadLetters",
+    "LetterAudits",
+    "LetterFilter",
+    "LetterKeeping",
+    "Moved",
+]

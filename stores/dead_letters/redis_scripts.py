@@ -8,7 +8,7 @@ went, `folded` how many of these are not known one by one any more, `ever` how m
 
 from __future__ import annotations
 
-from ..redis.full import grows, reads, settles
+from ..redis.maxmemory import grows, reads, settles
 from ..redis.order import EACH
 
 #: What the keys of every script are, in this order.

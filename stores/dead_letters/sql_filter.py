@@ -12,8 +12,8 @@ from ...sdk.model.dead_letter import LetterFilter
 
 
 class Own(NamedTuple):
-    """What an engine says in its own way: of the ids that were named, of a part of the reason, each with its value, and
-    of letters that are being redriven. `mark` stands for a value."""
+    """Conditions that each engine says in its own way: of the ids that were named, of a part of the reason, each with
+    its value, and of letters that are being redriven. `mark` stands for a value."""
 
     ids: tuple[str, Any]
     reason: tuple[str, Any]

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...sdk.model.drop import Cause, Drop, DropRow
-from ..redis.full import settles
+from ..redis.maxmemory import settles
 from ..redis.order import DIGITS, EACH, LAST, MINUS, digits, packed, unpacked
 from ..state.redis_server import StateServer
 from .drops import MOST

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 
 class InventoryEntry(NamedTuple):
-    """`version` is whatever tells two contents of one name apart: size and mtime, an etag."""
+    """One content of one name. `version` is whatever tells two contents of one name apart: size and mtime, an etag."""
 
     name: str
     version: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...sdk.model.errors import InvalidRequest
-from ..redis.full import grows, settles
+from ..redis.maxmemory import grows, settles
 from ..redis.order import BEFORE, packed, unpacked
 from ..state.redis_server import StateServer
 from .inventory import Entries, InventoryEntry

@@ -1,1 +1,1 @@
-"""What the log and the source on Kafka rest on: one protocol of a client, its two clients, and their errors."""
+"""The ground of the log and the source on Kafka: one protocol of a client, its two clients, and their errors."""

@@ -38,7 +38,7 @@ class Fetch(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """Somebody in a consumer group: what it calls itself, and where it is."""
+    """A member of a consumer group: its own name, and its host."""
 
     client: str
     host: str
@@ -93,7 +93,7 @@ class Looker(Protocol):
     def close(self) -> None: ...
 
 
-class Client(Protocol):
+class KafkaClient(Protocol):
     """A client library. Each call connects; it may block for the request timeout."""
 
     def writer(self, options: KafkaOptions) -> Writer: ...

@@ -1,13 +1,13 @@
-"""Which client library a configuration names."""
+"""The client library that a configuration names."""
 
 from __future__ import annotations
 
 from ...sdk.model.errors import ConfigError
-from .client import Client
+from .client import KafkaClient
 from .options import KafkaOptions
 
 
-def client_of(options: KafkaOptions) -> Client:
+def client_of(options: KafkaOptions) -> KafkaClient:
     """The library that the options name. Raises ConfigError when its extra is not installed."""
     try:
         if options.client == "confluent":

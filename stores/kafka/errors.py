@@ -1,4 +1,4 @@
-"""What a Kafka client's error means to whoever has to do something about it.
+"""Errors of Kafka clients in the words of the error tree, with what to do about each.
 
 Both clients name errors after the protocol's codes, in their own spelling; here one without underscores counts.
 """

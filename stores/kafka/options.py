@@ -1,4 +1,4 @@
-"""How Kafka is reached: what a log on Kafka, a Kafka source and everything else with a client of it has in common.
+"""The way to a Kafka: what a log on Kafka, a Kafka source and everything else with a client of it has in common.
 
 Secrets come from the environment (`password: "${KAFKA_PASSWORD}"`), are kept as secrets, and are in no message.
 """

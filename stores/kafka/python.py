@@ -16,9 +16,9 @@ with warnings.catch_warnings():
 
 from ..log.log import Records
 from .client import MAX_MESSAGE, Append, Fetch, Place
+from .client_log import listening
 from .options import KafkaOptions
 from .records import headers_of, text_of, to_kafka, told
-from .words import listening
 
 #: Partitions that a reader keeps open at once; those read longest ago are closed first.
 OPEN = 512

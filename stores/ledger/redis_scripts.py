@@ -6,7 +6,7 @@ noted (`heads`), and one of how many rows each partition has in which place, its
 
 from __future__ import annotations
 
-from ..redis.full import grows, reads, settles
+from ..redis.maxmemory import grows, reads, settles
 from ..redis.order import EACH
 
 _HEAD = """

@@ -72,7 +72,7 @@ _entries = msgspec.json.Decoder(builtins.list[LedgerEntry]).decode
 
 
 class _Answers(NamedTuple):
-    """What a write did: the rows as they stand, by the number of their change, what memory keeps of them, and the
+    """The answers of a write: the rows as they stand, by the number of their change, what memory keeps of them, and the
     positions whose rows are over and passed, so that they go."""
 
     rows: builtins.list[LedgerEntry | None]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ..engines import EMBEDDED, Engine, Engines
+from ..engines import EMBEDDED, Engines, StoreEngine
 from .log import Log
 
 
@@ -22,7 +22,7 @@ class OpenLog(Log, Protocol):
 
 
 #: Made of its options and a Clock.
-LogEngine = Engine[OpenLog]
+LogEngine = StoreEngine[OpenLog]
 
 ENGINES = Engines[OpenLog](
     {

@@ -21,7 +21,8 @@ Ends = dict[str, dict[int, int]]
 
 
 class KafkaWatch:
-    """`look` answers the ends of streams; with `True` it looks for new partitions too.
+    """A watch over the ends of streams. `look` answers the ends of streams; with `True` it looks for new partitions
+    too.
 
     Invariant: `_ends` never says more than there is, and no end in it goes back.
     """

@@ -11,7 +11,7 @@ from ...sdk.model.workload import Headers
 
 
 class Record(NamedTuple):
-    """What is appended."""
+    """A record to append."""
 
     payload: bytes
     key: str = ""
@@ -20,7 +20,7 @@ class Record(NamedTuple):
 
 @dataclass(slots=True)
 class Records:
-    """What is read: parallel lists. `positions` rise but may have gaps (a compacted log).
+    """Records as they are read: parallel lists. `positions` rise but may have gaps (a compacted log).
 
     `now` is what the clock says that an append is dated by, when these were read; 0: nobody said. The clock may be
     another host's: ages of records are told by it, not by the reader's own.
@@ -35,7 +35,7 @@ class Records:
 
 
 class Bounds(NamedTuple):
-    """`start`: lowest position kept; `end`: the position the next record will get."""
+    """The bounds of a partition. `start`: lowest position kept; `end`: the position the next record will get."""
 
     start: int
     end: int

@@ -15,7 +15,8 @@ RECORD_BYTES = 200
 
 
 class Recent:
-    """Invariant: `_bytes` is about what everything in `_batches` takes, and at most the bound."""
+    """The batches appended last. Invariant: `_bytes` is about what everything in `_batches` takes, and at most the
+    bound."""
 
     def __init__(self, bound: int = RECENT_BYTES) -> None:
         self._bound = bound

@@ -33,7 +33,7 @@ _LOG = logging.getLogger("tailrace.log.redis")
 
 
 class RedisLogOptions(RedisOptions):
-    """`prefix` begins the name of every key: another one is another log."""
+    """Options of a log in Redis. `prefix` begins the name of every key: another one is another log."""
 
     prefix: str = Field("tailrace", min_length=1, max_length=100, pattern=r"^[^{}\s]+$")
 

@@ -64,7 +64,8 @@ _FORGET = {
 
 
 class _Partition:
-    """What is known of a partition without asking. Invariant: start ≤ end, and `end` moves only after a commit."""
+    """A partition, as far as it is known without asking. Invariant: start ≤ end, and `end` moves only after a
+    commit."""
 
     __slots__ = ("end", "start")
 

@@ -1,4 +1,4 @@
-"""Whose connection is it, and how does it run a statement inside the transaction that its owner has open?
+"""Connections of applications: which library one is of, and how it runs a statement in the transaction that is open.
 
 Nothing is imported here: whoever hands us a connection has loaded its library. A connection is known by where its
 class, or one of its bases, was defined. One on which no transaction can be open is refused: what it runs would be
@@ -31,16 +31,17 @@ EXPECTED = (
 Values = Sequence[Any]
 
 
-class Way(NamedTuple):
-    """`run` runs a statement, with `?` for each value, in the open transaction, and answers its first row; where
-    `awaits` is so, it is to be awaited. `database` is POSTGRES or SQLITE."""
+class StatementRunner(NamedTuple):
+    """A way to run statements on somebody's connection. `run` runs a statement, with `?` for each value, in the open
+    transaction, and answers its first row; where `awaits` is so, it is to be awaited. `database` is POSTGRES or
+    SQLITE."""
 
     database: str
     awaits: bool
     run: Callable[[str, Values], Any]
 
 
-def way_of(connection: Any) -> Way:
+def way_of(connection: Any) -> StatementRunner:
     """How to run statements on a connection. Raises InvalidRequest for one that is of no kind we know."""
     roots = {each.__module__.partition(".")[0] for each in type(connection).__mro__}
     awaits = inspect.iscoroutinefunction(getattr(type(connection), "commit", None))
@@ -64,8 +65,8 @@ def way_of(connection: Any) -> Way:
     raise InvalidRequest(f"cannot enqueue with {type(connection).__name__!r} objects: expected {EXPECTED}")
 
 
-def _way(database: str, awaits: bool, run: Callable[[Any, str, Values], Any], connection: Any) -> Way:
-    return Way(database, awaits, partial(run, connection))
+def _way(database: str, awaits: bool, run: Callable[[Any, str, Values], Any], connection: Any) -> StatementRunner:
+    return StatementRunner(database, awaits, partial(run, connection))
 
 
 def _refuse_autocommit(how: str) -> None:

@@ -16,7 +16,7 @@ from ...sdk.clock import SYSTEM_CLOCK
 from ...sdk.model.errors import ConfigError, InvalidRequest
 from ...sdk.model.priority import DEFAULT_PRIORITY, Priority
 from . import postgres_table, sqlite_table
-from .connections import POSTGRES, SQLITE, Way, way_of
+from .connections import POSTGRES, SQLITE, StatementRunner, way_of
 from .row import new_row
 from .table import SCHEMA, TABLE
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Enqueued(NamedTuple):
-    """What `enqueue` did. `id` is the workload's id from the commit on, where the transaction was that of a queue on
-    PostgreSQL; empty elsewhere, since it gets one when it leaves the outbox. (One whose `dedupe_key` turns out to be
+    """The result of `enqueue`. `id` is the workload's id from the commit on, where the transaction was that of a queue
+    on PostgreSQL; empty elsewhere, since it gets one when it leaves the outbox. (One whose `dedupe_key` turns out to be
     known is the earlier one, and its id never names anything.) `token` names the row of the outbox."""
 
     id: str
@@ -136,7 +136,7 @@ def enqueue(
         raise refusal from error
 
 
-async def _awaited(way: Way, statement: str, row: Any, where: str) -> Enqueued:
+async def _awaited(way: StatementRunner, statement: str, row: Any, where: str) -> Enqueued:
     try:
         return _enqueued(await way.run(statement, tuple(row)), row.token)
     except Exception as error:

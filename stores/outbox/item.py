@@ -26,7 +26,7 @@ TEXTS = ("token", "function", "collection", "tenant", "key", "dedupe_key", "head
 _pairs = msgspec.json.Decoder(list[tuple[str, str]]).decode
 
 
-class Unread(NamedTuple):
+class UnreadToken(NamedTuple):
     """In the place of a token: why the database cannot tell what the row has."""
 
     why: str
@@ -54,7 +54,7 @@ class OutboxRow(NamedTuple):
 
 def unread(place: int, why: str) -> OutboxRow:
     """A row of which only the place is known: `item_of` refuses it with the reason."""
-    token: Any = Unread(why)
+    token: Any = UnreadToken(why)
     return OutboxRow(place, token, "", b"", 0, "", "", "", "", "", 0.0, None)
 
 
@@ -95,7 +95,7 @@ def said(reason: object) -> str:
 def _refuse_types(row: OutboxRow) -> None:
     """Raises InvalidRequest for a value that is not of its column's type, for a text that is none, and for a moment
     that is none."""
-    if isinstance(row.token, Unread):
+    if isinstance(row.token, UnreadToken):
         raise InvalidRequest(f"the database cannot tell what it has: {row.token.why}")
     texts = row.token, row.function, row.collection, row.tenant, row.key, row.dedupe_key, row.headers
     try:

@@ -15,7 +15,7 @@ from .item import OutboxRow
 
 
 class OutboxCounts(NamedTuple):
-    """How many rows wait, and how many were set aside."""
+    """Numbers of rows: those that wait, and those that were set aside."""
 
     going: int
     aside: int

@@ -30,7 +30,7 @@ class Owner(NamedTuple):
     schedulers: tuple[str, ...] = ()
 
 
-class Owned(NamedTuple):
+class OwnedRow(NamedTuple):
     """A row of a listing."""
 
     source: str
@@ -64,5 +64,5 @@ class Ownership(Protocol):
         """Empties the holder: nothing of this epoch is running. Harmless when released; raises StaleFence when the
         epoch is over."""
 
-    async def list(self, limit: int, after: tuple[str, str] = ("", "")) -> list[Owned]:
+    async def list(self, limit: int, after: tuple[str, str] = ("", "")) -> list[OwnedRow]:
         """Up to `limit` rows in the order of source and partition, those behind `after`."""

@@ -16,7 +16,7 @@ from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import InvalidRequest, StaleFence, Unavailable
 from ..postgres.arrays import texts
 from ..postgres.schema import PostgresSchema
-from .ownership import Owned, Owner
+from .ownership import OwnedRow, Owner
 
 _TAKE = "SELECT quiet, version, epoch FROM S.ownership_take(%s, %s, %s, %s::float8, %s::bigint, %s::text[])"
 _RENEW = (
@@ -80,14 +80,14 @@ class PostgresOwnership:
         if newest != epoch:
             raise _stale(source, epoch, newest)
 
-    async def list(self, limit: int, after: tuple[str, str] = ("", "")) -> builtins.list[Owned]:
+    async def list(self, limit: int, after: tuple[str, str] = ("", "")) -> builtins.list[OwnedRow]:
         rows = await self._schema.read(
             f"SELECT source, partition, {_COLUMNS} FROM S.ownership WHERE (source, partition) > (%s, %s)"
             " ORDER BY source, partition LIMIT %s",
             (*after, limit),
             "the owners",
         )
-        return [Owned(source, partition, _owner(rest)) for source, partition, *rest in rows]
+        return [OwnedRow(source, partition, _owner(rest)) for source, partition, *rest in rows]
 
 
 def _owner(row: Sequence[object]) -> Owner:

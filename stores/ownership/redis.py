@@ -3,7 +3,7 @@
 Each write is one script, under the server's clock: versions are max(old + 1, microseconds since 1970) and epochs
 max(old + 1, seconds since 2020), so that data older than the last take cannot give an epoch a second time, as long as
 a row is taken less than once a second on average. It looks first whether the server is the one that gave what is owned
-(`stores/state/redis_home.py`).
+(`stores/state/redis_identity.py`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
-from ..redis.full import reads, settles
+from ..redis.maxmemory import reads, settles
 from ..redis.order import packed, unpacked
-from ..state.redis_home import HOME
+from ..state.redis_identity import HOME
 from ..state.redis_server import StateServer, unavailable
 from .epochs import EPOCHS_BY_CLOCK, EPOCHS_FROM
-from .ownership import Owned, Owner
+from .ownership import OwnedRow, Owner
 
 #: KEYS[7]: the names. ARGV[6] is the row's. Keeps a row under a new version, and remembers that.
 _KEEP = (
@@ -125,13 +125,13 @@ class RedisOwnership:
         if newest:
             raise _stale(source, epoch, newest[0])
 
-    async def list(self, limit: int, after: tuple[str, str] = ("", "")) -> builtins.list[Owned]:
+    async def list(self, limit: int, after: tuple[str, str] = ("", "")) -> builtins.list[OwnedRow]:
         keys = [self._rows, self._names]
         answer = await self._server.run(_LIST, keys, packed(*after) if any(after) else b"", limit)
         found = []
         for name, row in zip(answer[::2], answer[1::2], strict=True):
             (source, partition), _ = unpacked(name, 2)
-            found.append(Owned(source, partition, self._owner(row)))
+            found.append(OwnedRow(source, partition, self._owner(row)))
         return found
 
     async def _run(self, script: Any, source: str, partition: str, *asked: Any) -> tuple[float, builtins.list[Any]]:

@@ -21,7 +21,7 @@ from ..sqlite.file import SqliteFile
 from ..sqlite.identity import SCHEMA as IDENTITY
 from ..sqlite.identity import identity
 from .epochs import next_epoch
-from .ownership import Owned, Owner
+from .ownership import OwnedRow, Owner
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS ownership (
@@ -107,7 +107,7 @@ class SqliteOwnership:
 
         await self._file.write(write)
 
-    async def list(self, limit: int, after: tuple[str, str] = ("", "")) -> builtins.list[Owned]:
+    async def list(self, limit: int, after: tuple[str, str] = ("", "")) -> builtins.list[OwnedRow]:
         def load(connection: sqlite3.Connection) -> builtins.list[Any]:
             return connection.execute(
                 f"SELECT source, partition, {_COLUMNS} FROM ownership WHERE (source, partition) > (?, ?)"
@@ -115,7 +115,7 @@ class SqliteOwnership:
                 (*after, limit),
             ).fetchall()
 
-        return [Owned(row[0], row[1], _owner(row[2:])) for row in await self._file.read(load)]
+        return [OwnedRow(row[0], row[1], _owner(row[2:])) for row in await self._file.read(load)]
 
     def _version(self, row: Owner | None) -> int:
         return max(row.version + 1 if row else 1, int(self._clock.wall() * 1e6))

@@ -1,1 +1,1 @@
-"""What every store on PostgreSQL rests on: the server, its connections, hints, and the steps of its schema."""
+"""The ground of every store on PostgreSQL: the server, its connections, hints, and the steps of its schema."""

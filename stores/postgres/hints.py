@@ -17,7 +17,7 @@ Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
 
 
 class PostgresHints(Hints):
-    """Those who use one schema for different things give what theirs are `about`."""
+    """Hints by channels of one schema. Those who use one schema for different things give what theirs are `about`."""
 
     def __init__(self, options: PostgresOptions, rows: Rows, wake: Callable[[], None], about: str) -> None:
         super().__init__("postgres", wake, psycopg.Error, on=options.notify)

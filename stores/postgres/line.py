@@ -28,8 +28,9 @@ def worded(statement: str, schema: str = "") -> str:
     return statement.replace("S.", f"{schema}.") if schema else statement
 
 
-class Line:
-    """Invariant: `_cursor` ran `_statement` last, without an error, and its answer was a short one."""
+class PostgresLine:
+    """A connection, and the statement that it ran last. Invariant: `_cursor` ran `_statement` last, without an error,
+    and its answer was a short one."""
 
     __slots__ = ("_cursor", "_statement", "connection")
 

@@ -1,4 +1,4 @@
-"""Which of a few connections to a server a call gets: THE rule.
+"""A pool of a few connections to a server: THE rule of which one a call gets.
 
 That which ran the same statement last, where it is idle: what a server's process has read and planned for a statement
 is its own, and a first run takes several times as long as the next. Else the one that has been idle longest, so that
@@ -25,8 +25,8 @@ REMEMBERED = 200
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class Connection(Protocol):
-    """What is kept here."""
+class PostgresConnection(Protocol):
+    """A connection, as this pool keeps it."""
 
     @property
     def closed(self) -> bool: ...
@@ -34,10 +34,10 @@ class Connection(Protocol):
     def close(self) -> Coroutine[Any, Any, None]: ...
 
 
-C = TypeVar("C", bound=Connection)
+C = TypeVar("C", bound=PostgresConnection)
 
 
-class Connections(Generic[C]):
+class PostgresConnections(Generic[C]):
     """At most so many; `dial` makes one.
 
     Invariants: nobody waits while one is idle; `_open` counts those that are idle or with a call, `_dialling` those on

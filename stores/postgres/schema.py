@@ -12,8 +12,8 @@ from .server import PostgresServer
 
 
 class PostgresSchema:
-    """`relaxed`: a commit is not waited for. Errors are those of PostgresServer, and InvalidRequest for what the schema
-    refuses."""
+    """One schema of a server. `relaxed`: a commit is not waited for. Errors are those of PostgresServer, and
+    InvalidRequest for what the schema refuses."""
 
     def __init__(self, server: PostgresServer, *, relaxed: bool) -> None:
         self._server = server

@@ -22,8 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from ...sdk.config import Seconds
 from ...sdk.model.errors import ConfigError, NotConnected, StoreFull, TailraceError
 from ..refused import Refused, UnsaidValue
-from .line import Line, worded
-from .pool import Connections
+from .line import PostgresLine, worded
+from .pool import PostgresConnections
 
 #: Times that a statement is sent again because the server chose it to give way to another one.
 AGAIN = 5
@@ -37,7 +37,7 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
 class PostgresOptions(BaseModel):
-    """How a server is reached.
+    """The way to a server.
 
     url              postgresql://user@host:5432/database; several hosts and libpq's parameters (sslmode, …) as there
     user, password   win over those in the URL
@@ -106,7 +106,7 @@ class PostgresServer:
         self.name = options.server
         self._prepare = prepare
         self._names = True  # prepared ones are known to whom they are sent, as far as we were told
-        self._connections: Connections[Line] = Connections(self._connect, options.connections)
+        self._connections: PostgresConnections[PostgresLine] = PostgresConnections(self._connect, options.connections)
         self._closed = True
         self._trusted = False  # some connection was good
 
@@ -169,7 +169,7 @@ class PostgresServer:
                 return found
         raise AssertionError
 
-    async def _connect(self) -> Line:
+    async def _connect(self) -> PostgresLine:
         connection = await self.options.connect()
         try:
             async with asyncio.timeout(self.options.timeout):
@@ -188,7 +188,7 @@ class PostgresServer:
             await connection.close()
             raise
         self._trusted = True
-        return Line(connection)
+        return PostgresLine(connection)
 
     async def __aenter__(self) -> Self:
         self.open()

@@ -15,8 +15,8 @@ T = TypeVar("T")
 POLL = 1.0
 
 
-class Watch:
-    """Those who wait, and the event that has them look."""
+class ChangeWatch:
+    """Waiters, and the event that has them look."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()

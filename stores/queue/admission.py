@@ -1,4 +1,4 @@
-"""Which items cannot be stored, or would not be known again: the same on every engine.
+"""Admission of items: which cannot be stored, or would not be known again; the same on every engine.
 
 A NUL ends a text for some of what SQLite does, PostgreSQL keeps none, and Redis does: so that what is refused does
 not depend on where a queue rests, no name and no key has one.

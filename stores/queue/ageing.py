@@ -1,4 +1,4 @@
-"""How old what waits is, from the lanes that an engine looked at: collections of a function and priority are one."""
+"""Ages of what waits, from the lanes that an engine looked at: collections of a function and priority are one."""
 
 from __future__ import annotations
 

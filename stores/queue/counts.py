@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol
 
 
 class Tally(NamedTuple):
-    """`taken` is how many items there were when the store was opened and how many were submitted since, `forgotten` how
-    many of them the retention removed; `states` counts the rows by the state's name. What was taken and not forgotten
-    is to be in one state."""
+    """Items counted by state. `taken` is how many items there were when the store was opened and how many were
+    submitted since, `forgotten` how many of them the retention removed; `states` counts the rows by the state's name.
+    What was taken and not forgotten is to be in one state."""
 
     taken: int
     forgotten: int
@@ -16,7 +16,7 @@ class Tally(NamedTuple):
 
 
 class Ageing(NamedTuple):
-    """How old the work of one function at one priority is. `waited`: seconds since its oldest item that could be leased
+    """The age of the work of one function at one priority. `waited`: seconds since its oldest item that could be leased
     now was due, by the store's clock; 0: none is due. `attempts`: the most that a live item of it has spent."""
 
     function: str

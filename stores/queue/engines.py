@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..engines import Engine, Engines
+from ..engines import Engines, StoreEngine
 from .queue import Queue
 
 
@@ -26,7 +26,7 @@ class OpenQueue(Queue, Protocol):
 
 
 #: Made of its options, StoresConfig, a Clock, and `wait`: the lease of a source, seconds.
-QueueEngine = Engine[OpenQueue]
+QueueEngine = StoreEngine[OpenQueue]
 
 ENGINES = Engines[OpenQueue](
     {"postgres": "tailrace.stores.queue.postgres.queue:ENGINE", "redis": "tailrace.stores.queue.redis.queue:ENGINE"}

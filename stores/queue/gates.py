@@ -1,4 +1,4 @@
-"""Which lanes and kinds the closed cells of a demand shut."""
+"""Lanes and kinds that the closed cells of a demand shut."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...sdk.model.workload import Kind
 from .kinds import Kinds
 
 
-class Gates:
+class ShutLanes:
     """The closed cells of a demand. What an operator drops is leased: the scheduler answers `dropped`."""
 
     def __init__(self, closed: Iterable[Closed]) -> None:

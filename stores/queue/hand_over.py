@@ -1,5 +1,5 @@
-"""When a submission on a server takes a waiting lease along: the two are one write then, so one trip and one sync of
-the server's disk stand between a lone item and its start, instead of two (SQLite's one writer does so by itself).
+"""Hand-over: a submission on a server takes a waiting lease along. The two are one write then, so one trip and one sync
+of the server's disk stand between a lone item and its start, instead of two (SQLite's one writer does so by itself).
 
 A lease that waits is a taker. A submission may reserve one that is not looking just now; what it claims for it is
 brought there. For one that looks a submission waits a moment: without that, the item would need a look of its own, in

@@ -1,4 +1,4 @@
-"""How many ended workloads are kept: by number, and by what they take. THE rule, the same on every engine.
+"""History of ended workloads, bounded by number and by bytes: THE rule, the same on every engine.
 
 What an engine cannot count exactly it estimates: ROW bytes for a workload that has ended (its row, its dedupe key and
 that one's index), and the characters of the reasons and notes beside.

@@ -30,7 +30,7 @@ class Submitted(NamedTuple):
 
 
 class QueueIntake(Protocol):
-    """Where workloads are submitted."""
+    """The port to which workloads are submitted."""
 
     async def submit(self, items: Sequence[NewItem]) -> list[Submitted]:
         """Stores all items or none. Raises Overloaded at the configured bound, StoreFull, InvalidRequest."""

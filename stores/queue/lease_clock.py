@@ -1,4 +1,4 @@
-"""When a lease ends, whatever the wall clock does: THE rule for a store that counts leases by its own host's clocks.
+"""The end of a lease, whatever the wall clock does: THE rule for a store that counts leases by its own host's clocks.
 
 A lease ends by the monotonic clock, which nobody sets. That clock begins anew with each boot of the machine, so the
 store notes of which boot its leases are. Under another one nobody can tell how much of them is left: each then lasts as
@@ -7,7 +7,7 @@ long again as the longest lease that this store ever granted, and none lasts lon
 The wall clock says when an item is due. One that was set wrong for a moment and then back leaves moments behind that
 are far ahead: `due_after` brings them back.
 
-All times are µs. `boot` is what names a run of the machine (sdk/clock.py); empty: unknown, so never the same one.
+All times are µs. `boot` names a run of the machine (sdk/clock.py); empty: unknown, so never the same one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST_DELAY: Final = 366 * 86_400_000_000
 
 
 class Noted(NamedTuple):
-    """What a store knows of its clocks, from its last write of it.
+    """A store's note of its clocks, as it wrote it last.
 
     ahead    how far the wall clock was ahead of the monotonic one
     wall     the wall clock, then; so `wall` - `ahead` was the monotonic one

@@ -14,7 +14,7 @@ from ...sdk.model.workload import Kind
 
 @dataclass(slots=True)
 class Status:
-    """What the store knows of one item. `due`: its next trigger (lifecycle.py), 0: it has ended; `ended_at` 0: it has
+    """One item, as the store knows it. `due`: its next trigger (lifecycle.py), 0: it has ended; `ended_at` 0: it has
     not."""
 
     id: str
@@ -31,8 +31,8 @@ class Status:
 
 @dataclass(slots=True)
 class Page:
-    """What a search found, and where it goes on: `after` is the id of the last one that was looked at; empty: nothing
-    is left. A page may hold fewer than its limit, or none, and not be the last one: a look is bounded too."""
+    """The items that a search found, and where it goes on: `after` is the id of the last one that was looked at; empty:
+    nothing is left. A page may hold fewer than its limit, or none, and not be the last one: a look is bounded too."""
 
     statuses: list[Status]
     after: str = ""

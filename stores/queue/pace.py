@@ -1,4 +1,4 @@
-"""When one of the pollers of a queue looks next: THE rule.
+"""The pace of pollers: THE rule of when one of them looks next.
 
 All pollers of a queue together look once in `interval`: each in as many intervals as there are pollers, give or take a
 tenth, so that 1, 10 and 100 of them cost the store the same and none follows another for long (the "database as a
@@ -31,8 +31,8 @@ FALLS, RISES = 0.5, 1.02
 
 
 class PollPace:
-    """`interval` seconds between looks of all pollers together; `pollers`, this one among them, is for whoever counts
-    them to set; `random` gives numbers from 0 to 1."""
+    """The pace of one poller. `interval` seconds between looks of all pollers together; `pollers`, this one among them,
+    is for whoever counts them to set; `random` gives numbers from 0 to 1."""
 
     def __init__(self, interval: float, random: Callable[[], float]) -> None:
         self._interval = interval
@@ -64,8 +64,8 @@ class PollPace:
         return min(pause * weight, MOST)
 
 
-class Looks:
-    """Where the last look saw nothing, and until when it need not be repeated. Times are monotonic seconds.
+class EmptyLooks:
+    """Cells in which the last look saw nothing, and until when it need not be repeated. Times are monotonic seconds.
 
     Invariants: a cell stands in `_until` only while nothing that this process knows of can be due in it before then;
     `_next` is what `next` answers for `_asked`, where it is not None.

@@ -1,4 +1,4 @@
-"""Whoever waits for a queue's items looks by the rule of `pace.py`; and all pollers of a queue are counted.
+"""The poller of a queue: it looks by the rule of `pace.py`, and all pollers of a queue are counted.
 
 Each tells the store about every half minute that it is there, and asks every few seconds how many told so lately. A
 dead one leaves the count within SEEN seconds, one that is closed at once.
@@ -18,7 +18,7 @@ from ...sdk.lifecycle import cancel
 from ...sdk.model.claim import Leased
 from ...sdk.model.demand import Demand
 from ...sdk.model.errors import TailraceError
-from .pace import Looks, PollPace
+from .pace import EmptyLooks, PollPace
 
 #: Seconds between looks of all pollers together, unless configured: half of it is the usual wait without a hint.
 INTERVAL = 1.0
@@ -32,19 +32,20 @@ LEAST = 0.001
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class Claimed(NamedTuple):
-    """What a look claimed, and for how many seconds nothing more may be due in its demand, as far as is known."""
+class LookResult(NamedTuple):
+    """The claim that a look made, and for how many seconds nothing more may be due in its demand, as far as is
+    known."""
 
     leased: Leased
     pause: float
 
 
 #: What a look finds; a number: nothing, and in so many seconds something may be due.
-Found = Leased | Claimed | float
+Found = Leased | LookResult | float
 
 
-class Roll(Protocol):
-    """Who polls a queue, as its store knows it."""
+class Pollers(Protocol):
+    """The pollers of a queue, as its store knows them."""
 
     async def count(self, me: str, *, here: bool) -> int:
         """How many pollers told within SEEN seconds that they are there; `here`: and so does this one."""
@@ -63,9 +64,9 @@ class Poller:
     interval   seconds between looks of all pollers together
     """
 
-    def __init__(self, interval: float, roll: Roll | None, *, randomly: Callable[[], float] = random.random) -> None:
+    def __init__(self, interval: float, roll: Pollers | None, *, randomly: Callable[[], float] = random.random) -> None:
         self._pace = PollPace(interval, randomly)
-        self._looks = Looks()
+        self._looks = EmptyLooks()
         self._roll = roll
         self._random = randomly
         self._me = secrets.token_hex(8)
@@ -106,11 +107,11 @@ class Poller:
             if at <= now:
                 found = await look()
                 answered = loop.time()
-                leased = found.leased if isinstance(found, Claimed) else found if isinstance(found, Leased) else None
+                leased = found.leased if isinstance(found, LookResult) else found if isinstance(found, Leased) else None
                 self._rested = answered + self._pace.answered(answered - now, len(leased.ids) if leased else 0)
                 if isinstance(found, Leased):
                     return found
-                pause = found.pause if isinstance(found, Claimed) else found
+                pause = found.pause if isinstance(found, LookResult) else found
                 now, at = answered, answered + min(self._pace.poll(), pause + self._pace.after_event())
                 if changed is self._changed and (leased is None or pause > 0):
                     self._looks.nothing(demand, at)
@@ -158,7 +159,7 @@ class Poller:
             except TailraceError as error:
                 _LOG.info("%s; this poller is counted for %.0f s more", error, SEEN)
 
-    async def _keep_count(self, roll: Roll) -> None:
+    async def _keep_count(self, roll: Pollers) -> None:
         loop = asyncio.get_running_loop()
         told = -math.inf
         while True:

@@ -18,7 +18,7 @@ REASON, PROGRESS = 4096, 1024
 
 
 class Queue(QueueIntake, QueueLeases, QueueLookup, QueueCounts, Protocol):
-    """What an engine is: all four ports. Whoever needs one of them takes that one."""
+    """A queue as an engine keeps it: all four ports. A part that needs one of them takes that one."""
 
 
 __all__ = ["Ageing", "Leased", "NewItem", "Page", "Queue", "Renewed", "Settle", "State", "Status", "Submitted", "Tally"]

@@ -14,7 +14,7 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class ServerClock:
-    """`wait` is the lease of a source, seconds: who holds something renews it meanwhile."""
+    """The clock of one server. `wait` is the lease of a source, seconds: who holds something renews it meanwhile."""
 
     def __init__(self, server: str, wait: float, clock: Clock) -> None:
         self._server = server

@@ -1,5 +1,5 @@
-"""Which of what comes at about the same time shares one write of a server: what waits while one is written, as far as
-the bounds of a write go. A commit costs one wait for the disk, however much is in it.
+"""Shared writes (group commit): what comes at about the same time shares one write of a server. What waits while one is
+written, as far as the bounds of a write go. A commit costs one wait for the disk, however much is in it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Load(NamedTuple):
 
 
 class SharedWrites(Generic[Part, Answer]):
-    """`write` takes the parts of a group, in the order in which they came, keeps all of them or none, and answers each.
-    When it raises what says that one of them cannot be written, each has a write to itself, so that this one fails
-    alone; what else it raises, each of them is told. `load` says how much a part is; one that is more than `most` by
-    itself has a write to itself. `run` carries work through, whoever waits for it."""
+    """Writes that share. `write` takes the parts of a group, in the order in which they came, keeps all of them or
+    none, and answers each. When it raises what says that one of them cannot be written, each has a write to itself, so
+    that this one fails alone; what else it raises, each of them is told. `load` says how much a part is; one that is
+    more than `most` by itself has a write to itself. `run` carries work through, whoever waits for it."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""Whose turn it is when a lease may take only so much: priorities first, a small share kept for the lower ones, and
-fair turns between the lanes of one priority. Pure.
+"""Turns of lanes where a lease may take only so much: priorities first, a small share kept for the lower ones, and fair
+turns between the lanes of one priority. Pure.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 
-class Ready(NamedTuple):
+class ReadyLane(NamedTuple):
     """A lane that has something due: its number, its priority's rank and how many items of it may be taken."""
 
     lane: int
@@ -17,14 +17,14 @@ class Ready(NamedTuple):
     limit: int
 
 
-def turns(ready: Sequence[Ready], total: int, low_share: float, turn: int) -> list[Ready]:
+def turns(ready: Sequence[ReadyLane], total: int, low_share: float, turn: int) -> list[ReadyLane]:
     """In which order lanes are visited and how many items each visit may take at most.
 
     Higher priorities come first but leave `low_share` of the total to the lower ones together; where that is less than
     one item, one of so many calls leaves it. Within a priority the lanes take turns, beginning at another one with
     every call (`turn` rises by one). The limits together do not exceed the total.
     """
-    plan: list[Ready] = []
+    plan: list[ReadyLane] = []
     left = total
     ranks = sorted({lane.priority for lane in ready})
     share = total * low_share
@@ -37,12 +37,12 @@ def turns(ready: Sequence[Ready], total: int, low_share: float, turn: int) -> li
         if budget <= 0:
             continue
         takes = _shares([lane.limit for lane in level], budget)
-        plan += [Ready(lane, rank, take) for (lane, _, _), take in zip(level, takes, strict=False)]
+        plan += [ReadyLane(lane, rank, take) for (lane, _, _), take in zip(level, takes, strict=False)]
         left -= sum(takes)
     return plan
 
 
-def limits_in_turn(ready: Sequence[Ready], total: int, low_share: float, turn: int) -> dict[int, int]:
+def limits_in_turn(ready: Sequence[ReadyLane], total: int, low_share: float, turn: int) -> dict[int, int]:
     """The same as how many items each lane may give, in the order of its first visit. Lanes for which nothing was left
     come last, with none: a server gives them what the others did not have."""
     limits: dict[int, int] = {}

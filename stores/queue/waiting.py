@@ -11,7 +11,7 @@ from ...sdk.model.claim import Leased, Settle, State
 from ...sdk.model.demand import Demand
 from ...sdk.model.errors import Unavailable
 from .hand_over import Taker, Takers
-from .poller import Claimed, Found, Poller
+from .poller import Found, LookResult, Poller
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class WaitingClaims:
-    """`settle` gives back what was claimed for nobody."""
+    """Claims that wait on a server. `settle` gives back what was claimed for nobody."""
 
     def __init__(self, settle: Ends, poller: Poller) -> None:
         self._settle = settle
@@ -97,7 +97,7 @@ class WaitingClaims:
         if task.cancelled() or task.exception() is not None:
             return
         found = task.result()
-        if isinstance(found, Claimed):
+        if isinstance(found, LookResult):
             found = found.leased
         if isinstance(found, Leased):
             self.run(self.give_back(found))

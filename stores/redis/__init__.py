@@ -1,1 +1,1 @@
-"""What every store and source on Redis rests on: the server, its connections, and what it must promise."""
+"""The ground of every store and source on Redis: the server, its connections, and what it must promise."""

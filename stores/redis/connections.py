@@ -1,4 +1,4 @@
-"""How a command reaches a Redis: on a connection that is idle, packed by hiredis, its answer as it comes.
+"""Connections to a Redis. A command goes on a connection that is idle, packed by hiredis, its answer as it comes.
 
 Most of what a lone command takes of a processor goes, in redis-py's own client, into what nobody asked for here: each
 argument is encoded in Python, the pool has three locks, observers and retries are told. Its connections do all that is
@@ -16,7 +16,7 @@ from redis.asyncio.connection import ConnectionPool
 from redis.exceptions import ConnectionError as NoConnection
 
 
-class Connections(ConnectionPool):
+class RedisConnections(ConnectionPool):
     """As many as `max_connections`. Who comes when all are in use waits `timeout` seconds at most; with 0 it is
     refused. Raises redis-py's ConnectionError.
 

@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 
 from ...sdk.config import Seconds
 from ...sdk.model.errors import NotConnected, StoreFull, TailraceError
-from .connections import Commands, Connections
+from .connections import Commands, RedisConnections
 
 #: Connections for commands; callers beyond it wait for one.
 CONNECTIONS = 16
@@ -33,7 +33,7 @@ _FAILURES = (errors.RedisError, OSError, RuntimeError)
 
 
 class RedisOptions(BaseModel):
-    """How a server is reached.
+    """The way to a server.
 
     url              redis://, rediss:// (TLS) or unix://, as in redis://user:password@host:6379/0
     username, password   win over those in the URL
@@ -92,7 +92,7 @@ class RedisOptions(BaseModel):
         is watched by RedisServer: under a socket_timeout redis-py sends in `asyncio.wait_for`, which in Python 3.11
         forgets a cancellation that comes as the write ends, and whoever cancelled waits for ever."""
         return Commands(
-            connection_pool=Connections.from_url(
+            connection_pool=RedisConnections.from_url(
                 self.url.get_secret_value(),
                 timeout=0.0 if waits else self.timeout,
                 max_connections=WAITING if waits else CONNECTIONS,

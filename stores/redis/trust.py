@@ -1,5 +1,5 @@
-"""Which servers may be trusted with what must not be lost, the queue and the state alike: by the facts that they tell,
-ConfigError or a profile. THE rule.
+"""Trust in a server: which ones may be trusted with what must not be lost, the queue and the state alike: by the facts
+that they tell, ConfigError or a profile. THE rule.
 """
 
 from __future__ import annotations

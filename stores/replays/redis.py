@@ -10,7 +10,7 @@ import msgspec
 
 from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.replay import OVER, Replay, ReplayState, may_move
-from ..redis.full import grows, reads, settles
+from ..redis.maxmemory import grows, reads, settles
 from ..state.redis_server import StateServer
 from .replays import KEPT
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...sdk.clock import SYSTEM_CLOCK, Clock
-from ..redis.full import grows, reads, settles
+from ..redis.maxmemory import grows, reads, settles
 from ..state.redis_server import StateServer
 
 #: Results that one script forgets: a bound on how long it holds the server.

@@ -1,4 +1,4 @@
-"""Which runs of a schedule are due, which are passed over, and when to look again: THE rule, of (row, now).
+"""Firing: THE rule of which runs of a schedule are due, which are passed over, and when to look again, of (row, now).
 
 Never early; each instant once; after an absence as its catch-up says. Whoever asks keeps the answer by compare-and-set
 (`Schedules.fire`), so that of any number who ask one is heard.

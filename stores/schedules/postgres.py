@@ -13,8 +13,8 @@ from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
 from ..postgres.arrays import floats
 from ..postgres.schema import PostgresSchema
-from ..postgres.watch import Watch
-from .schedules import KEPT_RUNS, MOST_SCHEDULES, Due, RunBounds, Runs
+from ..postgres.watch import ChangeWatch
+from .schedules import KEPT_RUNS, MOST_SCHEDULES, DueSchedules, RunBounds, Runs
 
 _PUT = (
     "SELECT given FROM S.schedules_put(%s, %s::bigint, %s, %s::boolean, %s::float8, %s::bigint, %s::bigint, %s::float8,"
@@ -46,7 +46,7 @@ _decode = msgspec.json.Decoder(Schedule).decode
 class PostgresSchedules:
     """Schedules in one schema. `fired` is called when a run was made here."""
 
-    def __init__(self, schema: PostgresSchema, watch: Watch, fired: Callable[[], None]) -> None:
+    def __init__(self, schema: PostgresSchema, watch: ChangeWatch, fired: Callable[[], None]) -> None:
         self._schema = schema
         self._watch = watch
         self._fired = fired
@@ -78,7 +78,7 @@ class PostgresSchedules:
         rows = await self._schema.read(f"{_ROWS} ORDER BY s.name LIMIT %s", (limit,), "schedules")
         return [_row(row) for row in rows]
 
-    async def due(self, now: float, limit: int) -> Due:
+    async def due(self, now: float, limit: int) -> DueSchedules:
         rows = await self._schema.read(
             f"(SELECT {_COLUMNS} FROM (SELECT * FROM S.schedules WHERE next_at > 0 AND next_at <= %s::float8"
             " ORDER BY next_at LIMIT %s) AS s JOIN S.schedule_definitions AS d USING (version) ORDER BY s.next_at)"
@@ -87,7 +87,7 @@ class PostgresSchedules:
             (now, limit, now),
             "schedules",
         )
-        return Due([_row(row) for row in rows if row[0] is not None], rows[-1][-1] or 0.0)
+        return DueSchedules([_row(row) for row in rows if row[0] is not None], rows[-1][-1] or 0.0)
 
     async def fire(self, name: str, version: int, decided: float, firing: Firing, at: float) -> bool:
         [(fired,)] = await self._schema.write(

@@ -16,7 +16,7 @@ from ...sdk.model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
 from ..redis.order import digits, packed
 from ..state.redis_server import HELD, StateServer
 from .redis_scripts import BOUNDS, FIND, FIRE, FORGET, KEYS, LAST, PUT, READ, REMOVE, RUN, TRIM, TRIMMABLE
-from .schedules import KEPT_RUNS, MOST_SCHEDULES, Due, RunBounds, Runs
+from .schedules import KEPT_RUNS, MOST_SCHEDULES, DueSchedules, RunBounds, Runs
 
 #: Runs or schedules of one script: a bound on how long it holds the server.
 STEP = 1000
@@ -55,9 +55,9 @@ class RedisSchedules:
     async def list(self, limit: int) -> builtins.list[ScheduleRow]:
         return (await self._find("all", limit))[1] if limit > 0 else []
 
-    async def due(self, now: float, limit: int) -> Due:
+    async def due(self, now: float, limit: int) -> DueSchedules:
         later, rows = await self._find("due", _text(now), limit)
-        return Due(rows, later)
+        return DueSchedules(rows, later)
 
     async def _find(self, *what: Any) -> tuple[float, builtins.list[ScheduleRow]]:
         later, *found = await self._run(FIND, *what)

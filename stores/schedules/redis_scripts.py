@@ -6,7 +6,7 @@ and instant, so that there is none twice.
 
 from __future__ import annotations
 
-from ..redis.full import grows, reads, settles
+from ..redis.maxmemory import grows, reads, settles
 
 #: What the keys of every script are, in this order.
 KEYS = (

@@ -11,8 +11,8 @@ from ...sdk.model.schedule import KEEP, MOST_SCHEDULES, Firing, Schedule, Schedu
 KEPT_RUNS = 1_000_000
 
 
-class Due(NamedTuple):
-    """What is due: rows whose `next_at` has come, and the earliest of the others; 0: there is none."""
+class DueSchedules(NamedTuple):
+    """Schedules that are due: rows whose `next_at` has come, and the earliest of the others; 0: there is none."""
 
     rows: list[ScheduleRow]
     next_at: float
@@ -32,9 +32,9 @@ class RunBounds(NamedTuple):
     end: int
 
 
-class Schedules(Protocol):
-    """Durable when a method returns. Positions are dense and never given twice; of a schedule and an instant there is
-    one run, whoever fires."""
+class ScheduleKeeping(Protocol):
+    """Schedules kept, and fired when they are due. Durable when a method returns. Of a schedule and an instant there
+    is one run, whoever fires."""
 
     async def put(self, row: ScheduleRow, expected: int) -> ScheduleRow | None:
         """Keeps a row when the version there is still `expected` (0: none of this name); it gets a new version. None:
@@ -49,7 +49,7 @@ class Schedules(Protocol):
     async def list(self, limit: int) -> list[ScheduleRow]:
         """By name."""
 
-    async def due(self, now: float, limit: int) -> Due:
+    async def due(self, now: float, limit: int) -> DueSchedules:
         """Those whose time has come by `now`, the earliest first; for the rest when to look again."""
 
     async def fire(self, name: str, version: int, decided: float, firing: Firing, at: float) -> bool:
@@ -58,6 +58,10 @@ class Schedules(Protocol):
 
     async def run(self, name: str, instant: float, at: float) -> ScheduledRun | None:
         """One run by hand, beside what the schedule says. None: there is no such schedule, or a run of this instant."""
+
+
+class ScheduleRuns(Protocol):
+    """The stream of the schedules' runs. Positions are dense and never given twice."""
 
     async def read(self, position: int, limit: int, max_bytes: int) -> Runs:
         """From a position on, at most so many and about so many bytes of payload (at least one)."""
@@ -76,15 +80,21 @@ class Schedules(Protocol):
         hand that were over then. How many runs went."""
 
 
+class Schedules(ScheduleKeeping, ScheduleRuns, Protocol):
+    """Schedules as an engine keeps them: both ports. A part that needs one of them takes that one."""
+
+
 __all__ = [
     "KEEP",
     "KEPT_RUNS",
     "MOST_SCHEDULES",
-    "Due",
+    "DueSchedules",
     "Firing",
     "ScheduledRun",
     "RunBounds",
     "Runs",
+    "ScheduleKeeping",
     "ScheduleRow",
+    "ScheduleRuns",
     "Schedules",
 ]

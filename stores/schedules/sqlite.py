@@ -11,7 +11,7 @@ import msgspec
 from ...sdk.model.errors import InvalidRequest
 from ...sdk.model.schedule import Firing, Schedule, ScheduledRun, ScheduleRow
 from ..sqlite.file import SqliteFile
-from .schedules import KEPT_RUNS, MOST_SCHEDULES, Due, RunBounds, Runs
+from .schedules import KEPT_RUNS, MOST_SCHEDULES, DueSchedules, RunBounds, Runs
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS schedule_definitions (
@@ -106,15 +106,15 @@ class SqliteSchedules:
 
         return await self._file.read(load)
 
-    async def due(self, now: float, limit: int) -> Due:
-        def load(connection: sqlite3.Connection) -> Due:
+    async def due(self, now: float, limit: int) -> DueSchedules:
+        def load(connection: sqlite3.Connection) -> DueSchedules:
             rows = connection.execute(
                 f"{_ROWS} WHERE next_at > 0 AND next_at <= ? ORDER BY next_at LIMIT ?", (now, limit)
             ).fetchall()
             (following,) = connection.execute(
                 "SELECT min(next_at) FROM schedules WHERE next_at > 0 AND next_at > ?", (now,)
             ).fetchone()
-            return Due([_row(row) for row in rows], following or 0.0)
+            return DueSchedules([_row(row) for row in rows], following or 0.0)
 
         return await self._file.read(load)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from ...sdk.model.segment import Segment
-from ..redis.full import grows, reads, settles
+from ..redis.maxmemory import grows, reads, settles
 from ..redis.order import DIGITS, EACH, digits
 from ..state.redis_server import StateServer
 

@@ -26,7 +26,7 @@ class SpooledItem(NamedTuple):
 
 
 class SpooledTotals(NamedTuple):
-    """How much is spooled, not counting what was refused: workloads, and payload bytes."""
+    """Totals of what is spooled, not counting what was refused: workloads, and payload bytes."""
 
     items: int
     size: int
@@ -34,7 +34,7 @@ class SpooledTotals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """What is known of one id of the spool.
+    """One id of the spool, as far as it is known.
 
     became   its id in the queue, once it is there; empty: it is not
     reason   why it ended without getting there (the queue refused it, or somebody cancelled it); empty: it did not
@@ -49,7 +49,7 @@ class Spooled:
     cancelled: bool = False
 
 
-class Spool(Protocol):
+class SpoolLine(Protocol):
     """Submissions in the order in which they came. Invariant: each is in it until the queue is known to have it."""
 
     async def add(self, items: Sequence[NewItem]) -> list[Submitted]:
@@ -71,6 +71,10 @@ class Spool(Protocol):
     async def find(self, ids: Sequence[str]) -> list[Spooled | None]:
         """What is known of each id; None for unknown and forgotten ones."""
 
+
+class SpoolCounts(Protocol):
+    """Totals of a spool, for alerts and metrics."""
+
     async def held(self) -> SpooledTotals:
         """How much is spooled now."""
 
@@ -80,8 +84,16 @@ class Spool(Protocol):
     async def oldest(self) -> float:
         """When the first one that waits was spooled; 0: none waits."""
 
+
+class RememberedFunctions(Protocol):
+    """The function registry as it was, for a gateway that starts while its store is away."""
+
     async def remember(self, functions: Sequence[FunctionSpec]) -> None:
-        """Keeps the function registry, for a gateway that starts while its store is away."""
+        """Keeps the registry in place of what was kept."""
 
     async def functions(self) -> list[FunctionSpec]:
         """What was remembered."""
+
+
+class Spool(SpoolLine, SpoolCounts, RememberedFunctions, Protocol):
+    """A spool as an engine keeps it: all three ports. A part that needs one of them takes that one."""

@@ -1,1 +1,1 @@
-"""What every store on SQLite rests on: one file, its one writer, its errors, its copies."""
+"""The ground of every store on SQLite: one file, its one writer, its errors, its copies."""

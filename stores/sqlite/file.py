@@ -41,7 +41,7 @@ STANDING_LOOK = 1.0
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """What a standing write returns when there is nothing to do yet: ask again after so many seconds at the latest."""
+    """The answer of a standing write when there is nothing to do yet: ask again after so many seconds at the latest."""
 
     after: float
 

@@ -1,4 +1,4 @@
-"""What waits for the one writer of a file, and what is written next: light writes together, a heavy one by itself.
+"""The line before the one writer of a file, and what is written next: light writes together, a heavy one by itself.
 
 A heavy write (a large submission, a sweep) takes milliseconds. In one transaction with light ones it would hold up
 their answers, so those that wait go before it, and none that comes meanwhile waits for more than one of them. A heavy
@@ -14,7 +14,7 @@ Write = TypeVar("Write")
 
 
 class WriteLine(Generic[Write]):
-    """`len` of it is how many wait."""
+    """Writes that wait. `len` of it is how many wait."""
 
     def __init__(self) -> None:
         self._light: deque[Write] = deque()

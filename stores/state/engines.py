@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..engines import Engine, Engines
+from ..engines import Engines, StoreEngine
 from .state import StateStores
 
 #: Made of its options, StoresConfig, a Clock, and `wait`: the lease of a source, seconds, for which no stream is taken
 #: on a server that was promoted or put back from a copy.
-StateEngine = Engine[StateStores]
+StateEngine = StoreEngine[StateStores]
 
 ENGINES = Engines[StateStores](
     {

@@ -27,7 +27,7 @@ from ..postgres.hints import PostgresHints
 from ..postgres.migrations.migrate import require
 from ..postgres.schema import PostgresSchema
 from ..postgres.server import PostgresOptions, PostgresServer, refuse_unsafe
-from ..postgres.watch import Watch
+from ..postgres.watch import ChangeWatch
 from ..replays.postgres import PostgresReplays
 from ..results.postgres import PostgresResults
 from ..schedules.postgres import PostgresSchedules
@@ -49,7 +49,7 @@ class PostgresGround:
         self._checked = False
         self._written = -1  # how far the server's log had come at the last look
         self.schema = PostgresSchema(self._server, relaxed=not durable)
-        self.watch = Watch()
+        self.watch = ChangeWatch()
         self._hints = PostgresHints(options, self.schema.read, self.watch.wake, "state")
         self.owners = PostgresOwnership(self.schema, clock)
         self.sweepers: list[PostgresResults] = []

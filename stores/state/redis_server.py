@@ -13,10 +13,10 @@ from pydantic import Field
 from ...sdk.clock import SYSTEM_CLOCK, Clock
 from ...sdk.model.errors import ConfigError, NotConnected, Unavailable
 from ..queue.redis.cluster import cluster_client
-from ..redis.full import settles
+from ..redis.maxmemory import settles
 from ..redis.server import RedisOptions, RedisServer, Script
 from ..redis.trust import facts, profile
-from .redis_home import HOME, KEYS
+from .redis_identity import HOME, KEYS
 
 #: Seconds that the server holds one wait.
 HELD = 5.0
@@ -32,7 +32,7 @@ _LOG = logging.getLogger("tailrace.stores")
 
 
 class RedisStateOptions(RedisOptions):
-    """`prefix` begins the name of every key: another one is another state.
+    """Options of a state in Redis. `prefix` begins the name of every key: another one is another state.
 
     cluster   the server is a node of a Redis Cluster, whose other nodes are asked where the state's slot is
     """

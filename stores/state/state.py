@@ -24,7 +24,7 @@ from ..segments.segments import Segments
 
 
 class StateGround(Protocol):
-    """What a state rests on: one file, or one server."""
+    """The ground of a state: one file, or one server."""
 
     async def open(self) -> None:
         """Looks at what it rests on. Raises ConfigError for what cannot be trusted with a state; a server that cannot

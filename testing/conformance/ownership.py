@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ...sdk.model.errors import InvalidRequest, StaleFence
-from ...stores.ownership.ownership import Owned, Owner, Ownership
+from ...stores.ownership.ownership import OwnedRow, Owner, Ownership
 from .bench import MODEL, StoreBench, StoreLaws
 
 LEASE = 36.0
@@ -185,7 +185,7 @@ class OwnershipLaws(StoreLaws[Ownership]):
         keys = [(f"s{number // 3}", str(number % 3) if number % 3 else "") for number in range(12)]
         for source, partition in reversed(keys):
             await store.engine.take(source, partition, "a", LEASE, 0)
-        seen: list[Owned] = []
+        seen: list[OwnedRow] = []
         while page := await store.engine.list(5, (seen[-1].source, seen[-1].partition) if seen else ("", "")):
             assert len(page) <= 5
             seen.extend(page)

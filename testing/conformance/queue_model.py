@@ -27,7 +27,7 @@ SETTLED = sorted(WAITING | TERMINAL)
 
 
 @dataclass
-class Item:
+class ModelItem:
     """An item, as the model knows it. `until` is its lease's end; `settled` how its newest hand-out was settled;
     `first`: it goes before what waits, so that it may say that it was due earlier."""
 
@@ -57,7 +57,7 @@ class QueueModel(RuleBasedStateMachine):
         super().__init__()
         self.runner = asyncio.Runner()
         self.engine = self.do(self.make_engine())
-        self.items: dict[str, Item] = {}
+        self.items: dict[str, ModelItem] = {}
         self.order: list[str] = []
         self.fences: list[int] = [1]
 
@@ -74,7 +74,7 @@ class QueueModel(RuleBasedStateMachine):
 
     # What the model derives.
 
-    def over(self, item: Item) -> bool:
+    def over(self, item: ModelItem) -> bool:
         """Its lease's time is past, so that it may be anybody's."""
         return item.state in LEASED and item.until <= self.engine.now()
 
@@ -114,7 +114,7 @@ class QueueModel(RuleBasedStateMachine):
         for item, answer in zip(items, self.do(self.engine.queue.submit(items)), strict=True):
             assert not answer.duplicate
             assert answer.id not in self.items
-            self.items[answer.id] = Item(item.kind, key, item.payload, due)
+            self.items[answer.id] = ModelItem(item.kind, key, item.payload, due)
             self.order.append(answer.id)
 
     @rule(

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from ...sdk.model.schedule import CatchUp, Firing, Origin, Overlap, Schedule, ScheduleRow
-from ...stores.schedules.schedules import Due, RunBounds, Schedules
+from ...stores.schedules.schedules import DueSchedules, RunBounds, Schedules
 from .bench import MOMENT, SOON, StoreBench, StoreLaws
 
 NOW = 1_700_000_000.125
@@ -71,7 +71,7 @@ class ScheduleLaws(StoreLaws[Schedules]):
     async def test_what_is_due_comes_earliest_first_and_the_rest_says_when(self, store: StoreBench[Schedules]) -> None:
         for name, at in (("late", 3.0), ("early", 1.0), ("never", 0.0), ("later", 9.0)):
             await kept(store, replace(SMALL, name=name), NOW + at if at else 0.0)
-        assert await store.engine.due(NOW, 9) == Due([], NOW + 1)
+        assert await store.engine.due(NOW, 9) == DueSchedules([], NOW + 1)
         found = await store.engine.due(NOW + 3, 9)
         assert ([row.schedule.name for row in found.rows], found.next_at) == (["early", "late"], NOW + 9)
         assert len((await store.engine.due(NOW + 3, 1)).rows) == 1

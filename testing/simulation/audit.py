@@ -12,7 +12,7 @@ from ...sdk.model.parked import due_function, parked_from
 from ...stores.log.batch import decode as decode_batch
 from ...tailers.rules.frontier import decode as decode_ahead
 from ...tailers.supervisor import DUE
-from .client import Client
+from .client import WorldClient
 from .guests import Guest
 from .host import Host
 from .journal import Journal
@@ -30,10 +30,10 @@ _TASK = "SELECT attempts, throttles FROM tasks WHERE id = ?"
 _WAITING = (int(LedgerPlace.PARKING), int(LedgerPlace.PARKED), int(LedgerPlace.RUNNING))
 
 
-class Audit:
+class StoreAudit:
     """Knows where every workload is. Ids of the stream are `orders/0/<position>`, as the tailer makes them."""
 
-    def __init__(self, plan: Plan, disk: Disk, journal: Journal, client: Client) -> None:
+    def __init__(self, plan: Plan, disk: Disk, journal: Journal, client: WorldClient) -> None:
         self._plan = plan
         self._disk = disk
         self._journal = journal

@@ -15,7 +15,7 @@ from .loop import SimLoop
 _HERE = threading.local()
 
 
-class Gone(BaseException):
+class ProcessGone(BaseException):
     """The process of this thread is gone: it unwinds, unseen."""
 
 
@@ -54,12 +54,12 @@ class Thread:
             self._back.release()
             self._go.acquire()
         if self._gone:
-            raise Gone
+            raise ProcessGone
 
     def ask(self, call: Callable[[], Any]) -> Any:
         """Has the world do something that it must not do itself: nothing any more when its process is gone."""
         if self._gone:
-            raise Gone
+            raise ProcessGone
         self._asked = call
         self.rest()
         return self._answer
@@ -70,7 +70,7 @@ class Thread:
         try:
             if not self._gone:
                 target()
-        except Gone:
+        except ProcessGone:
             pass
         finally:
             self._over = True
@@ -83,7 +83,7 @@ def this() -> Thread:
     return thread
 
 
-class Condition:
+class BatonCondition:
     """A threading.Condition among threads of which one runs at a time: nobody can be in the way of another."""
 
     def __init__(self, loop: SimLoop) -> None:

@@ -67,7 +67,7 @@ class UnaryCall(Exchange):
 
     async def _handle(self, server: Serving, handler: Any, data: Any) -> None:
         server.under_way[self] = None
-        context = Context(self)
+        context = CallContext(self)
         try:
             reply = handler.response_serializer(await handler.unary_unary(handler.request_deserializer(data), context))
         except grpc.aio.AbortError:
@@ -197,7 +197,7 @@ class StreamCall(Exchange):
         self._in.put(data)
 
 
-class Context:
+class CallContext:
     """The context that a unary handler is given."""
 
     def __init__(self, call: Any) -> None:
@@ -209,7 +209,7 @@ class Context:
         raise grpc.aio.AbortError("aborted")
 
 
-class StreamContext(Context):
+class StreamContext(CallContext):
     """The context that a stream's handler is given."""
 
     def __init__(self, call: StreamCall, handler: Any, loop: SimLoop) -> None:

@@ -14,17 +14,26 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...runtime.executors import ExecutorProcess
-from ...runtime.rules.leases import Group
-from ...scheduler.roster import Able, Function
-from ...scheduler.rules.placement import Pool
-from ...scheduler.sessions import Tailer, Worker
+from ...runtime.rules.leases import LeaseGroup
+from ...scheduler.roster import Able, RosterFunction
+from ...scheduler.rules.placement import WorkerPool
+from ...scheduler.sessions import TailerSession, WorkerSession
 from ...sdk.logger import facts_of
 from ...tailers.partition import Partition
 from .loop import SimFuture, SimTask
 
 #: Classes whose objects the platform keeps in sets: such sets are walked in the order of hashes, which by default are
 #: addresses in memory.
-_IN_SETS: tuple[type[Any], ...] = (Tailer, Worker, Pool, Function, Able, Group, Partition, ExecutorProcess)
+_IN_SETS: tuple[type[Any], ...] = (
+    TailerSession,
+    WorkerSession,
+    WorkerPool,
+    RosterFunction,
+    Able,
+    LeaseGroup,
+    Partition,
+    ExecutorProcess,
+)
 
 
 class Numbers:

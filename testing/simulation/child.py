@@ -14,12 +14,12 @@ from ...sdk.terminal import say
 from .plan import Plan
 from .plans import plan_of
 from .planting import planted
-from .recording import Record, Recording
+from .recording import Recording, WorldRecord
 from .shrink import shrunk
-from .story import Story, Told
+from .story import Story, StoryEnd
 
 
-class Order(msgspec.Struct):
+class StoryOrder(msgspec.Struct):
     """The order of stories to tell: `seeds`, and of each plan only some faults and items, by index (None: all). `bug`
     is planted meanwhile. `small`: a failing plan is shrunk. `trace`: lines are printed instead of JSON. `finds`: no
     more seeds are told after so many that were wrong (0: all are). `record`: each verdict comes with what tailers
@@ -47,15 +47,15 @@ class Verdict(msgspec.Struct):
     faults: list[int] | None = None
     items: list[int] | None = None
     happened: dict[str, int] = {}
-    record: Record | None = None
+    record: WorldRecord | None = None
 
 
-def tell(plan: Plan, *, trace: bool = False, record: bool = False) -> Told:
+def tell(plan: Plan, *, trace: bool = False, record: bool = False) -> StoryEnd:
     """One story of a plan."""
     return Story(plan, keep_trace=trace, recording=Recording() if record else None).tell()
 
 
-def chosen(plan: Plan, order: Order) -> Plan:
+def chosen(plan: Plan, order: StoryOrder) -> Plan:
     """A plan with only what an order wants of it."""
     faults, items = order.faults, order.items
     return dataclasses.replace(
@@ -65,7 +65,7 @@ def chosen(plan: Plan, order: Order) -> Plan:
     )
 
 
-def verdict(order: Order, seed: int) -> Verdict:
+def verdict(order: StoryOrder, seed: int) -> Verdict:
     """Tells one seed's story, and shrinks it when it fails."""
     whole = plan_of(seed)
     plan = chosen(whole, order)
@@ -89,7 +89,7 @@ def verdict(order: Order, seed: int) -> Verdict:
 
 def main() -> None:
     """The process: an order as JSON in its first argument."""
-    order = msgspec.json.decode(sys.argv[1], type=Order)
+    order = msgspec.json.decode(sys.argv[1], type=StoryOrder)
     gc.collect()
     gc.freeze()  # the program is not looked through again for each world's garbage: an eighth of the time
     if order.bug:

@@ -32,7 +32,7 @@ T = TypeVar("T")
 PATIENCE = 1000.0
 
 
-class Client:
+class WorldClient:
     """A client of the world. `accepted`: the items that the platform said it has, by number, and the ids of those of
     the queue; `scheduled`: the schedules likewise, and the wall clock up to which none of their instants was due;
     `taken_back`: the ids that it asked to cancel; `began` and `times`: when it first brought each, and when it was

@@ -53,7 +53,7 @@ def simulate(
     is the same. Exit code 1 also when an item's runs ended otherwise.
     """
     from . import hunt
-    from .run import Options, main
+    from .run import SimulateOptions, main
 
     known = _mistakes() if bug or bugs else []
     if bug and bug not in known:
@@ -62,10 +62,12 @@ def simulate(
         raise UserError("--record and --against compare whole runs: leave --trace or --bugs out")
     if bugs:
         of = [bug] if bug else known
-        wanted = hunt.Options(of, seeds, first, finds, 60 * minutes, results, jobs or os.cpu_count() or 1, as_json)
+        wanted = hunt.HuntOptions(of, seeds, first, finds, 60 * minutes, results, jobs or os.cpu_count() or 1, as_json)
         raise typer.Exit(hunt.main(wanted))
     only = (_indexes(faults), _indexes(items))
-    raise typer.Exit(main(Options(seeds, first, seed, trace, *only, bug, shrink, jobs, as_json, record, against)))
+    raise typer.Exit(
+        main(SimulateOptions(seeds, first, seed, trace, *only, bug, shrink, jobs, as_json, record, against))
+    )
 
 
 def _mistakes() -> list[str]:

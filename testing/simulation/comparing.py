@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ...sdk.model.errors import UserError
-from .recording import Record, difference
+from .recording import WorldRecord, difference
 
 #: Differences that are shown.
 SHOWN = 5
@@ -53,7 +53,7 @@ class Comparison:
         return "\n".join(lines)
 
 
-def compared(before: Iterable[Record], after: Iterable[Record]) -> Comparison:
+def compared(before: Iterable[WorldRecord], after: Iterable[WorldRecord]) -> Comparison:
     """Compares them by seed."""
     known = {record.seed: record for record in before}
     found = Comparison()
@@ -68,10 +68,10 @@ def compared(before: Iterable[Record], after: Iterable[Record]) -> Comparison:
     return found
 
 
-def read(file: Path) -> list[Record]:
+def read(file: Path) -> list[WorldRecord]:
     """The records in a file. Raises UserError when it has none."""
     try:
-        return [msgspec.json.decode(line, type=Record) for line in file.read_bytes().splitlines() if line]
+        return [msgspec.json.decode(line, type=WorldRecord) for line in file.read_bytes().splitlines() if line]
     except OSError as error:
         raise UserError(f"{file}: {error.strerror}; expected what `tailrace simulate --record` wrote") from error
     except msgspec.DecodeError as error:
@@ -86,6 +86,6 @@ def check(file: Path) -> None:
         raise UserError(f"{file}: {error.strerror}; --record needs a file that can be written") from error
 
 
-def write(file: Path, records: Iterable[Record]) -> None:
+def write(file: Path, records: Iterable[WorldRecord]) -> None:
     """Puts them there, a line each."""
     file.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))

@@ -36,7 +36,7 @@ Home = tuple[str, str, int]
 Spot = tuple[str, int]
 
 
-class Passed(NamedTuple):
+class SettledMark(NamedTuple):
     """A checkpoint: everything below `position` is settled, and so are those in `ahead`."""
 
     position: int = 0
@@ -61,7 +61,7 @@ class Copies:
         self._ends: dict[str, int] = {}
         self._homes: dict[Spot, Home] = {}
         self._waiting: dict[Home, dict[Spot, int]] = {}
-        self._passed: dict[str, Passed] = {}
+        self._passed: dict[str, SettledMark] = {}
         self._marks: list[tuple[str, str, int, bytes]] = []
         journal.begins.append(self._begins)
 
@@ -85,7 +85,7 @@ class Copies:
                 continue
             self._ends[stream] = first + count
             ((columns,),) = self._disk.rows("delay", _COLUMNS, (row,))
-            passed = self._passed.get(stream, Passed())
+            passed = self._passed.get(stream, SettledMark())
             for position, copy in enumerate(_copies(columns), first):
                 if not passed.has(position):
                     home, spot = (copy.tailer, copy.partition, copy.position), (stream, position)
@@ -94,7 +94,7 @@ class Copies:
 
     def _trimmed(self) -> None:
         for stream, start in self._disk.rows("delay", _STARTS):
-            position = self._passed.get(stream, Passed()).position
+            position = self._passed.get(stream, SettledMark()).position
             if start > position:
                 self._journal.wrong(f"trimmed: {stream} begins at {start}, and its checkpoint is at {position}")
 
@@ -102,8 +102,8 @@ class Copies:
         moved: dict[Home, str] = {}
         for source, partition, position, ahead in marks:
             stream = _stream(source, partition)
-            before = self._passed.get(stream, Passed())
-            after = self._passed[stream] = Passed(
+            before = self._passed.get(stream, SettledMark())
+            after = self._passed[stream] = SettledMark(
                 position, frozenset(position + index for index, bit in enumerate(decode_ahead(ahead)) if bit)
             )
             if position < before.position:
@@ -144,7 +144,7 @@ class Copies:
         return _entry(rows[0][0]) if rows else None
 
     def _passed_at_home(self, home: Home) -> bool:
-        return self._passed.get(home[0], Passed()).has(home[2])
+        return self._passed.get(home[0], SettledMark()).has(home[2])
 
     # ---- runs
 
@@ -167,7 +167,7 @@ class Copies:
         self._ends, self._homes, self._waiting, self._passed, self._marks = {}, {}, {}, {}, []
         for source, partition, position, ahead in self._disk.rows("state", _MARKS):
             bits = frozenset(position + index for index, bit in enumerate(decode_ahead(ahead)) if bit)
-            self._passed[_stream(source, partition)] = Passed(position, bits)
+            self._passed[_stream(source, partition)] = SettledMark(position, bits)
         self._read()
 
     def at_rest(self) -> None:

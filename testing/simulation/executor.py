@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...runtime.executors import ExecutorProcess
-from ...runtime.frames import Done, Dying, Failed, Frames, Notes, Ready, Setup, Timer, Waits
-from ...runtime.rules.suspicion import Death
+from ...runtime.frames import Done, Dying, ExecutorSetup, Failed, Frames, Notes, Ready, Timer, Waits
+from ...runtime.rules.suspicion import ProcessDeath
 from ...sdk.function import Function
 from .exchange import NEXT
 from .host import here
@@ -28,7 +28,7 @@ class SimExecutor(ExecutorProcess):
 
     def __init__(
         self,
-        setup: Setup,
+        setup: ExecutorSetup,
         *,
         functions: Mapping[str, Function[..., Any]],
         on_frame: Callable[..., None],
@@ -108,7 +108,7 @@ class SimExecutor(ExecutorProcess):
         self.was_running, self.was_waiting = self.board.running() & self.live, self.board.waiting() & self.live
         self.ready = False
         alone = self.setup.slots + self.setup.threads <= 2
-        self._on_death(self, Death(code, self.why, self.culprits or None, alone=alone))
+        self._on_death(self, ProcessDeath(code, self.why, self.culprits or None, alone=alone))
         self.dead.set()
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ import msgspec
 import tailrace
 
 from ...sdk.terminal import complain, show
-from .child import Order, Verdict
+from .child import StoryOrder, Verdict
 from .run import told
 
 #: Seeds of one turn.
@@ -32,7 +32,7 @@ NONE = ""
 _SOURCE = ("assembly", "delay_service", "gateway", "runtime", "scheduler", "sdk", "stores", "tailers", "testing")
 
 
-class Turn(msgspec.Struct):
+class HuntLine(msgspec.Struct):
     """One line of the file: so many seeds from `first` on were told of a mistake. `found` are those where something was
     wrong, `what` the first thing that was, and `seconds` what they took."""
 
@@ -56,7 +56,7 @@ class Prey:
     what: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
-    def add(self, turn: Turn) -> None:
+    def add(self, turn: HuntLine) -> None:
         """One turn more."""
         self.seeds += turn.seeds
         self.following = turn.first + turn.seeds
@@ -66,7 +66,7 @@ class Prey:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class HuntOptions:
     """The options of the command: these `bugs`, each until it was found so many times or in so many seeds from `first`
     on; no more turns begin after so many seconds (0: without end)."""
 
@@ -80,7 +80,7 @@ class Options:
     as_json: bool = False
 
 
-def main(options: Options) -> int:
+def main(options: HuntOptions) -> int:
     """Runs it; 1 when something was wrong where no mistake was planted."""
     watched = sys.stderr.isatty() and not options.as_json
     prey = asyncio.run(hunt(options, _progress if watched else _silent))
@@ -92,7 +92,7 @@ def main(options: Options) -> int:
     return 0
 
 
-async def hunt(options: Options, progress: Callable[[int, int, int], None]) -> list[Prey]:
+async def hunt(options: HuntOptions, progress: Callable[[int, int, int], None]) -> list[Prey]:
     """All turns. `progress` is told how many mistakes are done with, of how many, and how many worlds were told."""
     tree = tree_of(Path(tailrace.__path__[0]))
     prey = {bug: Prey(bug, options.first) for bug in (NONE, *options.bugs)}
@@ -130,15 +130,15 @@ async def hunt(options: Options, progress: Callable[[int, int, int], None]) -> l
     return list(prey.values())
 
 
-async def _turn(prey: Prey, options: Options, tree: str) -> Turn:
+async def _turn(prey: Prey, options: HuntOptions, tree: str) -> HuntLine:
     count = min(TURN, options.seeds - prey.seeds)
     finds = 0 if prey.bug == NONE else max(1, options.finds - len(prey.found))
-    order = Order(list(range(prey.following, prey.following + count)), bug=prey.bug, finds=finds)
+    order = StoryOrder(list(range(prey.following, prey.following + count)), bug=prey.bug, finds=finds)
     begin = time.monotonic()
     verdicts: list[Verdict] = []
     await told(order, verdicts.append)
     wrong = [verdict for verdict in verdicts if verdict.wrong]
-    return Turn(
+    return HuntLine(
         tree,
         prey.bug,
         prey.following,
@@ -192,14 +192,14 @@ def tree_of(root: Path) -> str:
     return digest.hexdigest()
 
 
-def _before(results: Path | None, tree: str) -> list[Turn]:
+def _before(results: Path | None, tree: str) -> list[HuntLine]:
     if results is None or not results.exists():
         return []
     lines = results.read_bytes().splitlines()
-    return [turn for turn in (msgspec.json.decode(line, type=Turn) for line in lines if line) if turn.tree == tree]
+    return [turn for turn in (msgspec.json.decode(line, type=HuntLine) for line in lines if line) if turn.tree == tree]
 
 
-def _keep(results: Path | None, turn: Turn) -> None:
+def _keep(results: Path | None, turn: HuntLine) -> None:
     if results is not None:
         with results.open("ab") as file:
             file.write(msgspec.json.encode(turn) + b"\n")

@@ -15,16 +15,16 @@ from ...runtime.board import Board
 from ...runtime.deadman import Deadman
 from ...runtime.engine import Engine
 from ...runtime.executor_main import CULPRIT
-from ...runtime.frames import Assign, Done, Dying, EndRow, Quit, Ready, Release, Setup, StopItems, row_of
+from ...runtime.frames import Assign, Done, Dying, EndRow, ExecutorSetup, Quit, Ready, Release, StopItems, row_of
 from ...runtime.rules import attempt
 from ...runtime.rules.attempt import Stop
-from ...runtime.rules.vigil import Vigil
+from ...runtime.rules.overdue import Overdue
 from ...sdk.context import Context
+from ...sdk.current_run import RUN, waiting
 from ...sdk.function import Function
-from ...sdk.inside import RUN, waiting
 from ...sdk.model.errors import Fatal, RetryLater, Throttled
 from ...sdk.model.outcome import Outcome
-from .baton import Condition, Thread, this
+from .baton import BatonCondition, Thread, this
 from .ends import Ends, deserved
 from .host import Host
 from .journal import Execution
@@ -75,7 +75,7 @@ class SimBoard(Board):
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class RunningItem:
     """An item that runs in a process. `stop`: why it was told to end."""
 
     key: int
@@ -106,7 +106,7 @@ class Inside:
         block: Callable[[float], None],
     ) -> None:
         self.engine: Engine | None = None
-        self.running: dict[int, Run] = {}
+        self.running: dict[int, RunningItem] = {}
         self.ends = Ends(host.journal, name)
         self._name = name
         self._world = host.world
@@ -130,7 +130,7 @@ class Inside:
 
     # ---- frames
 
-    def _set_up(self, setup: Setup) -> None:
+    def _set_up(self, setup: ExecutorSetup) -> None:
         self.engine = Engine(
             {name: self._functions[name] for name in setup.functions},
             slots=setup.slots,
@@ -144,17 +144,17 @@ class Inside:
             clock=self._clock,
         )
         threads: Any = self.engine._threads
-        threads._condition, threads._start = Condition(self._loop), partial(self._start, threads)
+        threads._condition, threads._start = BatonCondition(self._loop), partial(self._start, threads)
         self._say(Ready())
         if any(function.spec.timeout for function in self._functions.values()):
-            self._vigil = Vigil(PATIENCE, setup.timeout_grace, self._clock.monotonic())
+            self._vigil = Overdue(PATIENCE, setup.timeout_grace, self._clock.monotonic())
             self._look_later()
 
     def accept(self, frame: Any) -> None:
         """One frame from the supervisor, as in runtime/executor_main.py."""
         engine = self.engine
         match frame:
-            case Setup():
+            case ExecutorSetup():
                 self._set_up(frame)
             case Assign() if engine:
                 self.ends.admitted(range(frame.first, frame.first + len(frame.kinds)))
@@ -215,7 +215,7 @@ class Inside:
     def play_plainly(self, n: int, context: Context) -> None:
         """One run in a thread: it looks now and then whether it should end, unless it does not care."""
         thread = this()
-        run: Run = thread.ask(partial(self._begins, _holder().key, n, context))
+        run: RunningItem = thread.ask(partial(self._begins, _holder().key, n, context))
         end = self._loop.time() + run.deed.seconds * self._clock.rate
         how, asked = "?", None
         try:
@@ -240,7 +240,7 @@ class Inside:
             if not self._over:
                 thread.ask(partial(self._ended, run, how, asked))
 
-    def _glances(self, run: Run, context: Context) -> None:
+    def _glances(self, run: RunningItem, context: Context) -> None:
         """A `def` function looks whether it was told to end, or its time is over, and ends unless it does not care."""
         late = context.deadline is not None and self._clock.monotonic() >= context.deadline
         if not context.cancelled and not late:
@@ -252,7 +252,7 @@ class Inside:
         if not run.deed.stubborn:
             raise Stopped
 
-    def _waits_plainly(self, run: Run, context: Context, thread: Thread) -> None:
+    def _waits_plainly(self, run: RunningItem, context: Context, thread: Thread) -> None:
         """For other work, if it is to."""
         if run.deed.child is None or run.broken:
             return
@@ -262,7 +262,7 @@ class Inside:
                 thread.rest()
                 self._glances(run, context)
 
-    async def _waits(self, run: Run) -> None:
+    async def _waits(self, run: RunningItem) -> None:
         """For other work, if it is to."""
         if run.deed.child is None or run.broken:
             return
@@ -271,16 +271,16 @@ class Inside:
             while not self._journal.over(run.deed.child):
                 await self._sleeps(run, ASKS)
 
-    def _begins(self, key: int, n: int, context: Context) -> Run:
+    def _begins(self, key: int, n: int, context: Context) -> RunningItem:
         self.ends.begins(key, context.id)
         deed = self._deeds(n, self._journal.ran(context.id))
         broken = self._world.now < self._journal.broken_until
         deed = Deed("raise", min(deed.seconds, 1.0)) if broken else deed
         execution = self._journal.begin(context.id, n, context.fence, self._name, context.attempt)
-        run = self.running[key] = Run(key, deed, execution, broken)
+        run = self.running[key] = RunningItem(key, deed, execution, broken)
         return run
 
-    async def _takes_its_time(self, run: Run) -> None:
+    async def _takes_its_time(self, run: RunningItem) -> None:
         """True seconds. Who is told to end cleans up and does so, or does not care."""
         loop = self._loop
         if run.deed.blocks and not run.broken:
@@ -291,7 +291,7 @@ class Inside:
         while (left := end - loop.time()) > 0:
             await self._sleeps(run, left)
 
-    async def _sleeps(self, run: Run, seconds: float) -> None:
+    async def _sleeps(self, run: RunningItem, seconds: float) -> None:
         """For so long by its clock, unless it is told to end and cares."""
         try:
             await asyncio.sleep(seconds)
@@ -302,7 +302,7 @@ class Inside:
                 await asyncio.sleep(ENDING)
                 raise
 
-    def _ended(self, run: Run, how: str, asked: float | None) -> None:
+    def _ended(self, run: RunningItem, how: str, asked: float | None) -> None:
         if self._over:
             return
         del self.running[run.key]
@@ -313,7 +313,7 @@ class Inside:
             self._pauses(run, asked or (LEAST_PAUSE if how == "retry" else THROTTLED))
             run.execution.spent = how == "retry"
 
-    def _pauses(self, run: Run, seconds: float) -> None:
+    def _pauses(self, run: RunningItem, seconds: float) -> None:
         until = self._world.now + seconds / (1 + RHO)
         self._journal.expect_pause(run.execution.id, run.execution.n, until)
 

@@ -46,7 +46,7 @@ class Execution:
 
 
 @dataclass(slots=True)
-class Story:
+class WorkloadStory:
     """The story of one workload."""
 
     n: int
@@ -66,7 +66,7 @@ class Journal:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.stories: dict[str, Story] = {}
+        self.stories: dict[str, WorkloadStory] = {}
         self.violations: list[str] = []
         self.jumped = 0.0
         self.deadlines: dict[int, float] = {}
@@ -93,7 +93,7 @@ class Journal:
     def begin(self, id: str, n: int, fence: int, where: str, attempt: int = 1) -> Execution:
         """A run begins: alone, under a fence above all before it, and not early."""
         now = self._world.now
-        story = self.stories.setdefault(id, Story(n))
+        story = self.stories.setdefault(id, WorkloadStory(n))
         run = Execution(id, n, fence, where, now, attempt=attempt)
         other = self.live.get(id)
         if other is not None:
@@ -157,6 +157,6 @@ class Journal:
 
     def expect_pause(self, id: str, n: int, until: float) -> None:
         """The workload may not start again before a true time."""
-        story = self.stories.setdefault(id, Story(n))
+        story = self.stories.setdefault(id, WorkloadStory(n))
         story.not_before = until
         story.known = 0 if self.failures is None else self.failures(id)

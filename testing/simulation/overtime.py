@@ -10,7 +10,7 @@ from .plan import Plan
 
 #: True seconds by which what should happen at once may be late.
 SLACK = 0.1
-#: True seconds after which a process knows that it stood still (runtime/rules/vigil.py), whatever its clock.
+#: True seconds after which a process knows that it stood still (runtime/rules/overdue.py), whatever its clock.
 STOOD_STILL = 3.1
 #: Seconds that a function gets after its time-out before its process is ended.
 GRACE = 2.0

@@ -20,7 +20,7 @@ from ...delay_service.service import DelayServer, DelayService
 from ...gateway.config import GatewayConfig
 from ...gateway.server import GatewayServer
 from ...runtime.config import WorkerConfig
-from ...runtime.loader import Loaded
+from ...runtime.loader import LoadedFunctions
 from ...runtime.worker import Worker
 from ...scheduler.config import SchedulerConfig
 from ...scheduler.server import SchedulerServer
@@ -208,7 +208,7 @@ def gateway(plan: Plan, store: str) -> Part:
     return Group([stores, gateway_part(GatewayServer(config, gateway_stores(stores, spool), clock=clock), spool)])
 
 
-class SeparateTailers(Group):
+class SimulatedTailers(Group):
     """Tailers over served stores, with the delay service at its address. A Part."""
 
     def __init__(self, plan: Plan, scheduler: str, store: str, delay: str) -> None:
@@ -264,7 +264,7 @@ def worker(plan: Plan, schedulers: Sequence[str]) -> Part:
     config = WorkerConfig(
         executors=plan.executors, slots=plan.slots, **threads, isolated=1, name=name, timeout_grace=grace
     )
-    loaded = Loaded(("simulated",), {FUNCTION: _declared(plan.timeout, plan.threads)})
+    loaded = LoadedFunctions(("simulated",), {FUNCTION: _declared(plan.timeout, plan.threads)})
     registry = GATEWAYS if plan.gateways else None
     process = partial(SimExecutor, functions=loaded.functions)
     return Worker(config, loaded, schedulers, registry, SIZES, here().clock, process=process)

@@ -81,7 +81,7 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ShopOrder:
     """A transaction of the application's own, `at` true seconds, which leaves a workload in its outbox; or none, if it
     is `rolled_back`. Execution i does `deeds[i]`, those after the last one succeed."""
 
@@ -194,7 +194,7 @@ class Plan:
     threads: bool = False
     schedules: tuple[Timed, ...] = ()
     redrives: tuple[Redrive, ...] = ()
-    orders: tuple[Order, ...] = ()
+    orders: tuple[ShopOrder, ...] = ()
     spools: bool = False
     rates: dict[str, float] = field(default_factory=dict)
     calm: float = 60.0

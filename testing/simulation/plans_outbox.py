@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from .plan import Deed, Fault, Order, Plan
+from .plan import Deed, Fault, Plan, ShopOrder
 from .sqlite_shop import SHOP
 
 #: The share of worlds with an application, and its orders.
@@ -27,7 +27,7 @@ def with_outbox(plan: Plan, strike: float, stores: str) -> Plan:
         return plan
     taken = {item.n for item in plan.items} | {timed.n for timed in plan.schedules}
     first = max(taken, default=0) + 1
-    orders: list[Order] = []
+    orders: list[ShopOrder] = []
     at = random.uniform(*COME)
     for number in range(random.randint(*ORDERS)):
         at = random.uniform(*COME) if random.random() < 0.5 else at + 0.01
@@ -37,14 +37,14 @@ def with_outbox(plan: Plan, strike: float, stores: str) -> Plan:
     return replace(plan, orders=tuple(orders), faults=tuple(sorted(faults, key=lambda fault: fault.at)))
 
 
-def _order(random: Random, n: int, at: float) -> Order:
+def _order(random: Random, n: int, at: float) -> ShopOrder:
     deeds = [Deed("raise", random.uniform(0.01, 1.0))] if random.random() < FAILING else []
     deeds.append(Deed("ok", random.uniform(0.01, 2.0)))
     key = f"key{random.randrange(2)}" if random.random() < KEYED else ""
-    return Order(n, at, tuple(deeds), key, random.random() < ROLLED_BACK)
+    return ShopOrder(n, at, tuple(deeds), key, random.random() < ROLLED_BACK)
 
 
-def _befalls(random: Random, strike: float, relays: list[str], orders: list[Order]) -> Fault:
+def _befalls(random: Random, strike: float, relays: list[str], orders: list[ShopOrder]) -> Fault:
     """The relay dies around a removal or somewhere in a batch, or cannot reach the application's database."""
     relay, at = random.choice(relays), random.uniform(1.0, strike)
     match random.choice(("removal", "removal", "batch", "away")):

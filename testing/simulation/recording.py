@@ -23,7 +23,7 @@ TAILERS = ("tailer", "node")
 _LINKS = ("link",)
 
 
-class Record(msgspec.Struct):
+class WorldRecord(msgspec.Struct):
     """One world. `said`: kind of message → how many, and a hash of them; `fates`: item → how its runs ended."""
 
     seed: int
@@ -47,11 +47,11 @@ class Recording:
         digest.update(data)
         self._said[key] = (count + 1, digest)
 
-    def record(self, seed: int, journal: Journal) -> Record:
+    def record(self, seed: int, journal: Journal) -> WorldRecord:
         """What it heard."""
         said = {key: (count, digest.hexdigest()) for key, (count, digest) in sorted(self._said.items())}
         fates = {id: [run.how for run in story.executions] for id, story in sorted(journal.stories.items())}
-        return Record(seed, said, fates)
+        return WorldRecord(seed, said, fates)
 
 
 def kind_of(message: Any) -> str:
@@ -63,7 +63,7 @@ def kind_of(message: Any) -> str:
     return f"{name}({', '.join(field for field in fields if field not in _LINKS)})"
 
 
-def difference(before: Record, after: Record) -> tuple[str, str]:
+def difference(before: WorldRecord, after: WorldRecord) -> tuple[str, str]:
     """How two records of one world are alike, and where they first differ: `same`, `alike`, `fates` or `differ`."""
     if before.said == after.said and before.fates == after.fates:
         return "same", ""

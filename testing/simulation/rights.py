@@ -24,7 +24,7 @@ _OWNERS = "SELECT source, partition, version, epoch, lease FROM ownership"
 Right = tuple[str, int]
 
 
-class Stream(Protocol):
+class SessionStream(Protocol):
     """A stream between two hosts as the world sees it. `session` is what its first message called it, and once it is
     welcomed the session's name here."""
 
@@ -65,7 +65,7 @@ class Rights:
         self._sources: dict[tuple[str, str, int], float] = {}
         self._versions: dict[tuple[str, str], int] = {}
         self.claims: dict[int, float] = {}
-        self._take: dict[type[Any], Callable[[Stream, Any], None]] = {
+        self._take: dict[type[Any], Callable[[SessionStream, Any], None]] = {
             pb.WorkerFrame: self._from_worker,
             pb.WorkerReply: self._to_worker,
             pb.TailerFrame: self._from_tailer,
@@ -76,7 +76,7 @@ class Rights:
 
     # ---- what is said
 
-    def said(self, stream: Stream, message: Any) -> None:
+    def said(self, stream: SessionStream, message: Any) -> None:
         """A message of a stream is about to leave."""
         take = self._take.get(type(message))
         if take is not None:
@@ -90,22 +90,22 @@ class Rights:
         sent, rate = self._asked.get((session, worker, number), (0.0, 1.0))
         return sent + lease / rate
 
-    def _hello(self, stream: Stream, hello: pb.Hello) -> None:
+    def _hello(self, stream: SessionStream, hello: pb.Hello) -> None:
         stream.session, stream.opened = hello.session, self._world.now
 
-    def _welcome(self, stream: Stream, welcome: pb.Welcome) -> None:
+    def _welcome(self, stream: SessionStream, welcome: pb.Welcome) -> None:
         """A session begins or goes on. Its id may be known to several schedulers, and begin anew with each of them."""
         known = (welcome.session or stream.session, welcome.scheduler)
         self._begun[known] += not welcome.resumed
         stream.session = f"{known} {self._begun[known]}"
 
-    def _from_worker(self, stream: Stream, frame: pb.WorkerFrame) -> None:
+    def _from_worker(self, stream: SessionStream, frame: pb.WorkerFrame) -> None:
         if frame.HasField("hello"):
             self._hello(stream, frame.hello)
         if frame.HasField("lease_request"):
             self._asks(stream.session, worker=True, number=frame.lease_request.number, host=stream.client)
 
-    def _to_worker(self, stream: Stream, frame: pb.WorkerReply) -> None:
+    def _to_worker(self, stream: SessionStream, frame: pb.WorkerReply) -> None:
         if frame.HasField("welcome"):
             self._welcome(stream, frame.welcome)
             if (stream.session, True, 1) not in self._asked:  # which hello was heard last is not known: this, at most
@@ -124,7 +124,7 @@ class Rights:
         until = self._until(session, True, request, lease)
         self._groups[session, group] = max(until, self._groups.get((session, group), 0.0))
 
-    def _to_tailer(self, stream: Stream, frame: pb.TailerReply) -> None:
+    def _to_tailer(self, stream: SessionStream, frame: pb.TailerReply) -> None:
         scheduler = stream.target
         assert scheduler is not None
         if frame.HasField("welcome"):
@@ -139,7 +139,7 @@ class Rights:
                 self._flights[session, flight.flight] = [(id_, flight.fence) for id_ in sorted(ids)]
                 self._owned[session, flight.flight] = (adoption.source, adoption.partition)
 
-    def _from_tailer(self, stream: Stream, frame: pb.TailerFrame) -> None:
+    def _from_tailer(self, stream: SessionStream, frame: pb.TailerFrame) -> None:
         if frame.HasField("hello"):
             self._hello(stream, frame.hello)
         session = stream.session
@@ -156,7 +156,7 @@ class Rights:
                 self._owned[session, push.flight] = (push.owned.source, push.owned.partition)
             self._hold(stream, session, push.flight, self._until(session, False, push.lease_request, push.lease))
 
-    def _hold(self, stream: Stream, session: str, flight: int, until: float) -> None:
+    def _hold(self, stream: SessionStream, session: str, flight: int, until: float) -> None:
         rights = self._flights.get((session, flight), [])
         for right in rights:
             self._tailers[right].add(stream.client.name)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ...sdk.terminal import say, show_json
-from .child import Order, Verdict
+from .child import StoryOrder, Verdict
 from .comparing import check, compared, read, write
 
 #: Failing seeds that are shrunk: each takes as long as a hundred stories.
@@ -23,7 +23,7 @@ SHRINK = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SimulateOptions:
     """The options of the command. `seed`: this one alone; else `seeds` from `first` on. `record`: what tailers did goes
     to this file; `against`: it is compared with that of an earlier run."""
 
@@ -41,7 +41,7 @@ class Options:
     against: Path | None = None
 
 
-def main(options: Options) -> int:
+def main(options: SimulateOptions) -> int:
     """Runs it; 1 when anything was wrong, or a run of an item ended otherwise than in an earlier run of the command.
     Raises UserError for a file that is no record."""
     if options.seed is not None and options.trace:
@@ -94,7 +94,7 @@ def happened(verdicts: list[Verdict]) -> Counter[str]:
 
 
 async def simulate(
-    options: Options,
+    options: SimulateOptions,
     progress: Callable[[int, int, int], None],
     wrong: Callable[[Verdict], None] = lambda verdict: None,
 ) -> list[Verdict]:
@@ -127,17 +127,17 @@ async def simulate(
     return found
 
 
-def _order(options: Options, seeds: list[int], *, small: bool = False, trace: bool = False) -> Order:
+def _order(options: SimulateOptions, seeds: list[int], *, small: bool = False, trace: bool = False) -> StoryOrder:
     record = not small and (options.record is not None or options.against is not None)
-    return Order(seeds, options.faults, options.items, options.bug, small, trace, record=record)
+    return StoryOrder(seeds, options.faults, options.items, options.bug, small, trace, record=record)
 
 
-def _command(order: Order) -> list[str]:
+def _command(order: StoryOrder) -> list[str]:
     text = msgspec.json.encode(order).decode()
     return [sys.executable, "-m", "tailrace.testing.simulation.child", text]
 
 
-async def told(order: Order, take: Callable[[Verdict], None]) -> None:
+async def told(order: StoryOrder, take: Callable[[Verdict], None]) -> None:
     """Runs an order in a process and hands on its verdicts as they come."""
     process = await asyncio.create_subprocess_exec(
         *_command(order), stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONHASHSEED": "0"}, limit=1 << 24
@@ -154,7 +154,7 @@ async def told(order: Order, take: Callable[[Verdict], None]) -> None:
         raise RuntimeError(f"a process of the simulation ended with code {code}; what it said is above")
 
 
-async def _traced(options: Options, seed: int) -> int:
+async def _traced(options: SimulateOptions, seed: int) -> int:
     order = _order(options, [seed], trace=True)
     process = await asyncio.create_subprocess_exec(*_command(order), env={**os.environ, "PYTHONHASHSEED": "0"})
     return await process.wait()

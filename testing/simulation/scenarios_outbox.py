@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .plan import Fault, Order, Plan
+from .plan import Fault, Plan, ShopOrder
 from .scenarios import plan_of_faults
 
-_ORDERS = tuple(Order(n, 2.0 + n / 100, rolled_back=n % 4 == 3) for n in range(10))
+_ORDERS = tuple(ShopOrder(n, 2.0 + n / 100, rolled_back=n % 4 == 3) for n in range(10))
 
 #: Nothing goes wrong.
 CARRIED = plan_of_faults([], [], orders=_ORDERS, calm=30.0)

@@ -13,7 +13,7 @@ from ...stores.queue.admission import SUBMISSION_PREFIX
 from .host import here
 from .journal import Journal
 from .parts import work
-from .plan import Order, Plan
+from .plan import Plan, ShopOrder
 from .sqlite_disk import Disk
 from .sqlite_shop import SHOP
 
@@ -39,7 +39,7 @@ class Shop:
         """The application's process."""
         await together(*map(self._take, self._plan.orders))
 
-    async def _take(self, order: Order) -> None:
+    async def _take(self, order: ShopOrder) -> None:
         host = here()
         await asyncio.sleep(max(0.0, order.at - host.world.now))
         connection = host.disk.connect(SHOP)

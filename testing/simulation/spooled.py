@@ -9,7 +9,7 @@ from math import inf
 
 from ...stores.queue.ids import id_number
 from ...stores.spool.spool import PREFIX
-from .client import Client
+from .client import WorldClient
 from .journal import Journal
 from .parts import QUEUE
 from .plan import Plan
@@ -19,10 +19,12 @@ _BECAME = "SELECT became FROM left_spool WHERE id = ?"
 _LEFT = "SELECT id, reason FROM left_spool WHERE became = ''"
 
 
-class Spooled:
+class SpooledAudit:
     """A Guest, and what ids of a spool became. `disks` are those of the gateways, by name."""
 
-    def __init__(self, plan: Plan, disk: Disk, disks: Mapping[str, Disk], journal: Journal, client: Client) -> None:
+    def __init__(
+        self, plan: Plan, disk: Disk, disks: Mapping[str, Disk], journal: Journal, client: WorldClient
+    ) -> None:
         self._plan = plan
         self._disk = disk
         self._disks = disks

@@ -21,7 +21,7 @@ _ROW = "SELECT entry FROM ledger WHERE source = ? AND partition = ? AND position
 _entry = msgspec.json.Decoder(LedgerEntry).decode
 
 
-class Starts:
+class StartsAudit:
     """Asks the stores about each run as it begins."""
 
     def __init__(self, plan: Plan, disk: Disk, journal: Journal) -> None:

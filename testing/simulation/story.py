@@ -7,9 +7,9 @@ from functools import partial
 
 from ...gateway import spooling
 from ...tailers.sources import outbox as outbox_source
-from .audit import Audit
+from .audit import StoreAudit
 from .chance import seeded
-from .client import Client
+from .client import WorldClient
 from .clock import MachineClock
 from .copies import Copies
 from .faults import Faults
@@ -24,7 +24,7 @@ from .parts import (
     GATEWAYS,
     SCHEDULERS,
     SIZES,
-    SeparateTailers,
+    SimulatedTailers,
     delay,
     gateway,
     main,
@@ -33,19 +33,19 @@ from .parts import (
     store,
     worker,
 )
-from .plan import Item, Order, Plan, Timed
+from .plan import Item, Plan, ShopOrder, Timed
 from .planting import instead
-from .recording import Record, Recording
+from .recording import Recording, WorldRecord
 from .redriving import Redriving
 from .rights import Rights
 from .shop import Shop
-from .spooled import Spooled
+from .spooled import SpooledAudit
 from .sqlite_disk import Disk
 from .sqlite_shop import outbox_of
-from .starts import Starts
+from .starts import StartsAudit
 from .timetables import Timetables
 from .touching import Touching
-from .turns import Turns
+from .turns import KeyTurns
 from .world import Event, Spinning, World
 from .writes import Writes
 
@@ -58,7 +58,7 @@ AFTER = 45.0
 
 
 @dataclass(slots=True)
-class Told:
+class StoryEnd:
     """The end of a story. `wrong` is empty when nothing was; `rest` is when everything was over, true seconds."""
 
     seed: int
@@ -69,7 +69,7 @@ class Told:
     steps: int
     happened: dict[str, int] = field(default_factory=dict)
     trace: list[Event] = field(default_factory=list)
-    record: Record | None = None
+    record: WorldRecord | None = None
 
 
 class Story:
@@ -101,7 +101,7 @@ class Story:
             for name in delays:
                 self._add(name, main(partial(delay, "store:store")))
             for number in range(plan.tailers):
-                make = partial(SeparateTailers, plan, dialled[number % len(dialled)], "store:store", DELAY_SERVICES)
+                make = partial(SimulatedTailers, plan, dialled[number % len(dialled)], "store:store", DELAY_SERVICES)
                 self._add(f"tailer{number + 1}", main(make))
         else:
             self.store = "node"
@@ -113,16 +113,16 @@ class Story:
             self._add(name, main(partial(scheduler, plan)))
         for number in range(plan.workers):
             self._add(f"worker{number + 1}", main(partial(worker, plan, addresses)))
-        self.client = Client(plan, f"{self.store}:store")
+        self.client = WorldClient(plan, f"{self.store}:store")
         self._add("client", self.client.main)
-        self.audit = Audit(plan, self.disk, self.journal, self.client)
-        self.turns = Turns(self.disk, self.journal, self.audit.ended) if plan.order != "none" else None
+        self.audit = StoreAudit(plan, self.disk, self.journal, self.client)
+        self.turns = KeyTurns(self.disk, self.journal, self.audit.ended) if plan.order != "none" else None
         over, settled = self.audit.ended, self.audit.settled
         self.timetables = Timetables(plan, self.disk, self.journal, self.client, over, settled)
         self.rights = Rights(self.world, self.journal, self.disk, SIZES)
         self.network.said = self.rights.said
         self.overtime = Overtime(plan, self.journal, self._rate)
-        self.starts = Starts(plan, self.disk, self.journal)
+        self.starts = StartsAudit(plan, self.disk, self.journal)
         self.writes = Writes(self.disk, self.journal, self.audit.ended, self.rights.claimed)
         self.copies = Copies(self.disk, self.journal, self.audit.ended)
         self.touching = Touching(plan, self.journal, self.rights.path, self._stores())
@@ -144,7 +144,7 @@ class Story:
             self._add("shop", shop.main)
             self.audit.guests.append(shop)
         if self.plan.spools:
-            spooled = Spooled(self.plan, self.disk, self.spools, self.journal, self.client)
+            spooled = SpooledAudit(self.plan, self.disk, self.spools, self.journal, self.client)
             self.audit.guests.append(spooled)
             self.audit.known_as = spooled.known_as
 
@@ -172,7 +172,7 @@ class Story:
         offset = 1000.0 + 1000.0 * self.world.random.random()
         clock = MachineClock(self.world, self.plan.rates.get(name, 1.0), offset)
         host = Host(self.world, name, clock, run, disk or self.disk, self.network)  # type: ignore[arg-type]
-        runnable: list[Item | Timed | Order] = [*self.plan.items, *self.plan.schedules, *self.plan.orders]
+        runnable: list[Item | Timed | ShopOrder] = [*self.plan.items, *self.plan.schedules, *self.plan.orders]
         items = {each.n: each for each in runnable}
         host.journal = self.journal
         host.deeds = lambda n, execution: items[n].deed(execution)
@@ -197,7 +197,7 @@ class Story:
         elif file == "delay":  # the last of those that are put back together
             self.copies.restored()
 
-    def tell(self) -> Told:
+    def tell(self) -> StoryEnd:
         """Runs it to its end."""
         plan, world = self.plan, self.world
         rest = 0.0
@@ -237,7 +237,7 @@ class Story:
         runs = sum(len(story.executions) for story in self.journal.stories.values())
         wrong, happened = self.journal.violations, dict(world.happened)
         record = None if self._recording is None else self._recording.record(plan.seed, self.journal)
-        return Told(plan.seed, world.hash, wrong, rest, runs, world.steps, happened, world.trace, record)
+        return StoryEnd(plan.seed, world.hash, wrong, rest, runs, world.steps, happened, world.trace, record)
 
     def _run_until_rest(self) -> bool:
         world, end = self.world, self.plan.calm + self.plan.patience

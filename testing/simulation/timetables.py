@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from .client import Client
+from .client import WorldClient
 from .clock import EPOCH
 from .journal import ROUNDING, Execution, Journal
 from .parts import TIMED
@@ -41,7 +41,7 @@ class Timetables:
         plan: Plan,
         disk: Disk,
         journal: Journal,
-        client: Client,
+        client: WorldClient,
         over: Callable[[str], bool],
         settled: Mapping[str, float],
     ) -> None:

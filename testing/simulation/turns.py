@@ -14,7 +14,7 @@ from .sqlite_disk import Disk
 _PREFIX = f"{STREAM}/0/"
 
 
-class Turns:
+class KeyTurns:
     """The turns of keys in a stream in order. `over` says of an id whether it was done or buried at some time."""
 
     def __init__(self, disk: Disk, journal: Journal, over: Callable[[str], bool]) -> None:

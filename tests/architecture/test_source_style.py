@@ -48,11 +48,8 @@ NAMELESS = re.compile(
     r")\b",
     re.IGNORECASE,
 )
-#: Rooms whose docstrings are not all mended. Take one away when it is.
-NOT_MENDED = ("sdk/wire/gateway", "stores/")
-#: Methods of one protocol that a part is given; and those that are still to be parted.
+#: Methods of one protocol that a part is given.
 MOST_METHODS = 9
-WIDE_PORTS = {"DeadLetters", "Schedules", "Spool"}
 
 
 def tracked(*endings: str) -> list[Path]:
@@ -175,9 +172,9 @@ def test_no_private_module_is_imported() -> None:
 
 
 def test_ports_are_narrow() -> None:
-    """Whoever needs less than all of a wide port cannot say so."""
+    """Whoever needs less than all of a wide port cannot say so: part it; an engine's protocol inherits the parts."""
     wide = {name for path in shipped() for name, methods in facts(path).ports.items() if methods > MOST_METHODS}
-    assert wide == WIDE_PORTS
+    assert wide == set()
 
 
 def test_no_shelf_is_vague() -> None:
@@ -211,18 +208,8 @@ def test_public_classes_and_functions_are_documented() -> None:
 
 
 def test_docstrings_of_modules_and_classes_name_the_thing_first() -> None:
-    wrong = [
-        f"{name_of(path)}:{line}: {text}"
-        for path in written()
-        if not name_of(path).startswith(NOT_MENDED)
-        for line, text in facts(path).nameless
-    ]
+    wrong = [f"{name_of(path)}:{line}: {text}" for path in written() for line, text in facts(path).nameless]
     assert not wrong, "begin with the thing, as a noun, or with what it does ('Records …'):\n" + "\n".join(wrong)
-
-
-def test_a_room_that_is_mended_is_off_the_list() -> None:
-    undone = [name_of(path) for path in written() if facts(path).nameless]
-    assert [room for room in NOT_MENDED if not any(name.startswith(room) for name in undone)] == []
 
 
 def test_what_a_docstring_may_begin_with() -> None:

@@ -17,7 +17,7 @@ import pytest
 from tailrace.assembly import embedded
 from tailrace.assembly.node import Node
 from tailrace.bench.faults.disk import SmallDisk
-from tailrace.delay_service.turn import Turn
+from tailrace.delay_service.turn import MoverTurn
 from tailrace.gateway.status import StatusDesk
 from tailrace.sdk.clock import SYSTEM_CLOCK
 from tailrace.sdk.model.alert import Alert
@@ -215,15 +215,15 @@ async def test_a_mover_that_fails_beyond_its_own_handling_opens_again_under_a_ne
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a mover that fails as nobody foresaw, once
-    keep, epochs = Turn.keep, []
+    keep, epochs = MoverTurn.keep, []
 
-    async def fails(turn: Turn) -> None:
+    async def fails(turn: MoverTurn) -> None:
         epochs.append(turn.epoch)
         if len(epochs) == 1:
             raise ValueError("planted, by a name that is no text: \udcff")
         await keep(turn)
 
-    monkeypatch.setattr(Turn, "keep", fails)
+    monkeypatch.setattr(MoverTurn, "keep", fails)
     async with node(tmp_path) as running, GatewayClient(running.address) as operator:
         # When it does, Then it opens again, which operators are told
         told = await until(lambda: alert(operator, "part"))

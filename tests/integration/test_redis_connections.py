@@ -96,7 +96,7 @@ async def test_the_answer_to_who_left_is_told_to_nobody_else(client: Any, key: s
 
 async def test_who_comes_when_all_are_in_use_waits_for_one_and_not_for_ever(redis_server: str) -> None:
     # Given two connections, both in use
-    pool = connections.Connections.from_url(redis_server, max_connections=2, timeout=0.05, protocol=2)
+    pool = connections.RedisConnections.from_url(redis_server, max_connections=2, timeout=0.05, protocol=2)
     first, second = await pool.get_connection(), await pool.get_connection()
     assert first is not second
     # When nobody gives one back, then the next one is refused
@@ -111,7 +111,7 @@ async def test_who_comes_when_all_are_in_use_waits_for_one_and_not_for_ever(redi
 
 
 async def test_who_waits_for_a_connection_gets_the_first_that_is_given_back(redis_server: str) -> None:
-    pool = connections.Connections.from_url(redis_server, max_connections=1, timeout=30.0, protocol=2)
+    pool = connections.RedisConnections.from_url(redis_server, max_connections=1, timeout=30.0, protocol=2)
     only = await pool.get_connection()
     waiting = [asyncio.create_task(pool.get_connection()) for _ in range(3)]
     async with asyncio.timeout(10):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.core import Core
 from tailrace.scheduler.rules.placement import PoolLimits
-from tailrace.scheduler.sessions import Adoption, Tailer
+from tailrace.scheduler.sessions import Adoption, TailerSession
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.workload import Flight, Kind, Outcomes, Owned, ref
@@ -25,18 +25,18 @@ class Bench:
         self.worker = self.core.attach_worker("w", "w", 0.0)
         self.core.worker_connected(self.worker, [FunctionSpec("f")], [PoolLimits("default", ("f",), limit, limit)], 0.0)
 
-    def owner(self, name: str, epoch: int, version: int) -> Tailer:
+    def owner(self, name: str, epoch: int, version: int) -> TailerSession:
         """A session that shows the row."""
         tailer = self.session(name)
         self.core.adoptions.show(tailer, ROW, epoch, version)
         return tailer
 
-    def session(self, name: str) -> Tailer:
+    def session(self, name: str) -> TailerSession:
         tailer = self.core.attach_tailer(name, name, self.now)
         self.core.tailer_connected(tailer)
         return tailer
 
-    def push(self, tailer: Tailer, number: int, epoch: int, positions: list[int]) -> None:
+    def push(self, tailer: TailerSession, number: int, epoch: int, positions: list[int]) -> None:
         ids = [str(position) for position in positions]
         flight = Flight(number, epoch * 100 + number, [Kind("f")] * len(ids), ids, [b""] * len(ids), [1] * len(ids))
         flight.owned = Owned(*ROW, epoch, "0", positions)
@@ -50,17 +50,17 @@ class Bench:
             found.update({ref(made[0].flight, index): int(item[2]) for index, item in enumerate(made[0].items)})
         return found
 
-    def ask(self, tailer: Tailer, epoch: int, version: int) -> Adoption:
+    def ask(self, tailer: TailerSession, epoch: int, version: int) -> Adoption:
         self.core.adoptions.ask(tailer, ROW, epoch, version, WALL)
         return tailer.adoptions.pop()
 
     def end(self, outcomes: Outcomes) -> None:
         self.core.report(self.worker, outcomes, self.now, WALL)
 
-    def die(self, tailer: Tailer) -> None:
+    def die(self, tailer: TailerSession) -> None:
         self.core.tailer_away(tailer, self.now)
 
-    def renew(self, tailer: Tailer, flights: list[int]) -> None:
+    def renew(self, tailer: TailerSession, flights: list[int]) -> None:
         self.core.granted(tailer, tailer.requests.send(self.now), SIZES.scheduler, flights)
 
     def grants(self) -> dict[int, float]:

@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 
 from tailrace.stores.config import StoresConfig
+from tailrace.stores.queue.postgres.pollers import PostgresPollers
 from tailrace.stores.queue.postgres.queue import PostgresQueue, PostgresQueueOptions
-from tailrace.stores.queue.postgres.roll import PostgresRoll
+from tailrace.stores.queue.redis.pollers import RedisPollers
 from tailrace.stores.queue.redis.queue import RedisQueue, RedisQueueOptions
-from tailrace.stores.queue.redis.roll import RedisRoll
 from tailrace.testing.clock import ManualClock
 
 
@@ -76,8 +76,8 @@ class PostgresNodes(QueueNodes):
             cursor = await connection.execute(statement.replace("S.", f"{self.schema}.").encode())
             return await cursor.fetchall() if cursor.description else []
 
-    def roll(self, queue: PostgresQueue) -> PostgresRoll:
-        return PostgresRoll(queue._read)
+    def roll(self, queue: PostgresQueue) -> PostgresPollers:
+        return PostgresPollers(queue._read)
 
     async def silence(self, poller: str) -> None:
         await self.run(f"UPDATE S.pollers SET seen = seen - 80000000 WHERE poller = '{poller}'")
@@ -95,8 +95,8 @@ class RedisNodes(QueueNodes):
         options = RedisQueueOptions(url=self.url, prefix=self.prefix, timeout=5, notify=notify, poll_interval=poll)
         return RedisQueue(options, StoresConfig(**config), wait=wait, **given)
 
-    def roll(self, queue: RedisQueue) -> RedisRoll:
-        return RedisRoll(queue._server, queue.base)
+    def roll(self, queue: RedisQueue) -> RedisPollers:
+        return RedisPollers(queue._server, queue.base)
 
     async def silence(self, poller: str) -> None:
         await self._queues[-1]._server.call("ZINCRBY", f"{self._queues[-1].base}pollers", -80_000_000, poller)

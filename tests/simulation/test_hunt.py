@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from tailrace.testing.simulation.hunt import NONE, Options, Prey, Turn, hunt, kind_of, report, tree_of
+from tailrace.testing.simulation.hunt import NONE, HuntLine, HuntOptions, Prey, hunt, kind_of, report, tree_of
 
 EASY = "frontier is off by one"
 
@@ -14,7 +14,7 @@ def test_a_mistake_is_hunted_until_it_was_found_so_often_and_a_second_run_goes_o
     worlds: list[int] = []
     # When it is to be found twice
     prey = asyncio.run(
-        hunt(Options([EASY], seeds=4, finds=2, results=results), lambda done, total, told: worlds.append(told))
+        hunt(HuntOptions([EASY], seeds=4, finds=2, results=results), lambda done, total, told: worlds.append(told))
     )
     # Then two worlds were enough, and nothing was wrong in those without a mistake
     assert {each.bug: (each.seeds, each.found) for each in prey} == {NONE: (4, []), EASY: (2, [0, 1])}
@@ -22,7 +22,7 @@ def test_a_mistake_is_hunted_until_it_was_found_so_often_and_a_second_run_goes_o
     # And when it is asked once more of the same source, then nothing is told again
     worlds.clear()
     again = asyncio.run(
-        hunt(Options([EASY], seeds=4, finds=2, results=results), lambda done, total, told: worlds.append(told))
+        hunt(HuntOptions([EASY], seeds=4, finds=2, results=results), lambda done, total, told: worlds.append(told))
     )
     assert worlds == []
     assert [each.found for each in again] == [each.found for each in prey]
@@ -32,7 +32,7 @@ def test_the_report_has_what_is_found_soonest_first_and_what_is_never_found_last
     # Given three mistakes; seed 12 is wrong without any
     prey = [Prey(NONE, 10), Prey("seldom", 10), Prey("often", 10), Prey("never", 10)]
     for each, found in zip(prey, ([12], [12, 40], [11, 13], [12]), strict=True):
-        each.add(Turn("tree", each.bug, 10, 40, found, ["two at once"] * len(found), 1.0))
+        each.add(HuntLine("tree", each.bug, 10, 40, found, ["two at once"] * len(found), 1.0))
     # When it is reported
     rows = [(row["mistake"], row["first_after"], row["found"]) for row in report(prey, 10)]
     # Then what is wrong anyway is nobody's find

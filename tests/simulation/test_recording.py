@@ -9,12 +9,12 @@ import pytest
 
 from tailrace.sdk.model.errors import UserError
 from tailrace.testing.simulation.comparing import compared, read
-from tailrace.testing.simulation.recording import Record, difference
-from tailrace.testing.simulation.run import Options, main, simulate
+from tailrace.testing.simulation.recording import WorldRecord, difference
+from tailrace.testing.simulation.run import SimulateOptions, main, simulate
 
 
-def record(count: int = 2, digest: str = "a", fate: str = "ok") -> Record:
-    return Record(7, {"tailer1 does state.commit": (count, digest)}, {"orders/0/1": ["retry", fate]})
+def record(count: int = 2, digest: str = "a", fate: str = "ok") -> WorldRecord:
+    return WorldRecord(7, {"tailer1 does state.commit": (count, digest)}, {"orders/0/1": ["retry", fate]})
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def record(count: int = 2, digest: str = "a", fate: str = "ok") -> Record:
         (record(3, "b", "lost"), "differ", "orders/0/1: retry, ok; now: retry, lost"),
     ],
 )
-def test_two_versions_are_alike_in_one_of_three_ways_or_not(after: Record, how: str, where: str) -> None:
+def test_two_versions_are_alike_in_one_of_three_ways_or_not(after: WorldRecord, how: str, where: str) -> None:
     assert difference(record(), after) == (how, where)
     found = compared([record()], [after])
     assert (found.counts[how], found.differ, found.missing) == (1, how == "differ", 0)
@@ -38,16 +38,16 @@ def test_the_same_version_is_the_same_in_any_process_and_a_mistake_is_not(
 ) -> None:
     # Given what was recorded of some worlds
     before = tmp_path / "before.jsonl"
-    assert main(Options(seeds=4, jobs=2, record=before)) == 0
+    assert main(SimulateOptions(seeds=4, jobs=2, record=before)) == 0
     assert [each.seed for each in read(before)] == [0, 1, 2, 3]
     # When the same version is run again, then nothing differs, and a world that was not recorded is named
     capsys.readouterr()
-    assert main(Options(seeds=5, jobs=1, against=before)) == 0
+    assert main(SimulateOptions(seeds=5, jobs=1, against=before)) == 0
     said = capsys.readouterr().out
     assert "4 the same in every message" in said
     assert "1 more were not recorded" in said
     # When another one is, whose tailers pass what has not ended, then what they did differs
-    mistaken = Options(seeds=1, jobs=1, bug="frontier is off by one", shrink=False, against=before)
+    mistaken = SimulateOptions(seeds=1, jobs=1, bug="frontier is off by one", shrink=False, against=before)
     [other] = asyncio.run(simulate(mistaken, lambda done, total, wrong: None))
     assert other.record is not None
     assert difference(read(before)[0], other.record)[0] != "same"
@@ -64,4 +64,4 @@ def test_a_file_that_is_no_record_is_named(tmp_path: Path, text: str | None) -> 
 
 def test_a_file_that_cannot_be_written_is_named_before_anything_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--record needs a file that can be written"):
-        main(Options(seeds=1, record=tmp_path))
+        main(SimulateOptions(seeds=1, record=tmp_path))

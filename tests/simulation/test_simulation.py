@@ -7,14 +7,14 @@ import pytest
 
 from tailrace.testing.simulation.child import Verdict
 from tailrace.testing.simulation.plan import Deed, Fault, Item, Plan
-from tailrace.testing.simulation.run import Options, main, simulate
+from tailrace.testing.simulation.run import SimulateOptions, main, simulate
 from tailrace.testing.simulation.scenarios import ordered
 from tailrace.testing.simulation.scenarios_several import LEFT_AND_DIED, ROLLING
 from tailrace.testing.simulation.shrink import fewer
 from tailrace.testing.simulation.story import Story
 
 
-def verdicts(options: Options) -> list[Verdict]:
+def verdicts(options: SimulateOptions) -> list[Verdict]:
     return asyncio.run(simulate(options, lambda done, total, wrong: None))
 
 
@@ -25,7 +25,7 @@ PARTS, EACH = 6, 50
 @pytest.mark.timeout(400)  # on a machine that does other work as well
 @pytest.mark.parametrize("first", range(0, PARTS * EACH, EACH))
 def test_the_promises_hold_in_three_hundred_worlds(first: int) -> None:
-    found = verdicts(Options(seeds=EACH, first=first, jobs=1, shrink=False))
+    found = verdicts(SimulateOptions(seeds=EACH, first=first, jobs=1, shrink=False))
     wrong = [verdict for verdict in found if verdict.wrong]
     assert len(found) == EACH
     assert wrong == [], "\n".join(f"tailrace simulate --seed {each.seed} --trace: {each.wrong[0]}" for each in wrong)
@@ -35,13 +35,13 @@ def test_the_promises_hold_in_three_hundred_worlds(first: int) -> None:
     "seed", [30132, 100303, 100683, 100976, 101298, 102200, 102379, 102497, 103755, 104270, 104534, 104649]
 )
 def test_worlds_that_found_a_defect_of_ours_find_none(seed: int) -> None:
-    [verdict] = verdicts(Options(seeds=1, first=seed, jobs=1, shrink=False))
+    [verdict] = verdicts(SimulateOptions(seeds=1, first=seed, jobs=1, shrink=False))
     assert verdict.wrong == []
 
 
 def test_one_seed_tells_one_story_in_any_process() -> None:
-    first = verdicts(Options(seeds=5, first=1000, jobs=1))
-    again = verdicts(Options(seeds=5, first=1000, jobs=2))
+    first = verdicts(SimulateOptions(seeds=5, first=1000, jobs=1))
+    again = verdicts(SimulateOptions(seeds=5, first=1000, jobs=2))
     assert [each.hash for each in first] == [each.hash for each in again]
     assert len({each.hash for each in first}) == 5
 
@@ -154,7 +154,7 @@ def test_a_host_whose_clock_is_off_costs_no_storm_of_calls(host: str, ahead: flo
 def test_a_seed_that_fails_is_told_at_once_and_how_to_see_it_again(capsys: pytest.CaptureFixture[str]) -> None:
     # Given a mistake that every world shows, and three worlds
     # When they are run
-    code = main(Options(seeds=3, shrink=False, jobs=1, bug="frontier is off by one"))
+    code = main(SimulateOptions(seeds=3, shrink=False, jobs=1, bug="frontier is off by one"))
     # Then each is told when it is found, and in the end with the command that shows it
     told = capsys.readouterr()
     assert code == 1

@@ -1,4 +1,4 @@
-"""Where a look at a lane may begin, so that it does not pass again over what was taken since.
+"""The bound at which a look at a lane may begin, so that it does not pass again over what was taken since.
 
 An index of PostgreSQL keeps what was taken until a vacuum; a queue that begins at the lane's head walks over all of it.
 A bound is a hint of this process: another one may store or return something that is due before it, so all bounds are
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-class Bounds:
+class LookBounds:
     """Lane → a time before which nothing of it was waiting when this process looked last."""
 
     def __init__(self) -> None:

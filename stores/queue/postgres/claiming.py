@@ -1,4 +1,4 @@
-"""What a node claims on PostgreSQL, and when it looks for more: where it knows that nothing is due it asks nothing, and
+"""Claims of a node on PostgreSQL, and when it looks for more: where it knows that nothing is due it asks nothing, and
 about once a second it looks at what others may have made due and at leases that may have ended."""
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from ....sdk.model.claim import Leased, Settle, State
 from ....sdk.model.demand import Demand
 from ....sdk.model.outcome import EXPIRED_WHY
 from ...postgres.arrays import numbers
-from ..gates import Gates
+from ..gates import ShutLanes
 from ..ids import id_text
-from ..poller import Claimed, Found, Poller
+from ..poller import Found, LookResult, Poller
 from . import statements as call
-from .bounds import Bounds
-from .claims import Out
-from .collect import Collecting
-from .dry import Dry, Scope
-from .ground import PostgresQueueGround
+from .bounds import LookBounds
+from .checked_server import CheckedPostgres
+from .claims import ClaimsOut
+from .collect import PostgresCollecting
+from .lanes_with_work import LanesWithWork
 from .lease import claimed, open_lanes, planned
+from .nothing_due import NothingDue, Scope
 from .rows import BLOCKED
-from .stocked import Stocked
 
 Rows = Sequence[tuple[Any, ...]]
 
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class Claiming:
-    """`out` is told what is handed out, `settle` ends what was claimed too late. `tell` hints to the other nodes when
-    the `outbox` brought something. `share` is what the lowest priority is sure of."""
+class PostgresClaiming:
+    """Claims of one node. `out` is told what is handed out, `settle` ends what was claimed too late. `tell` hints to
+    the other nodes when the `outbox` brought something. `share` is what the lowest priority is sure of."""
 
     def __init__(
         self,
-        ground: PostgresQueueGround,
+        ground: CheckedPostgres,
         poller: Poller,
         share: float,
-        out: Out,
-        outbox: Collecting,
+        out: ClaimsOut,
+        outbox: PostgresCollecting,
         tell: Callable[[], None],
         settle: Callable[[int, Sequence[str], Sequence[Settle]], Awaitable[list[str]]],
     ) -> None:
@@ -54,7 +54,7 @@ class Claiming:
         self._outbox = outbox
         self._tell = tell
         self._settle = settle
-        self._bounds, self._dry, self._stocked = Bounds(), Dry(), Stocked()
+        self._bounds, self._dry, self._stocked = LookBounds(), NothingDue(), LanesWithWork()
         self._turn = 0  # claims so far
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._changes = 1  # times that something may have been stored in lanes that are not known
@@ -85,7 +85,7 @@ class Claiming:
         self._bounds.sooner(moments)
         self._dry.put(due)
 
-    async def look(self, demand: Demand, gates: Gates, seconds: float) -> Found:
+    async def look(self, demand: Demand, gates: ShutLanes, seconds: float) -> Found:
         """Claims what is due within the demand; else seconds until something may be."""
         await self._look_at_others()
         if demand.total <= 0:
@@ -127,7 +127,7 @@ class Claiming:
             return 0.01
         leased = await self.out_by(rows, seconds)
         self._dry.claimed(row[call.ID] for row in rows)
-        return Claimed(leased, self._dry.left(self._clock.monotonic()) if fresh else 0.0) if leased else 0.0
+        return LookResult(leased, self._dry.left(self._clock.monotonic()) if fresh else 0.0) if leased else 0.0
 
     async def _look_into(self, lanes: Sequence[int], shut: Sequence[int]) -> tuple[bool, Rows]:
         """Of these lanes what is due first, after its bound. First, whether something waits in lanes that were not

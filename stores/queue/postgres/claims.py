@@ -1,4 +1,4 @@
-"""What this process knows of the claims that it handed out: which of their items are still out.
+"""Claims that this process handed out: which of their items are still out.
 
 It is told with the settlement that ends a claim, so that the claim's row goes with it. What a claim that somebody else
 settles leaves behind goes when its lease ends.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 REMEMBERED = 10_000
 
 
-class Out:
+class ClaimsOut:
     """Claim numbers → fences and ids that are out. Invariant: an id is in one claim at most."""
 
     def __init__(self) -> None:

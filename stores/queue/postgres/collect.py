@@ -1,4 +1,5 @@
-"""What other people's transactions enqueued becomes items of the queue, once those transactions have committed."""
+"""Collection of the schema's outbox: what other people's transactions enqueued becomes items of the queue, once those
+have committed."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Callable
 
 from ...config import StoresConfig
 from . import statements as call
-from .told import Rows
+from .reports import Rows
 
 #: Rows that one transaction moves.
 MOST = 1000
@@ -15,7 +16,7 @@ MOST = 1000
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class Collecting:
+class PostgresCollecting:
     """Moves rows of the schema's outbox (stores/postgres/migrations/0003_outbox.sql). `rows` runs a statement; `time`
     is µs, or None for the server's clock."""
 

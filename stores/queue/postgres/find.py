@@ -8,11 +8,11 @@ from typing import Any
 from ....sdk.model.search import Search
 from ...postgres.arrays import numbers
 from ..ids import id_text
-from ..looking import LOOK, Span, kinds_of, span
 from ..queue import Page
+from ..search_bounds import LOOK, Span, kinds_of, span
 from .kinds import PostgresKinds
+from .reports import Rows, status_of
 from .rows import BLOCKED
-from .told import Rows, status_of
 
 _LIVE = (
     "SELECT id, state, kind, attempts, crashes, next_trigger, claim, 0::bigint AS ended, '' AS reason, '' AS progress"

@@ -9,7 +9,7 @@ from ....sdk.model.workload import Kind
 from ...postgres.arrays import numbers, texts
 from ..kinds import Kinds
 from . import statements as call
-from .told import Rows
+from .reports import Rows
 
 
 class PostgresKinds(Kinds):

@@ -1,4 +1,4 @@
-"""How a claim on PostgreSQL is planned, and what its rows say."""
+"""The plan of a claim on PostgreSQL, and what its rows say."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ....sdk.model.claim import Leased
 from ....sdk.model.demand import Cell, Demand
 from ....sdk.model.workload import FLIGHT_ITEMS, Extra
 from ...postgres.arrays import numbers
-from ..gates import Gates
+from ..gates import ShutLanes
 from ..ids import id_text
 from ..kinds import Kinds
-from ..turns import Ready, limits_in_turn
-from .bounds import Bounds
+from ..turns import ReadyLane, limits_in_turn
+from .bounds import LookBounds
 from .statements import ATTEMPTS, CRASHES, EXPIRES_AT, FENCE, HEADERS, ID, KEY, KIND, PAYLOAD, PROGRESS
 
 _decode = msgspec.json.Decoder(type=tuple[tuple[str, str], ...]).decode
@@ -29,7 +29,7 @@ class Lanes(NamedTuple):
     partly: set[int]
 
 
-def open_lanes(kinds: Kinds, stocked: Iterable[int], demand: Demand, gates: Gates) -> Lanes:
+def open_lanes(kinds: Kinds, stocked: Iterable[int], demand: Demand, gates: ShutLanes) -> Lanes:
     """What of the stocked lanes a demand names and no gate shuts."""
     found = Lanes([], [], set())
     for lane in stocked:
@@ -43,7 +43,7 @@ def open_lanes(kinds: Kinds, stocked: Iterable[int], demand: Demand, gates: Gate
     return found
 
 
-class Plan(NamedTuple):
+class PostgresClaimPlan(NamedTuple):
     """The arguments of `queue_claim` between the time and the lease: columns over visits, and wanted over cells."""
 
     visits: str
@@ -57,15 +57,15 @@ class Plan(NamedTuple):
 
 
 def planned(
-    kinds: Kinds, demand: Demand, ready: Sequence[int], shut: Sequence[int], bounds: Bounds, share: float, turn: int
-) -> Plan:
+    kinds: Kinds, demand: Demand, ready: Sequence[int], shut: Sequence[int], bounds: LookBounds, share: float, turn: int
+) -> PostgresClaimPlan:
     """Visits in turns. Lanes for which nothing was left come last: they get what the others did not have."""
     total = min(demand.total, FLIGHT_ITEMS)
-    waiting = [Ready(lane, kinds.lanes[lane][1], demand.cells[kinds.cells[lane]]) for lane in ready]
+    waiting = [ReadyLane(lane, kinds.lanes[lane][1], demand.cells[kinds.cells[lane]]) for lane in ready]
     limits = limits_in_turn(waiting, total, share, turn)
     places: dict[Cell, int] = {}
     cells = [places.setdefault(kinds.cells[lane], len(places) + 1) for lane in limits]
-    return Plan(
+    return PostgresClaimPlan(
         visits=numbers(limits),
         limits=numbers(limits.values()),
         bounds=numbers(bounds.of(lane) for lane in limits),
@@ -77,7 +77,7 @@ def planned(
     )
 
 
-class Claimed(NamedTuple):
+class PostgresClaimed(NamedTuple):
     """A claim's rows, without those whose time to start is past; `expired` has their ids."""
 
     number: int
@@ -87,7 +87,7 @@ class Claimed(NamedTuple):
     expired: list[int]
 
 
-def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Claimed:
+def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> PostgresClaimed:
     """`rows` are those of `queue_claim`, at least one; their kinds are known."""
     fence, number, moment = rows[0][FENCE:]
     ids = [row[ID] for row in rows]
@@ -96,7 +96,7 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Cl
         gone = set(expired)
         rows = [row for row in rows if row[ID] not in gone]
         if not rows:
-            return Claimed(number, moment, ids, None, expired)
+            return PostgresClaimed(number, moment, ids, None, expired)
     extras: dict[int, Extra] = {}
     for index, row in enumerate(rows):
         crashes, key, headers = row[CRASHES], row[KEY], row[HEADERS]
@@ -119,4 +119,4 @@ def claimed(kinds: Kinds, rows: Sequence[tuple[Any, ...]], seconds: float) -> Cl
         attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras=extras,
     )
-    return Claimed(number, moment, ids, leased, expired)
+    return PostgresClaimed(number, moment, ids, leased, expired)

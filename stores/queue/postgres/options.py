@@ -1,4 +1,4 @@
-"""How a queue on PostgreSQL is configured."""
+"""The configuration of a queue on PostgreSQL."""
 
 from __future__ import annotations
 

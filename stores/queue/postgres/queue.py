@@ -27,27 +27,27 @@ from ...postgres.hints import PostgresHints
 from ...postgres.server import explained
 from ..admission import check
 from ..engines import QueueEngine
-from ..gates import Gates
+from ..gates import ShutLanes
 from ..group import submissions
 from ..history import kept
 from ..ids import Ids, id_number, id_text
 from ..lifecycle import TERMINAL
-from ..poller import Claimed, Found, Poller
+from ..poller import Found, LookResult, Poller
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import WaitingClaims
 from . import statements as call
-from .claiming import Claiming
-from .claims import Out
-from .collect import Collecting
+from .capacity import Capacity
+from .checked_server import CheckedPostgres
+from .claiming import PostgresClaiming
+from .claims import ClaimsOut
+from .collect import PostgresCollecting
 from .find import find
-from .ground import PostgresQueueGround
 from .options import PostgresQueueOptions
-from .roll import PostgresRoll
-from .room import Room
+from .pollers import PostgresPollers
+from .reports import ages, counts, statuses, tally, tries
 from .settle import settled, succeeded_together
 from .submit import stored
-from .told import ages, counts, statuses, tally, tries
 
 _LOG = logging.getLogger("tailrace.stores")
 
@@ -68,18 +68,18 @@ class PostgresQueue:
         self._config = config or StoresConfig()
         self._clock = clock
         self._time: Callable[[], int | None] = store_time or (lambda: None)
-        self._ground = ground = PostgresQueueGround(options, self._config, wait, clock, self._time)
+        self._ground = ground = CheckedPostgres(options, self._config, wait, clock, self._time)
         self._home, self._kinds, self._rows, self._read = ground.home, ground.kinds, ground.rows, ground.read
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
-        self._ids, self._out = Ids(0), Out()
-        self._poller = Poller(options.poll_interval, PostgresRoll(ground.read))
+        self._ids, self._out = Ids(0), ClaimsOut()
+        self._poller = Poller(options.poll_interval, PostgresPollers(ground.read))
         self._waiting = WaitingClaims(self.settle, self._poller)
         self._submissions = submissions(self._store, self._waiting.run)
         self._settlements = settlements(self._succeed, self._waiting.run)
-        self._room = Room(self._config.max_waiting, self.counts, clock, self._waiting.run)
+        self._room = Capacity(self._config.max_waiting, self.counts, clock, self._waiting.run)
         self._hints = PostgresHints(options, ground.read, self._hinted, "queue")
-        self._outbox = Collecting(ground.rows, self._time, self._config)
-        self._claiming = Claiming(
+        self._outbox = PostgresCollecting(ground.rows, self._time, self._config)
+        self._claiming = PostgresClaiming(
             ground,
             self._poller,
             self._config.low_share,
@@ -163,7 +163,7 @@ class PostgresQueue:
     async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
         if seconds <= 0:
             raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
-        gates = Gates(demand.closed)
+        gates = ShutLanes(demand.closed)
         look = partial(self._claim, demand, gates, seconds)
         return await self._waiting.lease(demand, seconds, look, wait, self._quiet)
 
@@ -171,9 +171,9 @@ class PostgresQueue:
         """Seconds for which nothing is leased."""
         return max(self.quiet_until, self._home.quiet_until) - self._clock.monotonic()
 
-    async def _claim(self, demand: Demand, gates: Gates, seconds: float) -> Found:
+    async def _claim(self, demand: Demand, gates: ShutLanes, seconds: float) -> Found:
         found = await self._claiming.look(demand, gates, seconds)
-        if isinstance(found, Claimed) and self._quiet() > 0:
+        if isinstance(found, LookResult) and self._quiet() > 0:
             # The connection that claimed it was the first to this server: nobody gets it now.
             await self._waiting.give_back(found.leased)
             return math.inf

@@ -1,4 +1,4 @@
-"""How items become the arguments of a statement in PostgreSQL: a column is one array."""
+"""Items as the arguments of a statement in PostgreSQL: a column is one array."""
 
 from __future__ import annotations
 

@@ -13,22 +13,22 @@ from ..lifecycle import LEASED
 from ..queue import PROGRESS, REASON
 from ..settlements import Succeeded
 from . import statements as call
-from .claims import Out
+from .claims import ClaimsOut
 
 #: One statement, with S. for the schema, and what it is about.
 Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
 
 
-class Settled(NamedTuple):
-    """What was refused of each settlement, and whether anything waits now that may be due."""
+class SettleReply(NamedTuple):
+    """The items refused of each settlement, and whether anything waits now that may be due."""
 
     refused: list[list[str]]
     again: bool
 
 
 async def settled(
-    rows: Rows, out: Out, at: int | None, fence: int, succeeded: Sequence[str], others: Sequence[Settle]
-) -> Settled:
+    rows: Rows, out: ClaimsOut, at: int | None, fence: int, succeeded: Sequence[str], others: Sequence[Settle]
+) -> SettleReply:
     """Ends hand-outs of one claim. `at`: µs instead of the server's clock."""
     plain = [id_number(each) for each in succeeded]
     ends = [id_number(each.id) for each in others]
@@ -55,10 +55,10 @@ async def settled(
     out.ended(fence, leaving)
     gone = set(refused)
     everybody = (*succeeded, *(other.id for other in others))
-    return Settled([[each for each in everybody if id_number(each) in gone]], again)
+    return SettleReply([[each for each in everybody if id_number(each) in gone]], again)
 
 
-async def succeeded_together(rows: Rows, out: Out, at: int | None, group: Sequence[Succeeded]) -> Settled:
+async def succeeded_together(rows: Rows, out: ClaimsOut, at: int | None, group: Sequence[Succeeded]) -> SettleReply:
     """Ends items of several claims that ended well: all of them or none."""
     ids = [[id_number(each) for each in succeeded] for _, succeeded in group]
     claims = [(fence, leaving) for (fence, _), leaving in zip(group, ids, strict=True)]
@@ -68,7 +68,7 @@ async def succeeded_together(rows: Rows, out: Out, at: int | None, group: Sequen
     found = await rows(call.SUCCEED, (numbers(over), everybody, *columns, at), "a settlement")
     for fence, leaving in claims:
         out.ended(fence, leaving)
-    return Settled(
+    return SettleReply(
         [
             [each for each in succeeded if id_number(each) in gone]
             for (_, succeeded), (gone, _) in zip(group, found, strict=True)

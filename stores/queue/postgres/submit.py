@@ -19,9 +19,9 @@ NEW_IDS = 3
 Row = tuple[Any, ...]
 
 
-class Stored(NamedTuple):
-    """What was written: the new ids in order, which of them had been submitted before as what, the server's time (µs),
-    and the rows of the claim."""
+class StoredItems(NamedTuple):
+    """Items as they were written: the new ids in order, which of them had been submitted before as what, the server's
+    time (µs), and the rows of the claim."""
 
     ids: Sequence[int]
     first: dict[int, int]
@@ -36,7 +36,7 @@ async def stored(
     items: Sequence[NewItem],
     times: tuple[int | None, int],
     claim: Sequence[Any],
-) -> Stored:
+) -> StoredItems:
     """Stores the items in one statement. `times`: µs instead of the server's clock, and this host's ms; `claim`: the
     arguments of a claim in the same transaction, or none."""
     for attempt in range(NEW_IDS):
@@ -49,5 +49,5 @@ async def stored(
                 raise
             continue
         first = {item: known for item, known, *_ in found if item is not None}
-        return Stored(numbers, first, first.pop(-1), [row[call.CLAIMED :] for row in found if row[0] is None])
+        return StoredItems(numbers, first, first.pop(-1), [row[call.CLAIMED :] for row in found if row[0] is None])
     raise AssertionError

@@ -1,4 +1,4 @@
-"""What a node claims on Redis, and when it looks for more: at the lanes in which it knows of something due, and about
+"""Claims of a node on Redis, and when it looks for more: at the lanes in which it knows of something due, and about
 once a second at those in which others may have made something due, or a lease may have ended."""
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 from ....sdk.model.claim import Leased, Settle, State
 from ....sdk.model.demand import Demand
 from ....sdk.model.outcome import EXPIRED_WHY
-from ..gates import Gates
-from ..poller import Claimed, Found, Poller
+from ..gates import ShutLanes
+from ..poller import Found, LookResult, Poller
 from ..server_clock import JUMP
+from .checked_server import CheckedRedis
 from .claims import CLAIM, CLAIMED, END_LEASES, LOOK, MORE, PASSED, QUIET, TASKS
-from .ground import RedisQueueGround
-from .lease import Plan, claimed, number_of_kinds, planned
-from .passed import Passed
+from .lease import RedisClaimPlan, claimed, number_of_kinds, planned
+from .passed_over import PassedOver
 from .script import MOVED
 
 #: Tries of a claim that finds more due than it knew of at each.
@@ -28,12 +28,12 @@ CLAIMS = 16
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class Claiming:
-    """`settle` ends what was claimed too late. `share` is what the lowest priority is sure of."""
+class RedisClaiming:
+    """Claims of one node. `settle` ends what was claimed too late. `share` is what the lowest priority is sure of."""
 
     def __init__(
         self,
-        ground: RedisQueueGround,
+        ground: CheckedRedis,
         poller: Poller,
         share: float,
         settle: Callable[[int, Sequence[str], Sequence[Settle]], Awaitable[list[str]]],
@@ -49,7 +49,7 @@ class Claiming:
         self.due: set[int] = set()  # lanes that have something due, as far as this process knows
         self._looked = -math.inf  # monotonic, of the last look at what others changed
         self._until = -math.inf  # monotonic; before it nothing that this process knows of is due outside of `due`
-        self._passed = Passed()
+        self._passed = PassedOver()
 
     def are_due(self, lanes: Iterable[int]) -> None:
         """This process made something due in these."""
@@ -59,7 +59,7 @@ class Claiming:
         """Anything may be due anywhere."""
         self._until = -math.inf
 
-    async def look(self, demand: Demand, gates: Gates, seconds: float) -> Found:
+    async def look(self, demand: Demand, gates: ShutLanes, seconds: float) -> Found:
         """Claims what is due within the demand; else seconds until something may be. A claim is tried at once where
         something is known to be due: its script finds out what this process did not know of."""
         self._passed.forget(self._clock.monotonic(), self._poller.own_interval)
@@ -87,7 +87,7 @@ class Claiming:
         self._until = asked + min(pause, self._poller.own_interval)
         return await self._claim(demand, gates, seconds, pause)
 
-    async def _claim(self, demand: Demand, gates: Gates, seconds: float, pause: float) -> Found:
+    async def _claim(self, demand: Demand, gates: ShutLanes, seconds: float, pause: float) -> Found:
         for _ in range(TRIES):
             plan = self.plan(demand, gates, seconds)
             if not plan.lanes:
@@ -107,9 +107,9 @@ class Claiming:
             return 0.0 if min(passed) < 0 else pause
         leased = await self._out_by(answer, seconds)
         left = 0.0 if self.due else max(0.0, self._until - self._clock.monotonic())
-        return 0.0 if leased is None else Claimed(leased, left)
+        return 0.0 if leased is None else LookResult(leased, left)
 
-    def plan(self, demand: Demand, gates: Gates, seconds: float) -> Plan:
+    def plan(self, demand: Demand, gates: ShutLanes, seconds: float) -> RedisClaimPlan:
         """A claim of what is known to be due."""
         return planned(self._kinds, demand, gates, self.due, self._passed, seconds, self._share, self._turn)
 

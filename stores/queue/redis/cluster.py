@@ -18,7 +18,7 @@ _ITS_OWN = ("COMMAND", "CLUSTER")
 
 
 class OneSlot:
-    """What RedisServer asks of a client. `key` is any key of the slot."""
+    """The client that RedisServer asks for. `key` is any key of the slot."""
 
     def __init__(self, cluster: RedisCluster, key: str) -> None:
         self._cluster = cluster

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from ....sdk.model.search import Search
 from ...redis.server import RedisServer
 from ..ids import id_number, id_text
-from ..looking import LOOK, Span, kinds_of, span
 from ..queue import Page, Status
+from ..search_bounds import LOOK, Span, kinds_of, span
 from .kinds import RedisKinds
+from .reports import statuses
 from .script import queue_script
-from .told import statuses
 
 #: Tasks that one step looks at.
 STEP = 1000

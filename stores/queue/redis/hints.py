@@ -16,7 +16,8 @@ LISTEN = 60.0
 
 
 class RedisHints(Hints):
-    """`listener` makes a client of which one connection will listen; None: nothing is told and nothing heard."""
+    """Hints by one channel. `listener` makes a client of which one connection will listen; None: nothing is told and
+    nothing heard."""
 
     def __init__(
         self, server: RedisServer, channel: str, listener: Callable[[], Any] | None, wake: Callable[[], None]

@@ -1,4 +1,4 @@
-"""How a claim on Redis is planned, and what its answer says."""
+"""The plan of a claim on Redis, and what its answer says."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import msgspec
 from ....sdk.model.claim import Leased
 from ....sdk.model.demand import Cell, Demand
 from ....sdk.model.workload import FLIGHT_ITEMS, Extra
-from ..gates import Gates
+from ..gates import ShutLanes
 from ..kinds import Kinds
-from ..turns import Ready, limits_in_turn
+from ..turns import ReadyLane, limits_in_turn
+from .reports import ATTEMPTS, CRASHES, FLAGS, KIND, TASK
 from .script import EXTRA
-from .told import ATTEMPTS, CRASHES, FLAGS, KIND, TASK
 
 _decode = msgspec.json.Decoder(type=tuple[str, tuple[tuple[str, str], ...], float]).decode
 
 
-class Plan(NamedTuple):
+class RedisClaimPlan(NamedTuple):
     """The lanes that a claim visits, in that order, and the arguments of CLAIM from the lease on."""
 
     lanes: list[int]
@@ -30,26 +30,26 @@ class Plan(NamedTuple):
 def planned(
     kinds: Kinds,
     demand: Demand,
-    gates: Gates,
+    gates: ShutLanes,
     due: Collection[int],
     passed: Callable[[int, frozenset[int]], int],
     lease: float,
     share: float,
     turn: int,
-) -> Plan:
+) -> RedisClaimPlan:
     """Visits in turns of the lanes in `due` that the demand names and no gate shuts; in the second round those that
     have more get what the others did not have. `passed`: how many of a lane's first are known to be shut."""
     total = min(demand.total, FLIGHT_ITEMS)
     cells, shut = kinds.cells, frozenset[int]()
-    ready: list[Ready] = []
+    ready: list[ReadyLane] = []
     for lane in due:
         cell = cells[lane]
         wanted = demand.cells.get(cell, 0)
         if wanted > 0 and not gates.shut(cell.function, kinds.lanes[lane][2]):
-            ready.append(Ready(lane, cell.priority, wanted))
+            ready.append(ReadyLane(lane, cell.priority, wanted))
             shut |= gates.shut_kinds(kinds, lane)
     if not ready or total <= 0:
-        return Plan([], shut, [])
+        return RedisClaimPlan([], shut, [])
     limits = limits_in_turn(ready, total, share, turn)
     places: dict[Cell, int] = {}
     visits: list[Any] = []
@@ -60,10 +60,10 @@ def planned(
     closed = b"".join(kind.to_bytes(4, "big") for kind in shut)
     thought = b"".join(lane.to_bytes(4, "big") for lane in due)
     arguments = [int(lease * 1e6), total, demand.max_bytes, thought, len(wants), *wants, closed, *visits]
-    return Plan([*limits], shut, arguments)
+    return RedisClaimPlan([*limits], shut, arguments)
 
 
-class Claimed(NamedTuple):
+class RedisClaimed(NamedTuple):
     """A claim, without those whose time to start is past; `expired` has their ids. `unread`: tasks that make no sense,
     which nobody gets."""
 
@@ -80,7 +80,7 @@ def number_of_kinds(tasks: bytes) -> list[int]:
     return [row[KIND] for row in TASK.iter_unpack(tasks)]
 
 
-def claimed(kinds: Kinds, answer: Sequence[Any], seconds: float) -> Claimed:
+def claimed(kinds: Kinds, answer: Sequence[Any], seconds: float) -> RedisClaimed:
     """What CLAIM answered with CLAIMED; its kinds are known."""
     _, moment, fence, position, listed, tasks, payloads, more, _, unread, _ = answer
     text: str = listed.hex()
@@ -116,7 +116,9 @@ def claimed(kinds: Kinds, answer: Sequence[Any], seconds: float) -> Claimed:
         attempts=[row[ATTEMPTS] + 1 for row in rows],
         extras=extras,
     )
-    return Claimed(fence, position, numbers, _without(leased, set(expired)) if expired else leased, expired, unread)
+    return RedisClaimed(
+        fence, position, numbers, _without(leased, set(expired)) if expired else leased, expired, unread
+    )
 
 
 def _without(leased: Leased, gone: set[str]) -> Leased | None:

@@ -1,4 +1,4 @@
-"""How a queue on Redis is configured."""
+"""The configuration of a queue on Redis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Redis server promises, and which ones a queue cannot rest on."""
+"""Promises of a Redis server, and which ones a queue cannot rest on."""
 
 from __future__ import annotations
 

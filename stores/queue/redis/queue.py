@@ -24,26 +24,26 @@ from ...config import StoresConfig
 from ...redis.server import RedisServer
 from ..admission import check
 from ..engines import QueueEngine
-from ..gates import Gates
+from ..gates import ShutLanes
 from ..group import submissions
 from ..poller import Poller
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
 from ..settlements import FEW, Succeeded, settlements
 from ..waiting import WaitingClaims
-from . import told
-from .claiming import Claiming
+from . import reports
+from .checked_server import CheckedRedis
+from .claiming import RedisClaiming
 from .claims import QUIET, RENEW, SUBMIT_AND_CLAIM
 from .cluster import cluster_client
 from .find import find
-from .ground import RedisQueueGround
 from .hints import RedisHints
-from .mend import Mender
 from .options import RedisQueueOptions
-from .roll import RedisRoll
+from .pollers import RedisPollers
+from .repair import Repair
+from .reports import blob, id_bytes
 from .script import MOVED
 from .settle import CANCEL, SETTLE, SWEEP, refusals, settlement
 from .submit import SUBMIT, new_rows, submitted
-from .told import blob, id_bytes
 
 #: Tries of a submission that meets another server at each.
 MOVES = 3
@@ -78,16 +78,16 @@ class RedisQueue:
             clients = clients or (lambda: (cluster_client(options, self.base), cluster_client(options, self.base)))
         self._server = RedisServer(options, 0.0, clients)
         self._time: Callable[[], int] = store_time or (lambda: -1)
-        self._ground = RedisQueueGround(self._server, self.base, options, self._config, wait, clock, self._time)
+        self._ground = CheckedRedis(self._server, self.base, options, self._config, wait, clock, self._time)
         self._home, self._kinds = self._ground.home, self._ground.kinds
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
-        self._poller = Poller(options.poll_interval, RedisRoll(self._server, self.base))
-        self._claiming = Claiming(self._ground, self._poller, self._config.low_share, self.settle)
+        self._poller = Poller(options.poll_interval, RedisPollers(self._server, self.base))
+        self._claiming = RedisClaiming(self._ground, self._poller, self._config.low_share, self.settle)
         self._waiting = WaitingClaims(self.settle, self._poller)
         self._submissions = submissions(self._store, self._waiting.run)
         self._settlements = settlements(self._settled, self._waiting.run)
         self._hints = RedisHints(self._server, f"{self.base}hints", listener, self._hinted)
-        self._mender = Mender(self._server, self.base, clock)
+        self._mender = Repair(self._server, self.base, clock)
 
     @property
     def profile(self) -> str:
@@ -148,7 +148,7 @@ class RedisQueue:
         leased: Leased | None = None
         try:
             self._claiming.are_due({self._kinds.lane_of[self._kinds.numbers[item.kind]] for item in items})
-            plan = self._claiming.plan(taker.demand, Gates(()), taker.seconds)
+            plan = self._claiming.plan(taker.demand, ShutLanes(()), taker.seconds)
             both = (len(arguments), *arguments, *self._home.words, *plan.arguments)
             answer, claim = await self._ground.run(SUBMIT_AND_CLAIM, *both, about="a submission")
             if claim and claim[0] not in (MOVED, QUIET):
@@ -174,7 +174,7 @@ class RedisQueue:
     async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
         if seconds <= 0:
             raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
-        gates = Gates(demand.closed)
+        gates = ShutLanes(demand.closed)
         look = partial(self._claiming.look, demand, gates, seconds)
         return await self._waiting.lease(demand, seconds, look, wait, self._quiet)
 
@@ -219,26 +219,26 @@ class RedisQueue:
 
     async def status(self, ids: Sequence[str]) -> list[Status | None]:
         await self._ground.ready()
-        return await told.statuses(self._server, self.base, self._kinds, ids)
+        return await reports.statuses(self._server, self.base, self._kinds, ids)
 
     async def find(self, search: Search) -> Page:
         await self._ground.ready()
         return await find(self._server, self.base, self._kinds, search)
 
     async def tries(self, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
-        return await told.tries(self._server, self.base, ids)
+        return await reports.tries(self._server, self.base, ids)
 
     async def counts(self) -> dict[str, int]:
-        return await told.counts(self._server, self.base)
+        return await reports.counts(self._server, self.base)
 
     async def tally(self) -> Tally:
-        return await told.tally(self._server, self.base)
+        return await reports.tally(self._server, self.base)
 
     async def due(self, most: int) -> dict[str, int]:
-        return await told.due(self._server, self.base, self._kinds, self._time(), most)
+        return await reports.due(self._server, self.base, self._kinds, self._time(), most)
 
     async def ageing(self) -> list[Ageing]:
-        return await told.ageing(self._server, self.base, self._kinds, self._time())
+        return await reports.ageing(self._server, self.base, self._kinds, self._time())
 
     async def sweep(self) -> int:
         """Forgets what is past its retention, a bounded number at each call; returns how many."""

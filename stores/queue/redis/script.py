@@ -1,4 +1,4 @@
-"""What every script of the queue in Redis begins with: the keys, the time, how a task is written, what moves with it.
+"""The beginning of every script of the queue in Redis: the keys, the time, how a task is written, what moves with it.
 
 All keys begin with one name that has a hash tag, so that they are in one slot of a cluster; scripts make the keys'
 names of it. A script either refuses before its first write or does all it is to do: Redis runs one at a time and keeps

@@ -15,8 +15,8 @@ from ....sdk.model.tries import KEPT, REASON_KEPT
 from ..lifecycle import LEASED
 from ..queue import PROGRESS, REASON
 from ..settlements import Succeeded
+from .reports import NO_ID, id_bytes
 from .script import queue_script
-from .told import NO_ID, id_bytes
 
 _END = struct.Struct(">8sBQIHH").pack
 _encode = msgspec.json.Encoder().encode

@@ -1,5 +1,5 @@
-"""How old what waits in the queue on SQLite is: two ends of an index for each lane in which something waits, or was
-tried. Which lanes those are the indexes say: each is found by one step from the one before it."""
+"""Ages of what waits in the queue on SQLite: two ends of an index for each lane in which something waits, or was tried.
+Which lanes those are the indexes say: each is found by one step from the one before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What other processes' transactions left in the queue's own file becomes items, once those have committed.
+"""Collection of an outbox in the queue's own file: what other processes' transactions left there becomes items, once
+those have committed.
 
 They write to one table of it, the outbox, and to nothing that the writer keeps in memory. Whether somebody wrote is
 what SQLite says by itself (`data_version`), so a look costs a few µs until somebody did. Whatever they wrote holds up
@@ -46,7 +47,7 @@ _decode = msgspec.json.Decoder().decode
 _LOG = logging.getLogger("tailrace.stores")
 
 
-class Collecting:
+class SqliteCollecting:
     """The outbox of one file. `max_waiting` and `max_payload` are the queue's bounds."""
 
     def __init__(self, max_waiting: int, max_payload: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ....sdk.model.search import Search
 from ..ids import id_text
-from ..looking import LOOK, Span
+from ..search_bounds import LOOK, Span
 from .rows import IDS, json_text
 
 #: A status' columns, of `t` as tasks, `e` as entities and `k` as keyed.

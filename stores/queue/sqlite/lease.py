@@ -14,9 +14,9 @@ from ....sdk.model.claim import Leased, Settle, State
 from ....sdk.model.demand import Cell, Demand
 from ....sdk.model.outcome import EXPIRED_WHY
 from ....sdk.model.workload import FLIGHT_ITEMS, Extra, Headers
-from ..gates import Gates
+from ..gates import ShutLanes
 from ..ids import id_text
-from ..turns import Ready, turns
+from ..turns import ReadyLane, turns
 from .claims import end_leases
 from .clocks import grant
 from .memory import Fresh, Memory
@@ -99,7 +99,7 @@ def claim(
     connection: sqlite3.Connection,
     memory: Memory,
     demand: Demand,
-    gates: Gates,
+    gates: ShutLanes,
     seconds: float,
     share: float,
     now: int,
@@ -111,7 +111,7 @@ def claim(
     until = monotonic + int(seconds * 1e6)
     cells, cell_of = demand.cells, memory.kinds.cells
     shut: dict[int, frozenset[int]] = {}
-    ready: list[Ready] = []
+    ready: list[ReadyLane] = []
     for lane in memory.earliest:
         limit = cells.get(cell_of[lane], 0)
         if limit <= 0:
@@ -123,7 +123,7 @@ def claim(
         bound = memory.bound(lane, kinds)
         if bound <= now:
             shut[lane] = kinds
-            ready.append(Ready(lane, priority, limit))
+            ready.append(ReadyLane(lane, priority, limit))
         else:
             look = min(look, bound)
     if not ready:
@@ -155,7 +155,7 @@ def claim(
 
 
 def _all_fresh(
-    memory: Memory, fresh: Fresh, demand: Demand, ready: Sequence[Ready], shut: Mapping[int, frozenset[int]]
+    memory: Memory, fresh: Fresh, demand: Demand, ready: Sequence[ReadyLane], shut: Mapping[int, frozenset[int]]
 ) -> list[Row]:
     """All that is due, when all of it was submitted just now and all of it may be taken: then it need not be looked
     for. Empty when that is not so."""

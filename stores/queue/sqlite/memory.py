@@ -1,4 +1,4 @@
-"""What the queue's writer knows without asking its tables: counts, kinds, bounds on what is due, and the claims.
+"""Memory of the queue's writer, which spares it its tables: counts, kinds, bounds on what is due, and the claims.
 
 All of it can be read again from the tables (`reload`), which is what happens when the file is opened and after a
 rollback. Only the writer thread changes it.
@@ -15,7 +15,7 @@ from ....sdk.model.claim import State
 from ....sdk.model.height import Height
 from ...sqlite.identity import identity
 from ..ids import Ids
-from .known import stems
+from .dedupe import stems
 from .rows import BLOCKED, ID, LANE, Row, SqliteKinds, json_text
 
 #: Rows of `tasks` by state, in the order of State.
@@ -34,7 +34,7 @@ class ClaimPart:
         self.out = out
 
 
-class Counting:
+class RowCount:
     """A count of all rows that is under way (tally.py): it has looked at rows up to `at`, of which the retention
     removed `behind` since. `begins_again`: what it compares with was read anew."""
 
@@ -51,8 +51,8 @@ class Counting:
 
 
 class Fresh:
-    """What was submitted just now to lanes in which nothing else is due: rows, and payloads by id. True for as
-    long as nothing was written since (`changes` is what the connection has changed in all)."""
+    """Items submitted just now to lanes in which nothing else is due: rows, and payloads by id. True for as long as
+    nothing was written since (`changes` is what the connection has changed in all)."""
 
     __slots__ = ("changes", "payloads", "rows")
 
@@ -68,7 +68,7 @@ class Fresh:
 
 
 class Memory:
-    """Invariants:
+    """The memory of one writer. Invariants:
 
     counts    the rows of `tasks` by state; `taken` of them since the tables were read, `forgotten` of those
     earliest  at most the earliest next trigger of what waits in the lane; a lane in which nothing waits by itself is
@@ -93,7 +93,7 @@ class Memory:
         self.ids = Ids(0)
         self.counts: Counter[State] = Counter()
         self.taken = self.forgotten = 0
-        self.counted: Counting | None = None
+        self.counted: RowCount | None = None
         self.earliest: dict[int, int] = {}
         self.passed: dict[int, tuple[frozenset[int], int]] = {}
         self.claims: dict[int, list[ClaimPart]] = {}

@@ -28,18 +28,18 @@ from ...sqlite.file import AskAgain, SqliteFile
 from ...sqlite.identity import note_height
 from ..admission import check
 from ..ageing import folded
-from ..gates import Gates
+from ..gates import ShutLanes
 from ..history import ROW, kept
 from ..ids import created_at, first_id, id_number, id_text
 from ..lease_clock import STEP
 from ..lifecycle import LEASED, TERMINAL, next_trigger
-from ..looking import kinds_of, span
 from ..queue import Ageing, NewItem, Page, Status, Submitted, Tally
-from . import known
+from ..search_bounds import kinds_of, span
+from . import dedupe
 from .ageing import ages
 from .claims import renew
 from .clocks import close_clock, keep_time, note_wall, open_clock
-from .collect import Collecting
+from .collect import SqliteCollecting
 from .find import COLUMNS, find
 from .lease import claim
 from .memory import Memory
@@ -79,7 +79,7 @@ class SqliteQueue:
         self._swept = 0
         self._tallying = asyncio.Lock()
         self.quiet_until = -math.inf  # by the monotonic clock; until then nothing is leased
-        self._outbox = Collecting(self._config.max_waiting, self._config.max_payload)
+        self._outbox = SqliteCollecting(self._config.max_waiting, self._config.max_payload)
         file.on_rollback(self._memory.reload)
         file.on_rollback(self._outbox.again)
         file.on_close(self._note_close)
@@ -155,7 +155,7 @@ class SqliteQueue:
         )
 
     async def lease(self, demand: Demand, seconds: float, wait: float) -> Leased | None:
-        memory, share, gates = self._opened(), self._config.low_share, Gates(demand.closed)
+        memory, share, gates = self._opened(), self._config.low_share, ShutLanes(demand.closed)
         if seconds <= 0:
             raise InvalidRequest(f"a lease of {seconds} seconds: expected more than zero")
 
@@ -342,7 +342,7 @@ class SqliteQueue:
             note_height(connection, memory.fence)
             for table in ("tasks", "entities", "tries"):
                 connection.execute(f"DELETE FROM {table} WHERE id IN {IDS}", (text,))
-            known.forget(connection, memory.runs, gone)
+            dedupe.forget(connection, memory.runs, gone)
             for state, count in rows:
                 memory.counts[State(state)] -= count
                 memory.forgotten += count

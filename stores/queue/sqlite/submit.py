@@ -11,7 +11,7 @@ from ...sqlite.insert import insert
 from ..ids import id_text
 from ..lifecycle import LEASED, WAITING
 from ..queue import NewItem, Submitted
-from .known import note
+from .dedupe import note
 from .memory import Fresh, Memory
 from .rows import BLOCKED, DEDUPED, HAS_EXTRA, KEYED, json_text
 

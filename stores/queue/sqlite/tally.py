@@ -12,7 +12,7 @@ from collections import Counter
 
 from ....sdk.model.claim import State
 from ..queue import Tally
-from .memory import SUMS, Counting, Memory
+from .memory import SUMS, Memory, RowCount
 
 #: Rows that are counted in one step of the writer.
 STEP = 10_000
@@ -23,7 +23,7 @@ class Count:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._counting = Counting()
+        self._counting = RowCount()
         self._states: Counter[State] = Counter()
         self._found: Tally | None = None
 

@@ -1,4 +1,4 @@
-"""Mistakes in an executor: in its engine (runtime/engine.py), and in how time-outs end (runtime/rules/vigil.py)."""
+"""Mistakes in an executor: in its engine (runtime/engine.py), and in how time-outs end (runtime/rules/overdue.py)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ....runtime.engine import Engine
 from ....runtime.entry import Item
 from ....runtime.frames import Assign
 from ....runtime.rules import attempt, suspicion
-from ....runtime.rules.suspicion import Death
-from ....runtime.rules.vigil import Vigil
+from ....runtime.rules.overdue import Overdue
+from ....runtime.rules.suspicion import ProcessDeath
 from ....runtime.threads import Threads
 from ....sdk.model.outcome import Outcome
 from ....sdk.model.workload import Ended
@@ -122,7 +122,7 @@ def _a_timeout_costs_no_attempt() -> Bug:
 
 @bug
 def _who_ends_its_process_by_its_timeout_spends_no_attempt() -> Bug:
-    def verdicts(live: Any, running: Any, death: Death, *more: Any) -> dict[int, Ended]:
+    def verdicts(live: Any, running: Any, death: ProcessDeath, *more: Any) -> dict[int, Ended]:
         return suspicion.verdicts(live, running, replace(death, culprits=None), *more)
 
     return instead(pool_, "verdicts", verdicts)
@@ -130,15 +130,15 @@ def _who_ends_its_process_by_its_timeout_spends_no_attempt() -> Bug:
 
 @bug
 def _who_ignores_its_timeout_goes_on() -> Bug:
-    return instead(Vigil, "overdue", lambda self, hard, now: None)
+    return instead(Overdue, "overdue", lambda self, hard, now: None)
 
 
 @bug
 def _a_process_that_stood_still_is_blamed() -> Bug:
-    real = Vigil.looks
+    real = Overdue.looks
 
-    def looks(self: Vigil, hard: Any, now: float) -> bool:
+    def looks(self: Overdue, hard: Any, now: float) -> bool:
         self._looked = now
         return real(self, hard, now)
 
-    return instead(Vigil, "looks", looks)
+    return instead(Overdue, "looks", looks)

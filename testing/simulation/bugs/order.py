@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ....scheduler.credit import Credit
+from ....scheduler.credit import SessionCredits
 from ....scheduler.outages import Outages
 from ....scheduler.rules.adoption import AdoptedRow
 from ....sdk.model.audit import Fate
@@ -160,9 +160,9 @@ def _a_frozen_function_is_never_tried() -> Bug:
 
 @bug
 def _a_gate_that_opens_is_not_told() -> Bug:
-    real = Credit._closed
+    real = SessionCredits._closed
 
-    def closed(self: Credit, tailer: Any) -> Any:
+    def closed(self: SessionCredits, tailer: Any) -> Any:
         return real(self, tailer) or tailer.closed
 
-    return instead(Credit, "_closed", closed)
+    return instead(SessionCredits, "_closed", closed)

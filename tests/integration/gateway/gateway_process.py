@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from tailrace.gateway.config import GatewayConfig
-from tailrace.gateway.environment import ALONE, NOTHING_DECLARED, Declared, GatewayStores, Neighbours
+from tailrace.gateway.environment import ALONE, NOTHING_DECLARED, DeclaredFiles, GatewayStores, Neighbours
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.stores.control import sqlite as control_sqlite
@@ -31,7 +31,7 @@ class Stores(GatewayStores):
     queue=…)`."""
 
     def gateway(
-        self, port: int = 0, beside: Neighbours = ALONE, declared: Declared = NOTHING_DECLARED, **bounds: object
+        self, port: int = 0, beside: Neighbours = ALONE, declared: DeclaredFiles = NOTHING_DECLARED, **bounds: object
     ) -> GatewayServer:
         config = GatewayConfig.model_validate({"listen": f"127.0.0.1:{port}", **bounds})
         return GatewayServer(config, self, beside, declared)

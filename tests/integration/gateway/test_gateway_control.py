@@ -11,7 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 import tailrace
-from tailrace.gateway.environment import Declared, Neighbours
+from tailrace.gateway.environment import DeclaredFiles, Neighbours
 from tailrace.gateway.quotas import QuotasConfig
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.identity import whoami
@@ -102,7 +102,7 @@ async def test_configured_quotas_are_set_at_start_and_only_once(stores: Any) -> 
     quotas = QuotasConfig.model_validate({"functions": {"add": {"rate": 3}}}).quotas()
     versions = []
     for _ in range(2):
-        running = stores.gateway(declared=Declared(quotas))
+        running = stores.gateway(declared=DeclaredFiles(quotas))
         await running.start()
         versions.append((await stores.control.snapshot()).version)
         await running.stop()

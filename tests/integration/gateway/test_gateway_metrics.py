@@ -10,7 +10,7 @@ import pytest
 
 from tailrace.assembly import parts
 from tailrace.gateway.environment import Neighbours
-from tailrace.gateway.metrics_server import MetricsServer
+from tailrace.gateway.metrics_server import GatewayMetricsServer
 from tailrace.sdk.metrics_server import CONTENT_TYPE
 from tailrace.sdk.model.errors import ConfigError
 from tailrace.sdk.model.overview import Overview, TailerOverview
@@ -29,7 +29,7 @@ async def test_a_scrape_asks_the_gateway_and_fails_while_that_is_away(stores: An
 
     gateway = stores.gateway(beside=Neighbours(overview=parts))
     await gateway.start()
-    server = MetricsServer("127.0.0.1:0", gateway.address)
+    server = GatewayMetricsServer("127.0.0.1:0", gateway.address)
     await server.start()
     try:
         status, kind, text = await scrape(server.address)
@@ -44,7 +44,7 @@ async def test_a_scrape_asks_the_gateway_and_fails_while_that_is_away(stores: An
         # When somebody else wants the port, or another host is asked for
         for listen, why in ((server.address, "choose another port"), ("0.0.0.0:0", "loopback"), ("x", "host:port")):
             with pytest.raises(ConfigError, match=why):
-                await MetricsServer(listen, gateway.address).start()
+                await GatewayMetricsServer(listen, gateway.address).start()
         # When the gateway is gone, then a scrape fails
         await gateway.stop()
         status, _, text = await scrape(server.address)

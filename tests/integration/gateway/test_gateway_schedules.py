@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.gateway.environment import Declared
+from tailrace.gateway.environment import DeclaredFiles
 from tailrace.gateway.schedules import SchedulesConfig
 from tailrace.gateway.server import GatewayServer
 from tailrace.sdk.async_client import AsyncClient
@@ -36,7 +36,7 @@ async def schedules(tmp_path: Path) -> AsyncIterator[SqliteSchedules]:
 
 def server(stores: Any, schedules: SqliteSchedules | None, file: dict[str, Any] | None = None) -> GatewayServer:
     kept = None if file is None else SchedulesConfig.model_validate({"schedules": file}).kept()
-    gateway: GatewayServer = replace(stores, schedules=schedules).gateway(declared=Declared(schedules=kept))
+    gateway: GatewayServer = replace(stores, schedules=schedules).gateway(declared=DeclaredFiles(schedules=kept))
     return gateway
 
 

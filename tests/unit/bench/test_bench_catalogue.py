@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from tailrace.bench.catalogue import FORMS, on_engine
-from tailrace.bench.run import Options, main
+from tailrace.bench.run import BenchOptions, main
 from tailrace.sdk.model.errors import InvalidRequest
 
 
@@ -48,5 +48,5 @@ def test_an_engine_for_a_scenario_that_has_one_alone_is_refused() -> None:
 def test_a_scenario_that_there_is_not_is_refused_with_the_one_that_was_meant(name: str, hint: str) -> None:
     # Given a name that no scenario has, when it is asked for, then what was meant is named, else all there are
     with pytest.raises(InvalidRequest, match=f"unknown scenario '{re.escape(name)}'") as refused:
-        main(Options(name))
+        main(BenchOptions(name))
     assert hint in str(refused.value)

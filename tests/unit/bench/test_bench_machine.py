@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.bench.built import optimised, this_one
-from tailrace.bench.run import Options, main
+from tailrace.bench.run import BenchOptions, main
 from tailrace.bench.surroundings import kind_of
 from tailrace.bench.yardstick import yardstick_us
 
@@ -30,7 +30,7 @@ def test_a_python_says_how_it_was_built(configured: str | None, prefix: str, sai
 
 def test_a_run_says_which_python_it_ran_on_and_how_quick_it_was(capsys: pytest.CaptureFixture[str]) -> None:
     # Given a scenario so small that it is over at once, when its figures are printed for machines
-    main(Options("frontier", items=2_000, as_json=True))
+    main(BenchOptions("frontier", items=2_000, as_json=True))
     said = json.loads(capsys.readouterr().out)
 
     # Then what they compare with is beside them

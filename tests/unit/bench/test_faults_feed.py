@@ -7,7 +7,7 @@ import asyncio
 from tailrace.bench.faults.fed import FedLog
 from tailrace.bench.faults.feed import Feed
 from tailrace.bench.faults.path import STREAM
-from tailrace.bench.faults.plan import Item
+from tailrace.bench.faults.plan import FedItem
 from tailrace.sdk.model.errors import Unavailable
 from tailrace.stores.log.log import Bounds, Records
 
@@ -41,7 +41,7 @@ async def put(log, chunks):
     feed = Feed(None, FedLog(log, "t", ["t/0"]))
     async with asyncio.timeout(20):
         for _ in range(chunks):
-            for task in feed.put([Item(STREAM, "work", {})] * 2):
+            for task in feed.put([FedItem(STREAM, "work", {})] * 2):
                 await task
     assert set(feed.expected) == {f"t/0/{position}" for position in range(len(log.records))}
     return len(log.records)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tailrace.bench.faults.journal import Line
-from tailrace.bench.faults.passed import Done, Told, passed
+from tailrace.bench.faults.passed import JournaledProgress, KnownProgress, passed
 
 PLACE = "faults/t-0"
 IDS = [f"{PLACE}/{position}" for position in range(3)]
@@ -13,8 +13,8 @@ def line(word: str, position: int, at: float) -> Line:
     return Line(word, f"{PLACE}/{position}", 1, 1, at, 7, 1)
 
 
-def told(at: float, position: int, *ahead: int, place: str = PLACE) -> Told:
-    return Told(at, place, Done(position, frozenset(ahead)))
+def told(at: float, position: int, *ahead: int, place: str = PLACE) -> KnownProgress:
+    return KnownProgress(at, place, JournaledProgress(position, frozenset(ahead)))
 
 
 DONE = [line("start", 0, 1.0), line("success", 0, 1.2), line("start", 1, 1.1), line("success", 1, 3.0)]

@@ -10,7 +10,7 @@ from servers import none_to_be_had
 
 from tailrace.bench.crash_disk import CrashDisk
 from tailrace.bench.faults.journal import Line
-from tailrace.bench.faults.passed import Done, Told
+from tailrace.bench.faults.passed import JournaledProgress, KnownProgress
 from tailrace.bench.faults.power import before, power_cut_sqlite
 from tailrace.bench.faults.settled import known_done, ran_again
 from tailrace.bench.power_cut import judged, power_cut
@@ -41,7 +41,11 @@ def test_what_was_known_to_be_over_and_ran_again_is_found_once():
     def line(word: str, id: str, fence: int, at: float) -> Line:
         return Line(word, id, fence, 1, at, 7, 1)
 
-    told = [Told(4.0, "s/0", Done(0)), Told(5.0, "s/0", Done(1, frozenset({1}))), Told(6.0, "s/0", Done(2))]
+    told = [
+        KnownProgress(4.0, "s/0", JournaledProgress(0)),
+        KnownProgress(5.0, "s/0", JournaledProgress(1, frozenset({1}))),
+        KnownProgress(6.0, "s/0", JournaledProgress(2)),
+    ]
     known = known_done(["s/0/0", "s/0/1", "s/0/2", "a"], told) | {"a": 3.0}
     assert known == {"s/0/0": 5.0, "s/0/1": 5.0, "a": 3.0}
     lines = [

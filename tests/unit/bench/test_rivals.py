@@ -17,7 +17,7 @@ from tailrace.bench.rivals.roster import RIVALS, Rival, chosen
 from tailrace.bench.rivals.running import feed, pace, waits
 from tailrace.bench.rivals.settings import Settings, settings
 from tailrace.bench.rivals.tally import Tally, total
-from tailrace.bench.run import Options, _rivals_drawn, main
+from tailrace.bench.run import BenchOptions, _rivals_drawn, main
 from tailrace.sdk.model.errors import ConfigError, InvalidRequest, TailraceError
 
 WORKS = """
@@ -45,7 +45,7 @@ def test_a_rival_must_be_known():
 
 def test_an_engine_must_have_rivals():
     with pytest.raises(InvalidRequest, match="unknown engine 'sqlite' of rivals: expected one of kafka, redis"):
-        main(Options("rivals", engine="sqlite"))
+        main(BenchOptions("rivals", engine="sqlite"))
 
 
 def test_a_library_that_is_missing_is_named_with_how_to_get_it(monkeypatch):
@@ -56,11 +56,13 @@ def test_a_library_that_is_missing_is_named_with_how_to_get_it(monkeypatch):
 
 def test_rivals_are_for_their_scenario_only():
     with pytest.raises(InvalidRequest, match="--against is for the scenario rivals, not for idle"):
-        main(Options("idle", against="loop"))
+        main(BenchOptions("idle", against="loop"))
 
 
-@pytest.mark.parametrize("options", [Options("rivals", part="drain"), Options("queue", engine="redis", part="drain")])
-def test_parts_are_for_rivals_on_an_engine_only(options: Options):
+@pytest.mark.parametrize(
+    "options", [BenchOptions("rivals", part="drain"), BenchOptions("queue", engine="redis", part="drain")]
+)
+def test_parts_are_for_rivals_on_an_engine_only(options: BenchOptions):
     with pytest.raises(InvalidRequest, match="--part is for the scenario rivals with an --engine other than kafka"):
         main(options)
 
@@ -152,7 +154,7 @@ def test_a_wait_that_dwarfs_all_others_is_cut_off():
 def test_waits_are_drawn_below_the_rates_when_both_were_measured():
     rates = {"items_per_s": 900.0, "celery_items_per_s": 300.0, "celery_ratio": 3.0}
     waits = {"p50_ms": 4.0, "p99_ms": 12.0, "celery_p50_ms": 2.0, "celery_p99_ms": 40.0}
-    options = Options("rivals", engine="redis")
+    options = BenchOptions("rivals", engine="redis")
     both = _rivals_drawn(rates | waits, options)
     assert "300 (1/3.0)" in both and "2 / 40 ms" in both and both.index("300 (1/3.0)") < both.index("2 / 40 ms")
     assert len(ElementTree.fromstring(both).findall("{http://www.w3.org/2000/svg}svg")) == 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.gateway.columns import Columns
+from tailrace.gateway.columns import WorkloadColumns
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.known_functions import KnownFunctions
 from tailrace.gateway.submission import SubmissionRule
@@ -32,7 +32,7 @@ def form(function: str = "index", **said: object) -> pb.NewWorkload:
 
 
 def items(alike: pb.Alike, part: int = 1000, **bounds: object) -> list[NewItem]:
-    columns = Columns(rule(**bounds), alike, NOW)
+    columns = WorkloadColumns(rule(**bounds), alike, NOW)
     return [item for start in range(0, columns.count, part) for item in columns.items(start, start + part)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.runtime.rules.buffer import MOST_AHEAD, Depth, limit
+from tailrace.runtime.rules.buffer import MOST_AHEAD, PrefetchDepth, limit
 from tailrace.runtime.rules.dispatch import SlotQueue, restart_pause, shares
 
 
@@ -49,7 +49,7 @@ def test_the_limit_is_within_its_bounds(slots: int, rate: float) -> None:
 
 @given(st.integers(1, 500), st.lists(st.tuples(st.integers(0, 5000), st.floats(0, 1)), max_size=40))
 def test_depth_follows_completions_within_its_bounds(slots: int, turns: list[tuple[int, float]]) -> None:
-    depth = Depth(slots)
+    depth = PrefetchDepth(slots)
     now = 0.0
     for count, pause in turns:
         now += pause
@@ -60,7 +60,7 @@ def test_depth_follows_completions_within_its_bounds(slots: int, turns: list[tup
 
 
 def test_a_fast_pool_buffers_fifty_milliseconds_and_an_idle_one_its_slots() -> None:
-    depth = Depth(200)
+    depth = PrefetchDepth(200)
     for turn in range(1, 9):
         depth.completed(2_500, turn * 0.25)
     assert depth.announced == 700

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from tailrace.runtime import pool as pools
-from tailrace.runtime.batch import Batch
-from tailrace.runtime.frames import Done, Ready, Setup
+from tailrace.runtime.batch import AssignedFlight
+from tailrace.runtime.frames import Done, ExecutorSetup, Ready
 from tailrace.runtime.pool import Pool, Reports
 from tailrace.sdk.model.workload import Ended, Extra, Flight, Kind
 
-SETUP = Setup([], [], ["f"], 1, 1, 1 << 20, 5.0, 30.0)
+SETUP = ExecutorSetup([], [], ["f"], 1, 1, 1 << 20, 5.0, 30.0)
 
 
 class FakeProcess:
     """A process that a test makes ready."""
 
-    def __init__(self, setup: Setup, *, on_frame: Any, on_death: Any) -> None:
+    def __init__(self, setup: ExecutorSetup, *, on_frame: Any, on_death: Any) -> None:
         self.live: set[int] = set()
         self.waits: set[int] = set()
         self.notes: dict[int, str] = {}
@@ -57,7 +57,7 @@ def place(pool: Pool, count: int) -> None:
     extras = {index: Extra(alone=True, crashes=1) for index in range(count)}
     ids = [str(index) for index in range(count)]
     flight = Flight(1, 1, [Kind("f")] * count, ids, [b""] * count, [1] * count, extras)
-    pool.place(Batch(1, flight, [1] * count), 0, count)
+    pool.place(AssignedFlight(1, flight, [1] * count), 0, count)
 
 
 async def turns() -> None:

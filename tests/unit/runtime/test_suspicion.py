@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.runtime.rules.suspicion import EXHAUSTED, Death, by_deadline, cause, epitaph, verdicts
+from tailrace.runtime.rules.suspicion import EXHAUSTED, ProcessDeath, by_deadline, cause, epitaph, verdicts
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
 
@@ -19,14 +19,14 @@ def test_causes_are_named() -> None:
     assert cause(3) == "exited with code 3"
     assert cause(-9) == "was killed by SIGKILL"
     assert cause(-250) == "was killed by signal 250"
-    assert by_deadline(Death(-signal.SIGALRM))
-    assert by_deadline(Death(-signal.SIGKILL, overdue=True))
-    assert not by_deadline(Death(-signal.SIGKILL))
-    assert not by_deadline(Death(-signal.SIGSEGV, overdue=True))
+    assert by_deadline(ProcessDeath(-signal.SIGALRM))
+    assert by_deadline(ProcessDeath(-signal.SIGKILL, overdue=True))
+    assert not by_deadline(ProcessDeath(-signal.SIGKILL))
+    assert not by_deadline(ProcessDeath(-signal.SIGSEGV, overdue=True))
 
 
 def test_what_ran_is_a_suspect_with_its_last_note_and_what_waited_is_held() -> None:
-    ends = verdicts([1, 2], {1}, Death(-11), {1: "half"})
+    ends = verdicts([1, 2], {1}, ProcessDeath(-11), {1: "half"})
     assert (ends[1].outcome, ends[1].crashed, ends[1].progress) == (Outcome.LOST, True, "half")
     assert ends[1].reason == "the process was killed by SIGSEGV while it ran; last note: half"
     assert (ends[2].outcome, ends[2].crashed) == (Outcome.HELD, False)
@@ -34,30 +34,30 @@ def test_what_ran_is_a_suspect_with_its_last_note_and_what_waited_is_held() -> N
 
 def test_a_dead_letters_reason_says_what_is_known_of_the_death() -> None:
     mib = 1 << 20
-    known = Death(-9, alone=True, ran=2.13, peak=812 * mib, floor=60 * mib, bound=1 << 30)
+    known = ProcessDeath(-9, alone=True, ran=2.13, peak=812 * mib, floor=60 * mib, bound=1 << 30)
     assert epitaph(known, note="page 7") == (
         "the process was killed by SIGKILL after it ran 2.13 s, at 812 MiB of memory (it may allocate 1 GiB); "
         "last note: page 7"
     )
     # A peak that its starter had already says only that it had no more
-    assert epitaph(Death(3, peak=60 * mib, floor=60 * mib), others=2) == (
+    assert epitaph(ProcessDeath(3, peak=60 * mib, floor=60 * mib), others=2) == (
         "the process exited with code 3 while it ran, with 2 others running, at most 60 MiB of memory"
     )
-    assert "ran out of memory" in epitaph(Death(EXHAUSTED, bound=mib))
-    assert "exited with code 71" in epitaph(Death(EXHAUSTED))
+    assert "ran out of memory" in epitaph(ProcessDeath(EXHAUSTED, bound=mib))
+    assert "exited with code 71" in epitaph(ProcessDeath(EXHAUSTED))
     assert len(epitaph(known, note="x" * 1024)) < 400
 
 
 def test_a_culprit_gets_its_own_end_and_neighbours_no_suspicion() -> None:
     culprit = Ended(Outcome.RETRY, "timed out after 1s")
-    ends = verdicts([1, 2, 3], {1, 2}, Death(70, "a timeout", {1: culprit}), {})
+    ends = verdicts([1, 2, 3], {1, 2}, ProcessDeath(70, "a timeout", {1: culprit}), {})
     assert ends[1] == culprit
     assert (ends[2].outcome, ends[2].crashed) == (Outcome.LOST, False)
     assert ends[3].outcome == Outcome.HELD
 
 
-@pytest.mark.parametrize("death", [Death(-signal.SIGALRM), Death(-signal.SIGKILL, overdue=True)])
-def test_the_kernels_timer_makes_no_suspects(death: Death) -> None:
+@pytest.mark.parametrize("death", [ProcessDeath(-signal.SIGALRM), ProcessDeath(-signal.SIGKILL, overdue=True)])
+def test_the_kernels_timer_makes_no_suspects(death: ProcessDeath) -> None:
     ends = verdicts([1], {1}, death, {})
     assert (ends[1].outcome, ends[1].crashed) == (Outcome.LOST, False)
     assert "lease" in ends[1].reason
@@ -68,7 +68,7 @@ def test_every_item_ends_once_and_only_what_ran_unexplained_is_suspected(
     live: set[int], running: set[int], code: int, why: str, alone: bool, overdue: bool, guilty: set[int]
 ) -> None:
     culprits = dict.fromkeys(guilty, Ended(Outcome.RETRY, "guilty")) if why else None
-    death = Death(code, why, culprits, alone, overdue=overdue)
+    death = ProcessDeath(code, why, culprits, alone, overdue=overdue)
     ends = verdicts(live, running, death, {})
     assert ends.keys() == live
     for key, end in ends.items():
@@ -83,7 +83,7 @@ def test_every_item_ends_once_and_only_what_ran_unexplained_is_suspected(
 
 def test_what_waited_for_other_work_had_begun_and_is_no_suspect() -> None:
     # Given one that ran, one that waited for other work, and one that had not begun
-    ends = verdicts([1, 2, 3], {1}, Death(-11), {2: "half"}, {2})
+    ends = verdicts([1, 2, 3], {1}, ProcessDeath(-11), {2: "half"}, {2})
     assert [(ends[key].outcome, ends[key].crashed) for key in (1, 2, 3)] == [
         (Outcome.LOST, True),
         (Outcome.LOST, False),
@@ -94,5 +94,5 @@ def test_what_waited_for_other_work_had_begun_and_is_no_suspect() -> None:
         "half",
     )
     # One that was ended on purpose says why
-    why = verdicts([2], set(), Death(-9, "it did not quit"), {}, {2})[2].reason
+    why = verdicts([2], set(), ProcessDeath(-9, "it did not quit"), {}, {2})[2].reason
     assert why == "its process was ended: it did not quit, while it waited for other work"

@@ -13,35 +13,35 @@ import pytest
 
 from tailrace.runtime import watch as watches
 from tailrace.runtime.executors import ExecutorProcess
-from tailrace.runtime.frames import Setup
-from tailrace.runtime.watch import Cell, Watch
+from tailrace.runtime.frames import ExecutorSetup
+from tailrace.runtime.watch import WatchPage, WatchPages
 
-SETUP = Setup([], [], ["f"], 1, 1, 1 << 20, 5.0, 30.0)
+SETUP = ExecutorSetup([], [], ["f"], 1, 1, 1 << 20, 5.0, 30.0)
 
 
 @pytest.fixture
-def watch() -> Iterator[Watch]:
-    watch = Watch.create()
+def watch() -> Iterator[WatchPages]:
+    watch = WatchPages.create()
     yield watch
     watch.close()
 
 
-def test_what_is_written_on_a_page_is_seen_by_whoever_maps_the_memory(watch: Watch) -> None:
+def test_what_is_written_on_a_page_is_seen_by_whoever_maps_the_memory(watch: WatchPages) -> None:
     number, mark = watch.take()
     watch.started(number, 123)
-    Cell(watch.fd, number).tell_armed(7.5)
-    guards = Watch(os.dup(watch.fd))
+    WatchPage(watch.fd, number).tell_armed(7.5)
+    guards = WatchPages(os.dup(watch.fd))
     assert (guards.count, guards.who(number)) == (1, (mark, 123, 7.5))
     guards.tell_died(number, 7.25)
     assert (watch.armed(number), watch.died(number)) == (7.5, 7.25)
     guards.close()
 
 
-def test_a_page_that_is_used_again_remembers_nothing(watch: Watch) -> None:
+def test_a_page_that_is_used_again_remembers_nothing(watch: WatchPages) -> None:
     number, mark = watch.take()
     other, _ = watch.take()
     watch.started(number, 123)
-    Cell(watch.fd, number).tell_armed(7.5)
+    WatchPage(watch.fd, number).tell_armed(7.5)
     watch.tell_died(number, 7.25)
     watch.free(number)
     assert watch.who(number)[0] == ""
@@ -51,7 +51,7 @@ def test_a_page_that_is_used_again_remembers_nothing(watch: Watch) -> None:
     assert (watch.who(again), watch.died(again)) == ((new, 0, 0.0), 0.0)
 
 
-def test_more_than_there_are_pages_for_is_refused_by_number(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_there_are_pages_for_is_refused_by_number(watch: WatchPages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watches, "MOST", 2)
     watch.take()
     watch.take()
@@ -60,7 +60,7 @@ def test_more_than_there_are_pages_for_is_refused_by_number(watch: Watch, monkey
 
 
 async def test_an_executor_that_cannot_be_started_leaves_neither_page_nor_descriptors(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
+    watch: WatchPages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/to/be/found")
     before = len(list(Path("/dev/fd").iterdir()))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from scenes.adoption_bench import ROW, WALL, Bench, refs
 
-from tailrace.scheduler.sessions import Adoption, Tailer, Worker
+from tailrace.scheduler.sessions import Adoption, TailerSession, WorkerSession
 from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended, Outcomes, ref
 
@@ -22,22 +22,22 @@ class Takeovers(RuleBasedStateMachine):
         super().__init__()
         self.bench = Bench(limit=6)
         self.version = self.epoch = 0
-        self.owner: Tailer | None = None
-        self.asked: dict[Tailer, tuple[int, Adoption]] = {}
+        self.owner: TailerSession | None = None
+        self.asked: dict[TailerSession, tuple[int, Adoption]] = {}
         self.sessions = self.flights = self.positions = 0
         self.running: dict[int, int] = {}  # the worker's ref → position
-        self.waits_for: dict[Tailer, dict[int, int]] = {}  # an owner's ref → position
+        self.waits_for: dict[TailerSession, dict[int, int]] = {}  # an owner's ref → position
         self.handed: Counter[int] = Counter()
 
     @initialize()
     def begin(self) -> None:
         self.take(self.new(), {})
 
-    def new(self) -> Tailer:
+    def new(self) -> TailerSession:
         self.sessions += 1
         return self.bench.session(f"s{self.sessions}")
 
-    def take(self, tailer: Tailer, adopted: dict[int, int]) -> None:
+    def take(self, tailer: TailerSession, adopted: dict[int, int]) -> None:
         self.version += 2
         self.epoch += 1
         self.owner = tailer
@@ -145,14 +145,14 @@ class Takeovers(RuleBasedStateMachine):
 
     @invariant()
     def what_waits_takes_no_room_and_all_else_does(self) -> None:
-        worker: Worker = self.bench.worker
+        worker: WorkerSession = self.bench.worker
         (pool,) = worker.pools.values()
         assert worker.parents <= worker.open.keys()
         assert (pool.parents, pool.assigned) == (len(worker.parents), len(worker.open) - len(worker.parents))
 
     @invariant()
     def a_worker_knows_whose_items_it_has(self) -> None:
-        worker: Worker = self.bench.worker
+        worker: WorkerSession = self.bench.worker
         for number, flight in worker.flights.items():
             sessions = {item[0] for each, item in worker.open.items() if each >> 10 == number}
             assert set(flight.tailers) >= sessions

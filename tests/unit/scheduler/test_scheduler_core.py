@@ -12,7 +12,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from tailrace.scheduler.config import ClogConfig, SchedulerConfig
 from tailrace.scheduler.core import Core
 from tailrace.scheduler.rules.placement import PoolLimits
-from tailrace.scheduler.sessions import Tailer, Worker
+from tailrace.scheduler.sessions import TailerSession, WorkerSession
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.sdk.model.limits import Gate, Quota
@@ -32,7 +32,7 @@ def core(**config: Any) -> Core:
 
 def worker_of(
     made: Core, now: float = 0.0, limit: int = 10, names: tuple[str, ...] = NAMES, session: str = "w", alone: int = 0
-) -> Worker:
+) -> WorkerSession:
     """A worker; `alone`: how many that must run alone it can have, if it has a pool for that."""
     worker = made.attach_worker(session, session, now)
     pools = [PoolLimits("default", names, limit, limit)]
@@ -41,7 +41,7 @@ def worker_of(
     return worker
 
 
-def tailer_of(made: Core, now: float = 0.0, session: str = "t") -> Tailer:
+def tailer_of(made: Core, now: float = 0.0, session: str = "t") -> TailerSession:
     tailer = made.attach_tailer(session, session, now)
     made.tailer_connected(tailer)
     return tailer
@@ -52,7 +52,7 @@ def flight(number: int, *kinds: Kind, extras: dict[int, Extra] | None = None) ->
     return Flight(number, number, list(kinds), ids, [b""] * len(ids), [1] * len(ids), extras or {})
 
 
-def sent(made: Core, worker: Worker, now: float) -> dict[int, tuple[Tailer, int]]:
+def sent(made: Core, worker: WorkerSession, now: float) -> dict[int, tuple[TailerSession, int]]:
     """Takes what a worker would be sent: its refs and whose items they are."""
     found = {}
     while (next_one := made.assignment(worker, now)) is not None:
@@ -76,7 +76,7 @@ class History(RuleBasedStateMachine):
         self.pushed: set[tuple[str, int]] = set()
         self.given: set[tuple[str, int]] = set()
         self.ended: dict[tuple[str, int], int] = {}
-        self.out: dict[str, dict[int, tuple[Tailer, int]]] = {}
+        self.out: dict[str, dict[int, tuple[TailerSession, int]]] = {}
         self.numbers = 0
         self.sessions = 0
         self.went_on: set[tuple[str, int]] = set()  # waited for other work once, and go on
@@ -127,7 +127,7 @@ class History(RuleBasedStateMachine):
         names=st.sampled_from([NAMES, ("a",), ("a", "b")]),
         alone=st.integers(0, 2),
     )
-    def attach(self, limit: int, names: tuple[str, ...], alone: int) -> Worker:
+    def attach(self, limit: int, names: tuple[str, ...], alone: int) -> WorkerSession:
         self.sessions += 1
         session = f"w{self.sessions}"
         self.out[session] = {}
@@ -136,7 +136,7 @@ class History(RuleBasedStateMachine):
         return worker
 
     @rule(worker=live, data=st.data())
-    def report(self, worker: Worker, data: st.DataObject) -> None:
+    def report(self, worker: WorkerSession, data: st.DataObject) -> None:
         out = self.out[worker.session]
         if not worker.connected or not out:
             return
@@ -154,7 +154,7 @@ class History(RuleBasedStateMachine):
         self.step()
 
     @rule(worker=live, data=st.data())
-    def wait(self, worker: Worker, data: st.DataObject) -> None:
+    def wait(self, worker: WorkerSession, data: st.DataObject) -> None:
         """Some of its runs wait for other work, others go on; what was said before may be said again."""
         out = self.out[worker.session]
         if not worker.connected or not out:
@@ -167,13 +167,13 @@ class History(RuleBasedStateMachine):
         self.step()
 
     @rule(worker=live)
-    def away(self, worker: Worker) -> None:
+    def away(self, worker: WorkerSession) -> None:
         if worker.connected:
             self.core.worker_away(worker, self.now)
             self.step()
 
     @rule(worker=live)
-    def back(self, worker: Worker) -> None:
+    def back(self, worker: WorkerSession) -> None:
         if not worker.connected and worker.session in self.core.workers:
             pools = [
                 PoolLimits(pool.name, tuple(pool.functions), pool.slots, pool.limit, pool.alone)
@@ -184,7 +184,7 @@ class History(RuleBasedStateMachine):
             self.step()
 
     @rule(worker=consumes(live))
-    def drain_worker(self, worker: Worker) -> None:
+    def drain_worker(self, worker: WorkerSession) -> None:
         self.core.worker_draining(worker, self.now)
         self.step()
 

@@ -6,7 +6,7 @@ from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.core import Core
 from tailrace.scheduler.rules.clog import Clog, Limits
 from tailrace.scheduler.rules.placement import PoolLimits
-from tailrace.scheduler.sessions import Tailer, Worker
+from tailrace.scheduler.sessions import TailerSession, WorkerSession
 from tailrace.scheduler.view import explain, inspect
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.lease import LeaseSizes
@@ -26,17 +26,17 @@ class World:
     def __init__(self, limit: int = 50) -> None:
         self.now = 0.0
         self.core = Core(SchedulerConfig(), SIZES, ready=True)
-        self.worker: Worker = self.core.attach_worker("w", "w", 0.0)
+        self.worker: WorkerSession = self.core.attach_worker("w", "w", 0.0)
         specs = [FunctionSpec("f"), FunctionSpec("g")]
         self.core.worker_connected(self.worker, specs, [PoolLimits("default", ("f", "g"), limit, limit)], 0.0)
         self.numbers = 0
 
-    def tailer(self, name: str, *, through: bool = False, patient: bool = False) -> Tailer:
+    def tailer(self, name: str, *, through: bool = False, patient: bool = False) -> TailerSession:
         tailer = self.core.attach_tailer(name, name, self.now, through_outages=through, patient=patient)
         self.core.tailer_connected(tailer)
         return tailer
 
-    def push(self, tailer: Tailer, *kinds: Kind, attempt: int = 1, key: str = "", crashes: int = 0) -> list[int]:
+    def push(self, tailer: TailerSession, *kinds: Kind, attempt: int = 1, key: str = "", crashes: int = 0) -> list[int]:
         self.numbers += 1
         number, count = self.numbers, len(kinds)
         extra = Extra(key=key, crashes=crashes, alone=crashes > 0)
@@ -64,7 +64,7 @@ class World:
     def succeed(self, refs: list[int]) -> None:
         self.core.report(self.worker, Outcomes(refs, {}), self.now, WALL)
 
-    def freeze(self) -> Tailer:
+    def freeze(self) -> TailerSession:
         tailer = self.tailer("first")
         self.push(tailer, *[F] * 50)
         self.fail(self.started())
@@ -72,7 +72,7 @@ class World:
         tailer.ended.clear()
         return tailer
 
-    def reason(self, tailer: Tailer, each: int) -> str:
+    def reason(self, tailer: TailerSession, each: int) -> str:
         return tailer.ended[each].reason
 
 

@@ -14,7 +14,7 @@ from tailrace.scheduler.rules.fairness import Ring, Turn, clamp_weight
 from tailrace.scheduler.rules.gate import Gates
 from tailrace.scheduler.rules.lanes import Item, Lane, expired
 from tailrace.scheduler.rules.leases import REMEMBERED, Granted, HeldFlights, Requests
-from tailrace.scheduler.rules.placement import Pool, PoolLimits, place, room_of
+from tailrace.scheduler.rules.placement import PoolLimits, WorkerPool, place, room_of
 from tailrace.scheduler.rules.priority import MOST_OWED, split
 from tailrace.scheduler.rules.quota import Concurrency
 from tailrace.scheduler.rules.rate_limit import TokenBucket
@@ -208,8 +208,8 @@ def test_weights_are_bounded_and_zero_means_one() -> None:
 # ---- placement
 
 
-def pool_of(name: str, limit: int) -> Pool:
-    pool = Pool(None, name)
+def pool_of(name: str, limit: int) -> WorkerPool:
+    pool = WorkerPool(None, name)
     pool.announced(PoolLimits(name, (), limit, limit))
     return pool
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tailrace.scheduler.config import SchedulerConfig
 from tailrace.scheduler.core import Core
 from tailrace.scheduler.rules.placement import PoolLimits
-from tailrace.scheduler.sessions import Tailer, Worker
+from tailrace.scheduler.sessions import TailerSession, WorkerSession
 from tailrace.scheduler.view import explain, inspect
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.lease import LeaseSizes
@@ -27,11 +27,11 @@ class World:
         self.core = Core(SchedulerConfig(), SIZES, ready=True)
         self.apart = apart
         self.workers = {name: self.worker(name) for name in workers}
-        self.tailer: Tailer = self.core.attach_tailer("t", "t", 0.0)
+        self.tailer: TailerSession = self.core.attach_tailer("t", "t", 0.0)
         self.core.tailer_connected(self.tailer)
         self.numbers = 0
 
-    def worker(self, name: str) -> Worker:
+    def worker(self, name: str) -> WorkerSession:
         worker = self.core.attach_worker(name, name, 0.0)
         pools = [PoolLimits("default", ("f",), 4, 4)]
         if self.apart:

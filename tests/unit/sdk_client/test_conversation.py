@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.sdk import following, submitting
+from tailrace.sdk import submitting, workload_calls
 from tailrace.sdk.call import Call
 from tailrace.sdk.chunks import CHUNK_ITEMS
 from tailrace.sdk.conversation import Ask, Conversation, Look, Pause, Steps
@@ -200,20 +200,20 @@ def test_something_else_than_a_call_is_refused_by_name() -> None:
 
 def test_a_result_is_waited_for_call_after_call() -> None:
     world = World(answer("processing"), answer("processing"), answer("success", b'{"a": [1, 2.5, null]}'))
-    assert world.run(following.result(world.talk, "id", None)) == {"a": [1, 2.5, None]}
+    assert world.run(workload_calls.result(world.talk, "id", None)) == {"a": [1, 2.5, None]}
     assert all(ask.request.wait <= 30 < ask.timeout for ask in world.asked)
 
 
 def test_a_success_without_a_value_is_none() -> None:
     world = World(answer("success"))
-    assert world.run(following.result(world.talk, "id", 1.0)) is None
+    assert world.run(workload_calls.result(world.talk, "id", 1.0)) is None
 
 
 @pytest.mark.parametrize("state", ["fatal_failure", "cancelled", "dropped", "expired"])
 def test_a_workload_that_did_not_succeed_raises_with_its_reason(state: str) -> None:
     world = World(answer(state, reason="no such address", attempts=3))
     with pytest.raises(WorkloadFailed, match=f"index id ended as {state} after 3 failed.*no such address") as caught:
-        world.run(following.result(world.talk, "id", 1.0))
+        world.run(workload_calls.result(world.talk, "id", 1.0))
     assert (caught.value.outcome, caught.value.reason, caught.value.attempts) == (state, "no such address", 3)
 
 
@@ -228,7 +228,7 @@ def test_time_that_runs_out_says_where_the_workload_is() -> None:
     with pytest.raises(
         TimeoutError, match=r"index id has not ended within 45 seconds: it is retriable_failure after 2"
     ):
-        world.run(following.result(world.talk, "id", 45.0))
+        world.run(workload_calls.result(world.talk, "id", 45.0))
     assert [ask.request.wait for ask in world.asked][:1] == [30.0]
     assert 45.0 <= world.now < 46.0
 
@@ -236,14 +236,14 @@ def test_time_that_runs_out_says_where_the_workload_is() -> None:
 def test_a_timeout_of_zero_asks_once() -> None:
     world = World(again=answer("processing"))
     with pytest.raises(TimeoutError):
-        world.run(following.result(world.talk, "id", 0.0))
+        world.run(workload_calls.result(world.talk, "id", 0.0))
     assert len(world.asked) == 1
 
 
 def test_an_unknown_id_is_the_user_s_error() -> None:
     world = World(again=pb.ResultReply(status=pb.WorkloadStatus(id="nope")))
     with pytest.raises(InvalidRequest, match="nope"):
-        world.run(following.result(world.talk, "nope", 1.0))
+        world.run(workload_calls.result(world.talk, "nope", 1.0))
 
 
 def test_statuses_are_asked_for_in_batches() -> None:
@@ -251,7 +251,7 @@ def test_statuses_are_asked_for_in_batches() -> None:
         return pb.StatusReply(statuses=[pb.WorkloadStatus(id=id) for id in request.ids])
 
     world = World(again=statuses)
-    assert world.run(following.status_many(world.talk, [str(number) for number in range(1500)])) == [None] * 1500
+    assert world.run(workload_calls.status_many(world.talk, [str(number) for number in range(1500)])) == [None] * 1500
     assert [len(ask.request.ids) for ask in world.asked] == [1000, 500]
 
 
@@ -299,19 +299,19 @@ def test_the_id_of_a_spooled_workload_is_asked_of_every_gateway() -> None:
     strange = pb.StatusReply(statuses=[status_to_wire("spool-1", None)])
     world = several(strange, known, Unavailable("gone"))
     # When the first one does not know it, then the others are asked, whoever answers
-    assert world.run(following.status(world.talk, "spool-1")).state == "new"
+    assert world.run(workload_calls.status(world.talk, "spool-1")).state == "new"
     assert [ask.place for ask in world.asked] == [0, 1, 2]
     # And its result is waited for where it is known
     world = several(
         pb.ResultReply(status=status_to_wire("spool-1", None)), answer("success", b"3"), again=Unavailable("gone")
     )
-    assert world.run(following.result(world.talk, "spool-1", 5.0)) == 3
+    assert world.run(workload_calls.result(world.talk, "spool-1", 5.0)) == 3
     # And it is cancelled there
     world = several(pb.CancelReply(outcomes=["unknown"]), pb.CancelReply(outcomes=["cancelled"]), Unavailable("gone"))
-    assert world.run(following.cancel_many(world.talk, ["spool-1"])) == ["cancelled"]
+    assert world.run(workload_calls.cancel_many(world.talk, ["spool-1"])) == ["cancelled"]
     # And an id of the queue is asked of one alone
     world = several(pb.StatusReply(statuses=[status_to_wire("1", None)]))
-    assert world.run(following.status_many(world.talk, ["1"])) == [None]
+    assert world.run(workload_calls.status_many(world.talk, ["1"])) == [None]
 
 
 # ---- a gateway that was looked for

@@ -8,11 +8,11 @@ import pytest
 from tailrace.testing.simulation.plan import Deed, Fault, Item, Plan
 from tailrace.testing.simulation.plans import plan_of
 from tailrace.testing.simulation.sqlite_disk import Disk
-from tailrace.testing.simulation.story import Story, Told
+from tailrace.testing.simulation.story import Story, StoryEnd
 from tailrace.testing.simulation.torn import torn
 
 
-def told(*faults: Fault) -> Told:
+def told(*faults: Fault) -> StoryEnd:
     deeds = (Deed("raise", 0.1), Deed("ok", 0.1))
     items = tuple(Item(n, ("queue", "orders")[n % 2], 1.0 + n / 5, deeds if n % 4 else ()) for n in range(20))
     return Story(Plan(1, items, faults, calm=40.0, patience=120.0)).tell()

@@ -7,10 +7,10 @@ from tailrace.testing.simulation.hunt import kind_of
 from tailrace.testing.simulation.plan import Deed, Fault, Item, Plan
 from tailrace.testing.simulation.plans import plan_of
 from tailrace.testing.simulation.plans_rough import UNHEARD
-from tailrace.testing.simulation.story import Story, Told
+from tailrace.testing.simulation.story import Story, StoryEnd
 
 
-def told(items: int, *faults: Fault, apart: bool = False) -> Told:
+def told(items: int, *faults: Fault, apart: bool = False) -> StoryEnd:
     """A world of items that come within some seconds, some of which fail at first."""
     deeds = (Deed("raise", 0.1), Deed("ok", 0.1))
     brought = tuple(Item(n, ("queue", "orders")[n % 2], 1.0 + n / 5, deeds if n % 4 else ()) for n in range(items))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tailrace.testing.simulation.plan import Fault, Order, Plan
+from tailrace.testing.simulation.plan import Fault, Plan, ShopOrder
 from tailrace.testing.simulation.plans import plan_of
 from tailrace.testing.simulation.story import Story
 
-ORDERS = tuple(Order(n, 2.0 + n / 50, rolled_back=n == 2) for n in range(5))
+ORDERS = tuple(ShopOrder(n, 2.0 + n / 50, rolled_back=n == 2) for n in range(5))
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

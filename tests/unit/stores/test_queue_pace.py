@@ -21,7 +21,7 @@ from tailrace.sdk.model.claim import Leased
 from tailrace.sdk.model.demand import Cell, Closed, Demand
 from tailrace.sdk.model.errors import NotConnected
 from tailrace.sdk.model.workload import Kind
-from tailrace.stores.queue.pace import GAP, LONGEST, MOST, Looks, PollPace
+from tailrace.stores.queue.pace import GAP, LONGEST, MOST, EmptyLooks, PollPace
 from tailrace.stores.queue.poller import COUNT, SEEN, TELL, Poller
 
 MAIL, SMS = Cell("mail", 2), Cell("sms", 2)
@@ -279,7 +279,7 @@ def test_a_claim_that_waits_for_the_disk_is_slow_beside_other_claims_alone() -> 
 
 
 def test_a_look_is_not_repeated_for_what_it_saw_nothing_in_and_is_made_for_anything_else() -> None:
-    looks, closed = Looks(), frozenset({Closed("mail", reason="paused")})
+    looks, closed = EmptyLooks(), frozenset({Closed("mail", reason="paused")})
     looks.nothing(ANY, 10.0)
     assert looks.next(ANY) == 10.0
     assert looks.next(Demand({MAIL: 1, SMS: 1}, frozenset(), 2)) < 0
@@ -294,7 +294,7 @@ def test_a_look_is_not_repeated_for_what_it_saw_nothing_in_and_is_made_for_anyth
 
 def test_a_look_answers_the_same_for_equal_cells_and_another_for_others() -> None:
     # Given a look that saw nothing, and an answer that is known
-    looks = Looks()
+    looks = EmptyLooks()
     looks.nothing(Demand({MAIL: 1, SMS: 1}, frozenset(), 2), 10.0)
     looks.nothing(Demand({SMS: 1}, frozenset(), 1), 20.0)
     assert looks.next(Demand({MAIL: 1, SMS: 1}, frozenset(), 2)) == 10.0

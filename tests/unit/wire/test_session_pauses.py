@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tailrace.sdk.wire.link import Link
-from tailrace.sdk.wire.session import MOST_PAUSE, Connection
+from tailrace.sdk.wire.session import MOST_PAUSE, LinkConnection
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.testing.clock import ManualClock
 
@@ -74,7 +74,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 async def test_a_pause_follows_a_slow_write_only_if_more_came_behind_it(pauses: list[float], behind: bool) -> None:
     # Given a connection whose writes are slow
     clock, end = ManualClock(), End()
-    connection = Connection(Link(), end, pb.TailerFrame, 1000.0, clock)
+    connection = LinkConnection(Link(), end, pb.TailerFrame, 1000.0, clock)
 
     def more() -> None:
         end.waiting += 1

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from tailrace.stores.postgres.line import KEPT_ROWS, Line, worded
+from tailrace.stores.postgres.line import KEPT_ROWS, PostgresLine, worded
 
 ONE, OTHER = worded("SELECT 1 FROM S.tasks", "here"), worded("SELECT 2")
 
@@ -52,8 +52,8 @@ def connection() -> Connection:
 
 
 @pytest.fixture
-def line(connection: Connection) -> Line:
-    return Line(cast("AsyncConnection[tuple[Any, ...]]", connection))
+def line(connection: Connection) -> PostgresLine:
+    return PostgresLine(cast("AsyncConnection[tuple[Any, ...]]", connection))
 
 
 def test_a_statement_is_the_same_object_each_time() -> None:
@@ -64,7 +64,7 @@ def test_a_statement_is_the_same_object_each_time() -> None:
     assert worded("SELECT 1 FROM S.tasks") == "SELECT 1 FROM S.tasks"
 
 
-async def test_a_statement_that_runs_again_has_its_cursor_again(line: Line, connection: Connection) -> None:
+async def test_a_statement_that_runs_again_has_its_cursor_again(line: PostgresLine, connection: Connection) -> None:
     # Given a statement that ran, when it runs again with other arguments
     answers = [await line.rows(ONE, (number,)) for number in range(3)]
 
@@ -74,21 +74,21 @@ async def test_a_statement_that_runs_again_has_its_cursor_again(line: Line, conn
     assert [arguments for _, arguments in connection.executed] == [(0,), (1,), (2,)]
 
 
-async def test_another_statement_has_another_cursor(line: Line, connection: Connection) -> None:
+async def test_another_statement_has_another_cursor(line: PostgresLine, connection: Connection) -> None:
     # Given a statement that ran, when others run in turns with it, then each has a cursor of its own
     for statement in (ONE, OTHER, ONE):
         await line.rows(statement, ())
     assert connection.made == 3
 
 
-async def test_an_answer_without_rows_is_none(line: Line, connection: Connection) -> None:
+async def test_an_answer_without_rows_is_none(line: PostgresLine, connection: Connection) -> None:
     # Given a statement that answers with no columns
     connection.answer = None
     # When it runs, then it has no rows
     assert await line.rows(ONE, ()) == []
 
 
-async def test_a_long_answer_goes_with_its_cursor(line: Line, connection: Connection) -> None:
+async def test_a_long_answer_goes_with_its_cursor(line: PostgresLine, connection: Connection) -> None:
     # Given an answer of more rows than may be kept, and its cursor with it
     connection.answer = KEPT_ROWS + 1
     assert len(await line.rows(ONE, ())) == KEPT_ROWS + 1
@@ -101,7 +101,7 @@ async def test_a_long_answer_goes_with_its_cursor(line: Line, connection: Connec
     assert connection.made == 2
 
 
-async def test_an_error_takes_its_cursor_along(line: Line, connection: Connection) -> None:
+async def test_an_error_takes_its_cursor_along(line: PostgresLine, connection: Connection) -> None:
     # Given a statement that ran, and then failed
     await line.rows(ONE, ())
     connection.fails = True

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tailrace.sdk.model.errors import NotConnected
-from tailrace.stores.postgres.pool import PAUSE, Connections
+from tailrace.stores.postgres.pool import PAUSE, PostgresConnections
 from tailrace.testing.clock import ManualClock
 
 
@@ -28,7 +28,7 @@ class Server:
     def __init__(self, most: int = 3) -> None:
         self.clock = ManualClock()
         self.dials: list[asyncio.Future[Line]] = []
-        self.pool: Connections[Line] = Connections(self._dial, most, self.clock)
+        self.pool: PostgresConnections[Line] = PostgresConnections(self._dial, most, self.clock)
         self.pool.open()
 
     async def _dial(self) -> Line:

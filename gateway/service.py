@@ -1,0 +1,124 @@
+"""The service of a gateway: what is behind its listener, and which desk (request handler) answers which call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..sdk.clock import Clock
+from ..sdk.duties import Duties
+from ..sdk.wire.bounds import Endings
+from ..sdk.wire.submissions import answer_submissions, new_name, possible
+from ..sdk.wire.v1 import gateway_pb2 as pb
+from .attention import Attention
+from .config import GatewayConfig
+from .control import ControlDesk
+from .dead_letters import DeadLetterDesk
+from .environment import DeclaredFiles, GatewayStores, Neighbours
+from .failures import FailureDesk
+from .known_functions import KnownFunctions
+from .overview import OverviewDesk
+from .replay_desk import ReplayDesk
+from .schedule_desk import ScheduleDesk
+from .spooling import Spooler, spool_rule
+from .status import StatusDesk
+from .submitter import Submitter
+from .tailer_desk import TailerDesk
+
+
+class GatewayService:
+    """A gateway without a listener: a WorkloadPort itself, and what answers the other ports.
+
+    They share what the gateway knows: the registered functions, the spool, and what an operator should look at.
+    `direct` is where submissions of this machine are taken without gRPC; empty: nowhere.
+    """
+
+    def __init__(
+        self, config: GatewayConfig, stores: GatewayStores, beside: Neighbours, clock: Clock, duties: Duties
+    ) -> None:
+        functions = KnownFunctions()
+        attention = Attention(config, clock)
+        queue, letters, spool = stores.queue, stores.dead_letters, stores.spool
+        spooler: Spooler | None = None
+        if spool is not None:
+            spooler = Spooler(queue, spool, spool_rule(config), clock, config.store_patience, duties)
+        submitter = Submitter(config, queue, functions, clock, attention.refusals, spooler)
+        status = StatusDesk(config, queue, stores.results, clock, spooler, duties)
+        control = ControlDesk(stores.control, functions, clock, config.watchers, spool, duties)
+        dead = DeadLetterDesk(config, queue, letters, functions, clock, duties)
+        overview = OverviewDesk(
+            attention,
+            queue,
+            letters,
+            control.gates,
+            beside.overview,
+            FailureDesk(clock),
+            duties,
+            spooler,
+            beside.troubles,
+        )
+        schedules = ScheduleDesk(config, stores.schedules, functions, clock, duties)
+
+        self.endings = Endings(lambda what: attention.peers.note(what, clock.wall()))
+        attention.ended_peers = self.endings.counts
+        self.direct = new_name() if config.direct and possible() else ""
+        self.status, self.result = status.status, status.result
+        self.cancel, self.find = status.cancel, status.find
+        self.functions, self.schedules = control, schedules
+        self.for_operators = {
+            "letters": dead,
+            "limits": control,
+            "overview": overview,
+            "replays": ReplayDesk(beside.replays),
+            "tailers": TailerDesk(beside.tailers, beside.audits, stores.drops),
+        }
+
+        self._look_every = config.look_every
+        self._spooler = spooler
+        self._submitter, self._status, self._control = submitter, status, control
+        self._dead, self._overview = dead, overview
+
+    async def submit(self, request: pb.SubmitRequest) -> pb.SubmitReply:
+        """Stores all workloads, and tells who asks where to go without gRPC."""
+        reply = await self._submitter.submit(request)
+        if request.asks_direct:
+            reply.direct = self.direct
+        return reply
+
+    async def submissions(self, stream: Any) -> None:
+        """The same over one stream."""
+        await answer_submissions(self._submitter.submit, stream)
+
+    @property
+    def inside(self) -> int:
+        """Workloads that are being stored."""
+        return self._submitter.inside
+
+    async def start(self, declared: DeclaredFiles) -> None:
+        """Applies what files say, and goes on with what an earlier run left."""
+        store_read = await self._control.start(declared.quotas)
+        if self._spooler is not None:
+            await self._spooler.start()
+        await self.schedules.start(declared.schedules, wait=store_read)
+        self._status.start()
+        self._dead.start()
+        self._overview.start(self._look_every)
+
+    def close(self) -> None:
+        """Takes nothing new; whoever waits for a result or a change is answered now."""
+        self._submitter.close()
+        self._status.close()
+        self._control.close()
+
+    async def stop(self) -> None:
+        """Ends what runs between calls, but not the spool's drain. Harmless twice, and after a failed start."""
+        self._submitter.close()
+        await self.schedules.stop()
+        await self._overview.stop()
+        await self._dead.stop()
+        await self._control.stop()
+        await self._status.stop()
+
+    async def stop_spooling(self) -> None:
+        """Last of all, when no call is inside any more; what is spooled stays for the next run."""
+        if self._spooler is not None:
+            await self._spooler.stop()

@@ -1,0 +1,92 @@
+"""Lone submissions that are made at once share a call: a message costs a client and its gateway several hundred µs,
+whatever it carries. Nothing is waited for: those of one turn of the event loop go together, so a lone one goes at once,
+and under load they come back together and go together again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from .call import Call
+from .model.errors import UserError
+from .wire.gateway_messages import Accepted
+
+#: Workloads and bytes of payload that share a call, but for a single larger one.
+MOST, BYTES = 256, 1 << 20
+
+#: One that waits, and whom to tell.
+_Waiting = tuple[Call, asyncio.Future[Accepted]]
+
+
+class SharedCalls:
+    """The lone submissions of one turn. `submit` makes one call of several; it is durable, or none of them is known to
+    be, when that returns."""
+
+    def __init__(self, submit: Callable[[Sequence[Call]], Awaitable[list[Accepted]]]) -> None:
+        self._submit = submit
+        self._waiting: list[_Waiting] = []
+        self._running: set[asyncio.Task[None]] = set()
+        self._closed: Exception | None = None
+
+    async def submit(self, call: Call) -> Accepted:
+        """Submits one. Raises what is wrong with it, whoever goes with it."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Accepted] = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._send)
+        self._waiting.append((call, future))
+        return await future
+
+    def _send(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        group: list[_Waiting] = []
+        size = 0
+        for each in waiting:
+            if each[1].done():  # its caller left
+                continue
+            if group and (len(group) == MOST or size + len(each[0].payload) > BYTES):
+                self._start(group)
+                group, size = [], 0
+            group.append(each)
+            size += len(each[0].payload)
+        if group:
+            self._start(group)
+
+    def _start(self, group: list[_Waiting]) -> None:
+        task = asyncio.create_task(self._make(group), name="client: a submission")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _make(self, group: list[_Waiting]) -> None:
+        try:
+            answers = await self._submit([call for call, _ in group])
+        except UserError as error:
+            if len(group) == 1:
+                _tell(group[0][1], error)
+            else:  # all were refused for one of them: which one it is shows when each goes alone
+                await asyncio.gather(*(self._make([each]) for each in group))
+        except Exception as error:
+            for _, future in group:
+                _tell(future, error)
+        except asyncio.CancelledError:
+            for _, future in group:
+                _tell(future, self._closed or asyncio.CancelledError())
+            raise
+        else:
+            for (_, future), answer in zip(group, answers, strict=True):
+                if not future.done():
+                    future.set_result(answer)
+
+    async def close(self, why: Exception) -> None:
+        """Ends what is under way, of which it is not known whether it was heard: its callers are told why."""
+        self._closed = why
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+def _tell(future: asyncio.Future[Accepted], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,66 @@
+"""Capacity: what lives is counted once a second, beside what is submitted, so several nodes may pass the bound by what
+they take between two counts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from ....sdk.clock import Clock
+from ....sdk.model.errors import Overloaded, TailraceError
+from ..lifecycle import LEASED, WAITING
+
+#: Seconds for which a count is good.
+COUNTED = 1.0
+
+
+class Capacity:
+    """The room for more. `most` live items; `counts` says how many there are by the state's name. `run` carries a count
+    through that nobody waits for."""
+
+    def __init__(
+        self,
+        most: int,
+        counts: Callable[[], Awaitable[dict[str, int]]],
+        clock: Clock,
+        run: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    ) -> None:
+        self._most = most
+        self._counts = counts
+        self._clock = clock
+        self._run = run
+        self._live = self._taken = 0
+        self._counted = -math.inf
+        self._counting: asyncio.Task[None] | None = None
+
+    async def look(self, count: int) -> None:
+        """Raises Overloaded when there is no room for so many more. While there is, a new count is made beside."""
+        if self._counted == -math.inf or self._live + count > self._most:
+            await self._count()
+        elif abs(self._clock.monotonic() - self._counted) > COUNTED and (
+            self._counting is None or self._counting.done()
+        ):
+            self._counting = self._run(self._count_if_it_can())
+        if self._live + count > self._most:
+            raise Overloaded(
+                f"the queue holds {self._live} workloads and takes at most {self._most}; try again later", 5.0
+            )
+
+    def taken(self, count: int) -> None:
+        """So many more live."""
+        self._live += count
+        self._taken += count
+
+    async def _count_if_it_can(self) -> None:
+        with contextlib.suppress(TailraceError):  # whoever submits is told
+            await self._count()
+
+    async def _count(self) -> None:
+        now, taken = self._clock.monotonic(), self._taken
+        counts = await self._counts()
+        # What was taken meanwhile may be counted or not: then twice for a moment, not never.
+        self._live = sum(counts[state.label] for state in WAITING | LEASED) + self._taken - taken
+        self._counted = now

@@ -1,0 +1,56 @@
+"""The server of a queue on PostgreSQL, and the schema in it, which are looked at with each new connection, and the
+clocks there and here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from ....sdk.clock import Clock
+from ...config import StoresConfig
+from ...postgres.migrations.migrate import require
+from ...postgres.server import PostgresServer, refuse_unsafe
+from ..server_clock import ServerClock
+from .identity import PostgresIdentity
+from .kinds import PostgresKinds
+from .options import PostgresQueueOptions
+
+
+class CheckedPostgres:
+    """A server that is looked at with each new connection. `time` is µs instead of the server's clock, or None."""
+
+    def __init__(
+        self,
+        options: PostgresQueueOptions,
+        config: StoresConfig,
+        wait: float,
+        clock: Clock,
+        time: Callable[[], int | None],
+    ) -> None:
+        self.server = PostgresServer(options, self._prepare)
+        self.home = PostgresIdentity(options.db_schema, options.server, wait, clock)
+        self.kinds = PostgresKinds(self.read)
+        self.clock, self.server_clock = clock, ServerClock(options.server, wait, clock)
+        self.time = time
+        self._schema = options.db_schema
+        self._relaxed = config.durability == "relaxed"
+        self._checked = False
+
+    async def rows(self, statement: str, arguments: Sequence[Any] = (), about: str = "") -> list[tuple[Any, ...]]:
+        """One statement, with S. for the schema. With relaxed durability its commit is not waited for."""
+        if self._relaxed:
+            statement = statement.replace(" FROM S.", " FROM set_config('synchronous_commit', 'off', true), S.", 1)
+        return await self.read(statement, arguments, about)
+
+    async def read(self, statement: str, arguments: Sequence[Any], about: str) -> list[tuple[Any, ...]]:
+        """The same for one that writes nothing."""
+        return await self.server.rows(statement, arguments, about, self._schema)
+
+    async def _prepare(self, connection: AsyncConnection[tuple[Any, ...]]) -> None:
+        await refuse_unsafe(connection, self.server.name, durable=not self._relaxed)
+        if not self._checked:
+            await require(connection, self._schema)
+            self._checked = True
+        await self.home.look(connection)

@@ -1,0 +1,75 @@
+"""Looks that can be spared on PostgreSQL: where a look of this process found nothing due there is only what this
+process put there since. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from ....sdk.model.demand import Cell, Closed
+
+#: Items remembered; beyond them a look is cheaper.
+MOST = 1000
+
+
+class Scope(NamedTuple):
+    """The scope of a look: all lanes of these cells but the closed ones."""
+
+    cells: frozenset[Cell]
+    closed: frozenset[Closed]
+
+
+class NothingDue:
+    """Times are monotonic seconds. Invariant: before `_until` nothing that this process knows of is due in `_scope`
+    but `_fresh` (id → lane)."""
+
+    def __init__(self) -> None:
+        self._scope = Scope(frozenset(), frozenset())
+        self._until = -math.inf
+        self._fresh: dict[int, int] = {}
+        self._early: set[int] = set()  # claimed by one answer before another one said that they were stored
+
+    def looking(self) -> None:
+        """A look begins: it sees what was put before."""
+        self._fresh.clear()
+        self._early.clear()
+        self.forget()
+
+    def found(self, scope: Scope, until: float) -> None:
+        """It found nothing due, and until then nothing will be."""
+        self._scope, self._until = scope, until
+
+    def forget(self) -> None:
+        """Anything may be due: a look is needed."""
+        self._until = -math.inf
+
+    def put(self, lanes: Mapping[int, int]) -> None:
+        """These were stored (id → lane), and are due."""
+        for number, lane in lanes.items():
+            if number in self._early:
+                self._early.remove(number)
+            else:
+                self._fresh[number] = lane
+        if len(self._fresh) > MOST:
+            self.looking()
+
+    def claimed(self, ids: Iterable[int]) -> None:
+        """These are out."""
+        for each in ids:
+            if self._fresh.pop(each, None) is None:
+                self._early.add(each)
+        if len(self._early) > MOST:
+            self.looking()
+
+    def fresh(self, scope: Scope, lanes: Collection[int], now: float) -> list[int]:
+        """The only lanes of these, which are in the scope, that have something due; none where that is not known, or
+        there is nothing."""
+        if now >= self._until or self._scope.closed != scope.closed or not self._scope.cells >= scope.cells:
+            return []
+        wanted = frozenset(self._fresh.values())
+        return [lane for lane in lanes if lane in wanted]
+
+    def left(self, now: float) -> float:
+        """For how many seconds nothing more is due; 0: not known."""
+        return 0.0 if self._fresh else max(0.0, self._until - now)

@@ -1,0 +1,26 @@
+"""The pollers of a queue in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from ..poller import SEEN
+
+Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
+
+
+class PostgresPollers:
+    """A Roll. `rows` runs a statement, with S. for the schema."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    async def count(self, me: str, *, here: bool) -> int:
+        arguments = (None, me, here, int(SEEN * 1e6))
+        statement = "SELECT S.queue_pollers(%s::bigint, %s::text, %s::boolean, %s::bigint)"
+        [(count,)] = await self._rows(statement, arguments, "a count of pollers")
+        return int(count)
+
+    async def leave(self, me: str) -> None:
+        await self._rows("DELETE FROM S.pollers WHERE poller = %s", (me,), "a poller's leave")

@@ -1,0 +1,87 @@
+"""Reports of a queue on PostgreSQL, of itself and of its items. One statement each, so that nothing moves meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from ....sdk.model.claim import State
+from ....sdk.model.tries import Try
+from ...postgres.arrays import numbers
+from ..ids import created_at, id_number
+from ..kinds import Kinds
+from ..queue import Ageing, Status, Tally
+from .rows import BLOCKED
+
+#: Runs a statement in which S. stands for the schema.
+Rows = Callable[[str, Sequence[Any], str], Awaitable[list[tuple[Any, ...]]]]
+
+#: States of the counts: how many were ever taken, how many forgotten.
+TAKEN, FORGOTTEN = 100, 101
+
+_STATUS = (
+    "SELECT t.id, t.state, t.kind, t.attempts, t.crashes, CASE WHEN t.state >= 2 THEN c.until"
+    f" WHEN t.next_trigger = {BLOCKED} THEN k.due ELSE t.next_trigger END, 0::bigint, e.reason, e.progress"
+    " FROM S.tasks AS t LEFT JOIN S.entities AS e ON e.id = t.id LEFT JOIN S.keyed AS k ON k.id = t.id"
+    " LEFT JOIN S.claims AS c ON c.number = t.claim WHERE t.id = ANY (%(ids)s::bigint[])"
+    " UNION ALL SELECT id, state, kind, attempts, crashes, 0::bigint, ended, reason, progress FROM S.ended"
+    " WHERE id = ANY (%(ids)s::bigint[])"
+)
+_TALLY = (
+    "SELECT 'now', state, count(*) FROM S.tasks GROUP BY state"
+    " UNION ALL SELECT 'now', state, count(*) FROM S.ended GROUP BY state"
+    " UNION ALL SELECT 'ever', state, sum(items)::bigint FROM S.counts WHERE state >= 100 GROUP BY state"
+)
+
+
+async def statuses(rows: Rows, kinds: Kinds, learn: Callable[[], Awaitable[None]], ids: Sequence[str]) -> list[Any]:
+    """A Status for each id, or None."""
+    wanted = numbers(map(id_number, ids))
+    found = {row[0]: row[1:] for row in await rows(_STATUS.replace("%(ids)s", "%s"), (wanted, wanted), "a status")}
+    if any(kind not in kinds.kinds for _, kind, *_ in found.values()):
+        await learn()
+    return [None if (row := found.get(id_number(each))) is None else status_of(each, kinds, row) for each in ids]
+
+
+def status_of(id: str, kinds: Kinds, row: Any) -> Status:
+    """The status that a row says."""
+    state, kind, attempts, crashes, due, ended, reason, progress = row
+    return Status(
+        id=id,
+        state=State(state),
+        kind=kinds.kinds[kind],
+        attempts=attempts,
+        crashes=crashes,
+        created_at=created_at(id_number(id)),
+        due=(due or 0) / 1e6,
+        ended_at=ended / 1e6,
+        reason=reason or "",
+        progress=progress or "",
+    )
+
+
+async def tries(rows: Rows, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
+    """How attempts went, of the ids that have any."""
+    wanted = numbers(map(id_number, ids))
+    found: dict[int, Any] = dict(
+        await rows("SELECT id, tries FROM S.tries WHERE id = ANY (%s::bigint[])", (wanted,), "attempts")
+    )
+    return {each: tuple(Try(*of) for of in found[id_number(each)]) for each in ids if id_number(each) in found}
+
+
+async def counts(rows: Rows) -> dict[str, int]:
+    """Rows by the state's name, of the running sums."""
+    found: dict[int, int] = dict(await rows("SELECT state, items FROM S.queue_counts()", (), "counts"))
+    return {state.label: int(found.get(int(state), 0)) for state in State}
+
+
+async def tally(rows: Rows) -> Tally:
+    """Rows counted one by one."""
+    found = {(what, state): items for what, state, items in await rows(_TALLY, (), "a tally")}
+    states = {state.label: found.get(("now", int(state)), 0) for state in State}
+    return Tally(found.get(("ever", TAKEN), 0), found.get(("ever", FORGOTTEN), 0), states)
+
+
+def ages(rows: Sequence[tuple[Any, ...]]) -> list[Ageing]:
+    """How old what waits is, from rows of function, priority, µs and attempts."""
+    return [Ageing(function, priority, waited / 1e6, attempts) for function, priority, waited, attempts in rows]

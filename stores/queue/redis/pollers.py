@@ -1,0 +1,35 @@
+"""The pollers of a queue in Redis: a sorted set by the server's time of each one's last word."""
+
+from __future__ import annotations
+
+from ...redis.server import RedisServer
+from ..poller import SEEN
+from .script import queue_script
+
+#: ARGV: time, who, whether it is there, how long a word counts (µs). Answers how many are there.
+_COUNT = queue_script(
+    "allow-oom",
+    """
+local recent = tonumber(ARGV[4])
+if ARGV[3] == '1' then
+  call('ZADD', base .. 'pollers', now, ARGV[2])
+  call('ZREMRANGEBYSCORE', base .. 'pollers', '-inf', now - 10 * recent)
+end
+return call('ZCOUNT', base .. 'pollers', now - recent, now + recent)
+""",
+)
+
+
+class RedisPollers:
+    """A Roll. `base` is what the queue's keys begin with."""
+
+    def __init__(self, server: RedisServer, base: str) -> None:
+        self._server = server
+        self._base = base
+
+    async def count(self, me: str, *, here: bool) -> int:
+        arguments = (-1, me, int(here), int(SEEN * 1e6))
+        return int(await self._server.run(_COUNT, [self._base], *arguments, about="a count of pollers"))
+
+    async def leave(self, me: str) -> None:
+        await self._server.call("ZREM", f"{self._base}pollers", me, about="a poller's leave")

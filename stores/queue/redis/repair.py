@@ -1,0 +1,145 @@
+"""Repair of what is derived, so that everything that waits or is out is where it will be found. What is derived of the
+tasks (`lane:…`, `heads`, `keyed`, `leases`, `claims`, `out`, `ended`) may be lost to an operator's hand: it is made
+anew, and no workload is lost.
+
+The look is a few numbers, with each sweep that forgot nothing; the mending goes through all tasks, in small steps.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+
+from ....sdk.clock import Clock
+from ...redis.server import RedisServer
+from .script import queue_script
+
+#: Tasks that one step looks at.
+STEP = 500
+#: Seconds until what does not add up after it was mended is mended again.
+AGAIN = 3600.0
+
+_LOG = logging.getLogger("tailrace.stores")
+
+#: Answers 0 when all adds up; 1: what waits or is out does not; 2: what has ended does not.
+_AUDIT = queue_script(
+    "no-writes",
+    """
+local counts, waiting = {}, 0
+local flat = call('HGETALL', base .. 'counts')
+for i = 1, #flat, 2 do counts[tonumber(flat[i])] = tonumber(flat[i + 1]) end
+local function of(state) return counts[state] or 0 end
+for n = 1, meta('lanes') do
+  local lane = be4(n)
+  local count = call('ZCARD', base .. 'lane:' .. lane)
+  waiting = waiting + count
+  if (count > 0) ~= (call('ZSCORE', base .. 'heads', lane) and true) then return 1 end
+end
+local out = 0
+for _, count in ipairs(call('HVALS', base .. 'out')) do out = out + tonumber(count) end
+local claims = call('HLEN', base .. 'claims')
+if waiting + of(100) ~= of(0) + of(1) or out ~= of(2) + of(3) + of(4) or claims ~= call('ZCARD', base .. 'leases')
+  or claims ~= call('HLEN', base .. 'out') or call('ZCARD', base .. 'keyed') ~= call('HLEN', base .. 'places')
+then return 1 end
+if call('LLEN', base .. 'ended') < of(10) + of(11) + of(12) + of(13) + of(14) then return 2 end
+return 0
+""",
+)
+
+#: ARGV: time, cursor, how many, whether `ended` is made anew, whether this is the second round, in which the first of
+#: each key is known. Answers the next cursor and how many were put back.
+_MEND = queue_script(
+    "allow-oom",
+    """
+local anew = ARGV[4] == '1'
+local second = ARGV[5] == '1'
+if ARGV[2] == '0' and not second then
+  call('DEL', base .. 'heads')
+  if anew then call('DEL', base .. 'ended') end
+  for n = 1, meta('lanes') do lanes[be4(n)] = true end
+end
+local step = call('HSCAN', base .. 'tasks', ARGV[2], 'COUNT', tonumber(ARGV[3]))
+local known, astray, rows, mended, over = {}, {}, {}, 0, {}
+for i = 1, #step[2], 2 do
+  local id, task = step[2][i], step[2][i + 1]
+  if #task == 38 then
+    local state, flags, at = byte(task, 1), byte(task, 2), sub(task, 31)
+    local place = state < 5 and has(flags, 4) and call('HGET', base .. 'places', id)
+    if second then
+      local key = place and state < 2 and has(flags, 64) and sub(place, 1, -9)
+      if key and call('ZRANGEBYLEX', base .. 'keyed', '[' .. key, '+', 'LIMIT', 0, 1)[1] == place then
+        call('HSET', base .. 'tasks', id, char(state, flags - 64) .. sub(task, 3))
+        put(sub(task, 3, 6), string.format('%.0f', int8(at, 1)), id)
+        moves[100] = (moves[100] or 0) - 1
+        mended = mended + 1
+      end
+      state = -1
+    elseif place then
+      mended = mended + call('ZADD', base .. 'keyed', 0, place)
+    end
+    if state >= 0 and state < 5 and int4(task, 15) > 0 then
+      tried(id, sub(task, 3, 6), int4(task, 15))
+    end
+    if state >= 0 and state < 2 and not has(flags, 64) then
+      local lane = sub(task, 3, 6)
+      mended = mended + call('ZADD', base .. 'lane:' .. lane, 'NX', string.format('%.0f', int8(at, 1)), id)
+      lanes[lane] = true
+    elseif state >= 2 and state <= 4 then
+      if known[at] == nil then
+        known[at] = call('ZSCORE', base .. 'leases', at) and call('HEXISTS', base .. 'out', at) == 1
+          and call('HEXISTS', base .. 'claims', at) == 1
+        if not known[at] then
+          call('ZREM', base .. 'leases', at)
+          call('HDEL', base .. 'out', at)
+          call('HDEL', base .. 'claims', at)
+        end
+      end
+      if not known[at] then
+        astray[#astray + 1] = id
+        rows[#rows + 1] = id
+        rows[#rows + 1] = task
+      end
+    elseif anew and state > 4 then
+      over[#over + 1] = id
+    end
+  end
+end
+if #over > 0 then many('RPUSH', 'ended', over) end
+if #astray > 0 then
+  local claim = be8(call('HINCRBY', base .. 'meta', 'claim', 1))
+  for i = 2, #rows, 2 do rows[i] = sub(rows[i], 1, 30) .. claim end
+  many('HSET', 'tasks', rows)
+  call('HSET', base .. 'claims', claim, concat(astray))
+  call('HSET', base .. 'out', claim, #astray)
+  call('ZADD', base .. 'leases', now + meta('longest'), claim)
+end
+tell()
+return {step[1], mended + #astray + #over}
+""",
+)
+
+
+class Repair:
+    """Looks, and mends what does not add up."""
+
+    def __init__(self, server: RedisServer, base: str, clock: Clock) -> None:
+        self._server = server
+        self._base = base
+        self._clock = clock
+        self._mended = -math.inf
+
+    async def look(self, time: int) -> None:
+        """Mends what is to be mended; raises what the server's calls raise."""
+        wrong = await self._server.run(_AUDIT, [self._base], time, about="a look at its indexes")
+        if not wrong or abs(self._clock.monotonic() - self._mended) < AGAIN:
+            return
+        self._mended = self._clock.monotonic()
+        _LOG.warning("%s: the queue's indexes lack some of what its tasks say: they are made anew", self._server.name)
+        found = 0
+        for second in range(2):
+            cursor = b""
+            while cursor != b"0":
+                arguments = (time, cursor or b"0", STEP, int(wrong == 2), second)
+                cursor, count = await self._server.run(_MEND, [self._base], *arguments, about="mending its indexes")
+                found += count
+        _LOG.warning("%s: %d workloads were put back where they are found", self._server.name, found)

@@ -1,0 +1,226 @@
+"""Reports of a queue in Redis, of itself and of its items."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ....sdk.model.claim import State
+from ....sdk.model.tries import Try
+from ...redis.server import RedisServer
+from ..ageing import folded
+from ..ids import created_at, id_number
+from ..kinds import Kinds
+from ..lifecycle import TERMINAL, next_trigger
+from ..queue import Ageing, Status, Tally
+from .kinds import RedisKinds
+from .script import queue_script
+
+#: A task as it is stored: state, flags, lane, kind, size, attempts, crashes, throttles, fence, at; and where
+#: some of these are in it.
+TASK = struct.Struct(">BBIIIIHHQQ")
+FLAGS: Final = 1
+KIND: Final = 3
+ATTEMPTS: Final = 5
+CRASHES: Final = 6
+#: Tasks that one step of a tally counts; the server is held for so long.
+STEP = 1000
+#: Tallies that are made when the rows do not add up: a hash that shrank meanwhile shows some rows twice.
+TALLIES = 3
+
+#: No id that was given; and the one in its place, which is never given.
+NOBODY, NO_ID = b"", b"\xff" * 8
+
+_STATUS = queue_script(
+    "no-writes",
+    """
+local found = {}
+local ids = cut(ARGV[2], 8)
+for i, task in ipairs(fields('tasks', ids)) do
+  if not task then
+    found[i] = ''
+  else
+    local reason, progress, till = '', '', ''
+    if has(byte(task, 2), 32) then
+      reason = call('HGET', base .. 'reasons', ids[i]) or ''
+      progress = call('HGET', base .. 'progress', ids[i]) or ''
+    end
+    if byte(task, 1) >= 2 and byte(task, 1) <= 4 then
+      till = call('ZSCORE', base .. 'leases', sub(task, 31)) or ''
+    end
+    found[i] = {task, reason, progress, till}
+  end
+end
+return found
+""",
+)
+_DUE = queue_script(
+    "no-writes",
+    """
+local found, most = {}, tonumber(ARGV[2])
+for _, lane in ipairs(call('ZRANGEBYSCORE', base .. 'heads', '-inf', string.format('%.0f', now))) do
+  found[#found + 1] = lane
+  found[#found + 1] = min(most, call('ZCOUNT', base .. 'lane:' .. lane, '-inf', string.format('%.0f', now)))
+end
+return found
+""",
+)
+#: Answers the time, then of each lane in which something waits or was tried its number, when its oldest was due (empty:
+#: none waits), and its highest attempt (empty: none was spent).
+_AGEING = queue_script(
+    "no-writes",
+    """
+local found, seen = {now}, {}
+local function add(lane, oldest)
+  if seen[lane] then return end
+  seen[lane] = true
+  local highest = call('ZRANGE', base .. 'tried:' .. lane, -1, -1, 'WITHSCORES')
+  found[#found + 1] = lane
+  found[#found + 1] = oldest
+  found[#found + 1] = highest[2] or ''
+end
+local waiting = call('ZRANGE', base .. 'heads', 0, -1, 'WITHSCORES')
+for i = 1, #waiting, 2 do add(waiting[i], waiting[i + 1]) end
+for _, lane in ipairs(call('SMEMBERS', base .. 'tried')) do add(lane, '') end
+return found
+""",
+)
+# While a tally is made nothing is forgotten: a minute at most, should whoever makes it die.
+_TALLY = queue_script(
+    "allow-oom",
+    """
+call('SET', base .. 'tallying', '1', 'EX', 60)
+local facts = fields('meta', {'ms', 'serial', 'taken', 'forgotten'})
+return {facts[1] or '0', facts[2] or '-1', facts[3] or '0', facts[4] or '0'}
+""",
+)
+_STEP = queue_script(
+    "allow-oom",
+    """
+call('SET', base .. 'tallying', '1', 'EX', 60)
+local ms, serial = tonumber(ARGV[3]), tonumber(ARGV[4])
+local high, low = floor(ms / 1024), (ms % 1024) * 4194304 + serial
+local step = call('HSCAN', base .. 'tasks', ARGV[2], 'COUNT', tonumber(ARGV[5]))
+local counts, answer = {}, {}
+for i = 1, #step[2], 2 do
+  local id = step[2][i]
+  local top = int4(id, 1)
+  if top < high or (top == high and int4(id, 5) <= low) then
+    local state = byte(step[2][i + 1], 1)
+    counts[state] = (counts[state] or 0) + 1
+  end
+end
+for state, count in pairs(counts) do
+  answer[#answer + 1] = state
+  answer[#answer + 1] = count
+end
+return {step[1], answer}
+""",
+)
+
+
+def id_bytes(text: str) -> bytes:
+    """An id as it is stored; NOBODY for text that is no id."""
+    number = id_number(text)
+    return NOBODY if number < 0 else number.to_bytes(8, "big")
+
+
+def blob(ids: Sequence[bytes]) -> bytes:
+    """Ids in one argument. What is no id becomes one that is never given."""
+    return b"".join(each or NO_ID for each in ids)
+
+
+async def statuses(server: RedisServer, base: str, kinds: RedisKinds, ids: Sequence[str]) -> list[Status | None]:
+    """A Status for each id, or None."""
+    found = await server.run(_STATUS, [base], -1, blob([*map(id_bytes, ids)]), about="a status")
+    rows = [row and (TASK.unpack(row[0]), *row[1:]) for row in found]
+    if any(row and row[0][KIND] not in kinds.kinds for row in rows):
+        await kinds.look()
+    return [_status(each, kinds, row) for each, row in zip(ids, rows, strict=True)]
+
+
+def _status(id: str, kinds: Kinds, row: Any) -> Status | None:
+    if not row:
+        return None
+    (number, _, _, kind, _, attempts, crashes, _, _, at), reason, progress, until = row
+    state = State(number)
+    return Status(
+        id=id,
+        state=state,
+        kind=kinds.kinds[kind],
+        attempts=attempts,
+        crashes=crashes,
+        created_at=created_at(id_number(id)),
+        due=(next_trigger(state, at, float(until or 0)) or 0) / 1e6,
+        ended_at=at / 1e6 if state in TERMINAL else 0.0,
+        reason=reason.decode(),
+        progress=progress.decode(),
+    )
+
+
+async def tries(server: RedisServer, base: str, ids: Sequence[str]) -> dict[str, tuple[Try, ...]]:
+    """How attempts went, of the ids that have any."""
+    if not ids:
+        return {}
+    found = await server.call("HMGET", f"{base}tries", *map(id_bytes, ids), about="attempts")
+    return {
+        each: tuple(Try(*json.loads(line)) for line in lines.split(b"\n"))
+        for each, lines in zip(ids, found, strict=True)
+        if lines
+    }
+
+
+async def counts(server: RedisServer, base: str) -> dict[str, int]:
+    """How many there are by the state's name."""
+    flat = await server.call("HGETALL", f"{base}counts", about="counts")
+    found = {int(state): int(count) for state, count in zip(flat[::2], flat[1::2], strict=True)}
+    return {state.label: found.get(int(state), 0) for state in State}
+
+
+async def due(server: RedisServer, base: str, kinds: RedisKinds, moment: int, most: int) -> dict[str, int]:
+    """How many could be leased now, by function."""
+    flat = await server.run(_DUE, [base], moment, most, about="a look at what is due")
+    lanes = {int.from_bytes(lane, "big"): count for lane, count in zip(flat[::2], flat[1::2], strict=True)}
+    if not lanes.keys() <= kinds.lanes.keys():
+        await kinds.look()
+    found: Counter[str] = Counter()
+    for lane, count in lanes.items():
+        found[kinds.lanes[lane][0]] += count
+    return dict(+found)
+
+
+async def ageing(server: RedisServer, base: str, kinds: RedisKinds, moment: int) -> list[Ageing]:
+    """How old what waits is, by function and priority."""
+    now, *flat = await server.run(_AGEING, [base], moment, about="a look at how old what waits is")
+    lanes = [int.from_bytes(lane, "big") for lane in flat[::3]]
+    if not kinds.lanes.keys() >= set(lanes):
+        await kinds.look()
+    ages = [max(0.0, now - float(oldest)) / 1e6 if oldest else 0.0 for oldest in flat[1::3]]
+    return folded(kinds.lanes, zip(lanes, ages, map(int, (tried or 0 for tried in flat[2::3])), strict=True))
+
+
+async def tally(server: RedisServer, base: str) -> Tally:
+    """Rows counted one by one, those that there were when it began; nothing is forgotten meanwhile."""
+    for attempt in range(TALLIES):
+        found = await _tally(server, base)
+        if sum(found.states.values()) == found.taken - found.forgotten:
+            break
+        await asyncio.sleep(0.1 * attempt)
+    await server.call("DEL", f"{base}tallying", about="a tally")
+    return found
+
+
+async def _tally(server: RedisServer, base: str) -> Tally:
+    *last, taken, forgotten = map(int, await server.run(_TALLY, [base], -1, about="a tally"))
+    states: Counter[int] = Counter()
+    cursor = b"0"
+    while True:
+        cursor, step = await server.run(_STEP, [base], -1, cursor, *last, STEP, about="a tally")
+        for state, count in zip(step[::2], step[1::2], strict=True):
+            states[state] += count
+        if cursor == b"0":
+            return Tally(taken, forgotten, {state.label: states[int(state)] for state in State})
