@@ -69,7 +69,7 @@ def test_the_death_of_one_that_is_being_connected_is_told_when_it_is(choice: str
 
 
 class Unlucky(ExecutorProcess):
-    """One whose sockets cannot be connected, the first time: no descriptor is left."""
+    """An executor whose sockets cannot be connected, the first time: no descriptor is left."""
 
     left = 1
 
