@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tailrace.runtime.executors import ExecutorProcess
-from tailrace.runtime.frames import Setup
+from tailrace.runtime.frames import ExecutorSetup
 from tailrace.runtime.pool import Pool, Reports
 from tailrace.runtime.watch import Watch
 
@@ -22,7 +22,7 @@ from tailrace.runtime.watch import Watch
 PROGRAM = """
 import asyncio, shutil, sys, threading
 from tailrace.runtime.executors import ExecutorProcess
-from tailrace.runtime.frames import Setup
+from tailrace.runtime.frames import ExecutorSetup
 from tailrace.runtime.watch import Watch
 from tailrace.sdk.loop import loop_factory
 
@@ -47,7 +47,7 @@ class Loop:
 async def main():
     loop, watch, told = asyncio.get_running_loop(), Watch.create(), []
     loop.set_exception_handler(lambda _, context: told.append(str(context)))
-    setup = Setup([], [], [], 1, 1, 1, 1.0, 1.0)
+    setup = ExecutorSetup([], [], [], 1, 1, 1, 1.0, 1.0)
     for at in range(4):
         tell = lambda _, death: told.append(death.code)
         executor = ExecutorProcess(setup, on_frame=lambda *_: None, on_death=tell, watch=watch)
@@ -88,7 +88,7 @@ async def test_one_that_cannot_be_spoken_to_is_ended_and_replaced(
     reports = Reports(lambda keys: 100.0, never, never, never, never)
     module = tmp_path / "works.py"
     module.write_text("import tailrace\n\n\n@tailrace.function\ndef works() -> None: ...\n")
-    setup = Setup([str(module)], sys.path, ["works"], 1, 1, 1 << 20, 5.0, 30.0)
+    setup = ExecutorSetup([str(module)], sys.path, ["works"], 1, 1, 1 << 20, 5.0, 30.0)
     pool = Pool("default", setup, 1, reports, load_limit=60.0, process=partial(Unlucky, watch=watch))
     # When the first process of a pool is started, and cannot be connected
     await pool.start()
