@@ -16,14 +16,14 @@ import pytest
 from tailrace.runtime.executors import ExecutorProcess
 from tailrace.runtime.frames import ExecutorSetup
 from tailrace.runtime.pool import Pool, Reports
-from tailrace.runtime.watch import Watch
+from tailrace.runtime.watch import WatchPages
 
 #: Starts executors whose program ends at once; each is reaped while another one of its sockets is given to the loop.
 PROGRAM = """
 import asyncio, shutil, sys, threading
 from tailrace.runtime.executors import ExecutorProcess
 from tailrace.runtime.frames import ExecutorSetup
-from tailrace.runtime.watch import Watch
+from tailrace.runtime.watch import WatchPages
 from tailrace.sdk.loop import loop_factory
 
 class Loop:
@@ -45,7 +45,7 @@ class Loop:
         return await connecting
 
 async def main():
-    loop, watch, told = asyncio.get_running_loop(), Watch.create(), []
+    loop, watch, told = asyncio.get_running_loop(), WatchPages.create(), []
     loop.set_exception_handler(lambda _, context: told.append(str(context)))
     setup = ExecutorSetup([], [], [], 1, 1, 1, 1.0, 1.0)
     for at in range(4):
@@ -83,7 +83,7 @@ class Unlucky(ExecutorProcess):
 async def test_one_that_cannot_be_spoken_to_is_ended_and_replaced(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watch, failed = Watch.create(), list[str]()
+    watch, failed = WatchPages.create(), list[str]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(str(context)))
     reports = Reports(lambda keys: 100.0, never, never, never, never)
     module = tmp_path / "works.py"
