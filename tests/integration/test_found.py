@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import tailrace
-from tailrace.assembly import parts, posting
+from tailrace.assembly import address_notices, parts
 from tailrace.assembly.node import Node
 from tailrace.assembly.settings import ConfigDirectory
 from tailrace.sdk.discovery import find_scheduler
@@ -112,7 +112,7 @@ async def test_a_gateway_apart_and_a_scheduler_are_found_too(run_dir: Path, tmp_
 async def test_what_somebody_removes_is_told_again_with_the_same_secret(
     run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    monkeypatch.setattr(posting, "LOOK", 0.01)
+    monkeypatch.setattr(address_notices, "LOOK", 0.01)
     # Given a node that asks for the secret of its card
     card = RunDir(run_dir).open()
     ENTRY.set(CallerCheck(card))
