@@ -8,9 +8,9 @@ from typing import Protocol
 
 from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
 from ..sdk.model.outcome import Outcome
+from .departures.departure import Tag
+from .hand_out import HandOut
 from .holding import Holding
-from .leaving.departing import Tag
-from .out import Out
 from .partition import Partition
 from .rules.stock import take_stock
 from .takeover.inherited import Inherited
@@ -50,7 +50,7 @@ class Accounts:
         self._owner = owner
 
     def audits(
-        self, flights: Mapping[int, Out], partition: str | None = None, span: tuple[int, int] | None = None
+        self, flights: Mapping[int, HandOut], partition: str | None = None, span: tuple[int, int] | None = None
     ) -> list[Audit]:
         """Of each partition, or of a range of one. `flights` are those that are out."""
         found = []
@@ -85,7 +85,7 @@ class Accounts:
         out = {HELD: len(self._holding), IN_FLIGHT: in_flight + self._owner.going() - self._detached}
         return counts | {name: count for name, count in out.items() if count}
 
-    def _in_flight(self, part: Partition, flights: Mapping[int, Out]) -> list[int]:
+    def _in_flight(self, part: Partition, flights: Mapping[int, HandOut]) -> list[int]:
         """The positions of what is out, or on its way into a store, and has not been settled."""
         mine = [flight for flight in flights.values() if flight.place.parts or flight.place.partition is part]
         out = [(flight.place, index) for flight in mine for index in flight.still_open()]

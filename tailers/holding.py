@@ -16,10 +16,10 @@ from typing import Protocol
 from ..sdk.model.demand import Cell
 from ..sdk.model.workload import FLIGHT_ITEMS
 from ..sdk.source import StreamBatch, StreamSource
+from .departures.expiring import Expiring
 from .items import Items
-from .leaving.expiring import Expiring
-from .means import Setup
 from .partition import Kept, Partition
+from .resources import Setup
 from .rules.credit import Credit
 from .rules.look_ahead import LookAhead
 from .rules.window import Room

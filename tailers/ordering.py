@@ -14,10 +14,10 @@ from ..sdk.model.demand import Cell
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
 from .config import TailerConfig
+from .departures.departure import departing
+from .departures.departures import Departures
 from .holding import Holding
 from .items import Items
-from .leaving.departing import departing
-from .leaving.departures import Departures
 from .mapping.mapping import Mapped
 from .mapping.record_values import FromHeader
 from .partition import Partition

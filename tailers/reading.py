@@ -12,7 +12,7 @@ from ..sdk.model.errors import TailraceError
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.workload import FLIGHT_ITEMS
 from ..sdk.source import Counted, StreamSource
-from .mapping.aim import Aim
+from .mapping.target import Target
 from .partition import Partition
 from .rules.clog import may_read
 from .rules.window import FULL, Room, Window
@@ -34,9 +34,9 @@ class Reading:
     one cell reads nothing that this cell could not take."""
 
     def __init__(
-        self, aim: Aim, session: SchedulerSession, window: Window, partitions: Mapping[str, Partition]
+        self, target: Target, session: SchedulerSession, window: Window, partitions: Mapping[str, Partition]
     ) -> None:
-        self._aim = aim
+        self._target = target
         self._session = session
         self._window = window
         self._partitions = partitions
@@ -46,7 +46,7 @@ class Reading:
         credit = self._session.credit
         room = self._window.room(self.span())
         most = credit.total_room
-        kind = self._aim.only_kind
+        kind = self._target.only_kind
         if kind is not None:
             if kind.function in credit.clogs and not may_read(held):
                 return FULL

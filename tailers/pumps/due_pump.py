@@ -22,12 +22,12 @@ from ...sdk.model.workload import FLIGHT_ITEMS, Ended
 from ...stores.checkpoints.checkpoints import Mark
 from ..checkpoint import DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
 from ..counts import Counts
+from ..departures.departure import Tag, departing
+from ..hand_out import HandOut
 from ..items import Items, joined
-from ..leaving.departing import Tag, departing
 from ..ledger.rows import home_of
-from ..means import Setup
-from ..out import Out
 from ..partition import Partition
+from ..resources import Setup
 from ..sources.due import DueSource
 from ..takeover.inherited import Record
 from .pump import Pump
@@ -252,7 +252,7 @@ class DuePump(StreamPump):
             self._inherited_lost(record, 0.0)
         self.wake()
 
-    def succeeded(self, out: Out, indexes: list[int]) -> None:
+    def succeeded(self, out: HandOut, indexes: list[int]) -> None:
         """Each row says so before its copy is settled."""
         ended = Ended(Outcome.SUCCESS)
         for index in indexes:

@@ -19,8 +19,8 @@ from ...sdk.model.errors import StaleFence
 from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended, Extra
+from ..departures.departure import Departing, departing
 from ..items import Items
-from ..leaving.departing import Departing, departing
 from ..ledger.remembered import Remembered
 from ..ledger.rows import RowChange, RowHome, Rows, by_place, home_of
 from ..rules.credit import Credit

@@ -24,22 +24,22 @@ from ...stores.checkpoints.checkpoints import Mark
 from ..accounts import Accounts
 from ..checkpoint import Checkpoint
 from ..counts import Counts
+from ..departures.departure import Departing, Tag, settle
+from ..departures.departures import Departures
+from ..departures.detaching import Detaching, End, detach_after
+from ..departures.expiring import Expiring
+from ..departures.settlements import Ending
+from ..hand_out import HandOut
 from ..holding import Holding
 from ..items import Items, chosen
-from ..leaving.departing import Departing, Tag, settle
-from ..leaving.departures import Departures
-from ..leaving.detaching import Detaching, End, detach_after
-from ..leaving.ending import Ending
-from ..leaving.expiring import Expiring
 from ..ledger.rows import Rows
 from ..ledger.suspicion import mark_suspects, remember, wait_out
 from ..losses import Losses
-from ..mapping.aim import Aim
-from ..means import Setup
+from ..mapping.target import Target
 from ..ordering import Ordering
-from ..out import Out
 from ..partition import Partition
 from ..reading import Reading
+from ..resources import Setup
 from ..rules.window import FULL, Room
 from ..session import Renewal
 from ..takeover.epoch import Epoch
@@ -63,8 +63,8 @@ class StreamPump(Pump):
         self.source = source
         self._partitions: dict[str, Partition] = {}
         self._gap = Fate.ABSENT if source.capabilities.holes else Fate.LOST
-        self._aim = Aim(setup.config, parked=setup.kind.name == "due")
-        self._reading = Reading(self._aim, self.session, self.window, self._partitions)
+        self._target = Target(setup.config, parked=setup.kind.name == "due")
+        self._reading = Reading(self._target, self.session, self.window, self._partitions)
         name, stores, clock = setup.config.name, setup.environment, setup.clock
         self._epoch = Epoch(stores.ownership, stores.checkpoints, name, setup.sizes, clock, counts.refused, setup.row)
         self._rows = Rows(stores.ledger, self._epoch, name, self._partitions)
@@ -190,7 +190,7 @@ class StreamPump(Pump):
 
     def items(self, part: Partition, batch: StreamBatch) -> Items:
         """Records as items."""
-        return Items(part, batch, self._aim.mapping.map(batch))
+        return Items(part, batch, self._target.mapping.map(batch))
 
     def push_or_hold(self, items: Items, *, new: bool = False) -> None:
         """Items in memory; those with credit are pushed, others held. `new` ones pass none that waits as urgently."""
@@ -252,7 +252,7 @@ class StreamPump(Pump):
 
     # Settle.
 
-    def succeeded(self, out: Out, indexes: list[int]) -> None:
+    def succeeded(self, out: HandOut, indexes: list[int]) -> None:
         """Passed by the frontier; nothing is written, but of what it passed before."""
         items: Items = out.place
         part, positions = items.partition, items.batch.positions
@@ -263,7 +263,7 @@ class StreamPump(Pump):
         part.window.give(len(indexes), out.release(indexes))
         self.counts.settled += len(indexes)
 
-    def ended(self, out: Out, ends: Mapping[int, Ended]) -> None:
+    def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
         """Items that did not plainly succeed."""
         self._ending.ended(out, ends)
 
@@ -288,7 +288,7 @@ class StreamPump(Pump):
     def _inherited_lost(self, record: Record, not_before: float) -> None:
         self._lost(out_of(record, self.clock.wall()), 0, not_before)
 
-    def _lost(self, out: Out, index: int, not_before: float, *, lost: bool = False) -> None:
+    def _lost(self, out: HandOut, index: int, not_before: float, *, lost: bool = False) -> None:
         """An item comes back whose session is gone; it may run until that time."""
         items: Items = out.place
         if self._detaching.knows(items.part(index), items.position(index)):
@@ -330,9 +330,9 @@ class StreamPump(Pump):
 
     def credit_changed(self) -> None:
         """Limits, gates or functions are new; a function's own priority may give its items another cell."""
-        if self._aim.functions_changed(self.session.functions):
+        if self._target.functions_changed(self.session.functions):
             for part in self._partitions.values():
-                part.rename(self._aim.mapping.kind)
+                part.rename(self._target.mapping.kind)
         self.wake()
 
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
@@ -381,7 +381,7 @@ class StreamPump(Pump):
             return self.store_failing
         if self._room().items:
             return ""
-        if why := self._aim.why_no_credit(self.session.credit, self.session.functions):
+        if why := self._target.why_no_credit(self.session.credit, self.session.functions):
             return why
         if self.held and not self.window.room(self._reading.span()).items:
             return f"{self.held} items are held: {self._holding.why()}"

@@ -10,9 +10,9 @@ from ...sdk.model.replay import Replay
 from ...sdk.source import StreamBatch
 from ...stores.checkpoints.checkpoints import Mark
 from ..counts import Counts
-from ..means import Setup
 from ..partition import Partition
 from ..pumps.stream_pump import StreamPump
+from ..resources import Setup
 from ..rules.window import FULL, Room
 from .source import ReplaySource
 

@@ -18,8 +18,8 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from ...sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes, ref
+from ..hand_out import HandOut
 from ..items import Items
-from ..out import Out
 from ..partition import Partition
 from ..rules.sides import OWN, Spot, side_of
 from ..session import Inheritance
@@ -32,12 +32,12 @@ class Record(NamedTuple):
     fence: int
 
 
-def out_of(record: Record, now: float) -> Out:
+def out_of(record: Record, now: float) -> HandOut:
     """A record as a hand-out of this epoch, but for its fence; `now`: wall clock."""
     items, fence = record
     mapped = items.mapped
     flight = Flight(0, fence, mapped.kinds, mapped.ids, items.batch.payloads, mapped.attempts)
-    return Out(flight, mapped.cells, Counter(), now, items)
+    return HandOut(flight, mapped.cells, Counter(), now, items)
 
 
 class Turns(Protocol):

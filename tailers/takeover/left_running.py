@@ -17,11 +17,11 @@ from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended
 from ...sdk.source import StreamBatch, StreamSource
+from ..departures.departure import departing
+from ..departures.departures import Departures
+from ..departures.detaching import Detaching, Going, Spot
+from ..departures.durable import DurableWriter
 from ..items import Items, chosen
-from ..leaving.departing import departing
-from ..leaving.departures import Departures
-from ..leaving.detaching import Detaching, Going, Spot
-from ..leaving.durable import DurableWriter
 from ..ledger.rows import RowChange, RowHome, Rows
 from ..partition import Partition
 from ..rules.ledger import released

@@ -1,4 +1,4 @@
-"""Mistakes with items that are passed while they run (tailers/leaving/detaching.py)."""
+"""Mistakes with items that are passed while they run (tailers/departures/detaching.py)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from ....sdk.model.audit import Fate
-from ....tailers.leaving.detaching import Detaching
+from ....tailers.departures.detaching import Detaching
 from ....tailers.pumps import starting as starting_
 from ....tailers.rules import ledger as rules
 from ....tailers.rules.ledger import CopyVerdict

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from ....sdk.model.ledger import LedgerPlace
-from ....tailers.leaving import departures as departures_
-from ....tailers.leaving.departures import Departures
+from ....tailers.departures import departures as departures_
+from ....tailers.departures.departures import Departures
 from ....tailers.ledger.rows import Rows
 from ....tailers.pumps import starting as starting_
 from ....tailers.rules import ledger as rules

@@ -10,9 +10,9 @@ from ....scheduler.credit import Credit
 from ....scheduler.outages import Outages
 from ....scheduler.rules.adoption import AdoptedRow
 from ....sdk.model.audit import Fate
+from ....tailers.departures.departures import Departures
+from ....tailers.departures.expiring import Expiring
 from ....tailers.holding import Holding
-from ....tailers.leaving.departures import Departures
-from ....tailers.leaving.expiring import Expiring
 from ....tailers.ordering import Ordering
 from ....tailers.pumps import pump as pump_
 from ....tailers.pumps import starting as starting_

@@ -15,9 +15,9 @@ from ....stores.queue.ids import id_number
 from ....stores.queue.sqlite import lease as sqlite_lease
 from ....stores.queue.sqlite import queue as queue_
 from ....stores.queue.sqlite import settle as sqlite_settle
-from ....tailers.leaving.departures import Departures
-from ....tailers.leaving.durable import DurableWriter
-from ....tailers.leaving.settling import Settling
+from ....tailers.departures.departures import Departures
+from ....tailers.departures.durable import DurableWriter
+from ....tailers.departures.queue_settlements import QueueSettlements
 from ....tailers.pumps import pump as pump_
 from ....tailers.pumps.queue_pump import QueuePump
 from ....tailers.pumps.stream_pump import StreamPump
@@ -87,13 +87,13 @@ def _queue_ignores_due_times() -> Bug:
 
 @bug
 def _queue_forgets_the_letter_of_what_it_buries() -> Bug:
-    real = Settling.end
+    real = QueueSettlements.end
 
-    def end(self: Settling, *args: Any) -> None:
+    def end(self: QueueSettlements, *args: Any) -> None:
         real(self, *args)
         self._letters.clear()
 
-    return instead(Settling, "end", end)
+    return instead(QueueSettlements, "end", end)
 
 
 @breaks("L1", by="granted")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tailrace.tailers.leaving.durable import BATCH_ITEMS, DurableWriter
+from tailrace.tailers.departures.durable import BATCH_ITEMS, DurableWriter
 from tailrace.tailers.rules.together import LONGEST, MANY
 
 

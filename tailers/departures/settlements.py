@@ -9,14 +9,14 @@ from ...sdk.clock import Clock
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended
 from ..accounts import FATES
+from ..hand_out import HandOut
 from ..holding import Holding
 from ..items import Items
 from ..ordering import Ordering
-from ..out import Out
 from ..rules.hand_back import spaced
 from ..rules.settlement import Action, Family, History, Settlement
 from ..session import SchedulerSession
-from .departing import Departing, departing
+from .departure import Departing, departing
 from .departures import Departures
 from .detaching import Detaching
 from .expiring import Expiring
@@ -56,14 +56,14 @@ class Ending:
         self._expiring = expiring
         self._detaching = detaching
 
-    def ended(self, out: Out, ends: Mapping[int, Ended]) -> None:
+    def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
         """Items of a hand-out ended, by their index."""
         now, some_wait = self._clock.wall(), self._detaching.some_wait
         for index, ended in ends.items():
             if not (some_wait and self._detaching.waits(out, index, ended)):
                 self._ended(out, index, ended, now)
 
-    def _ended(self, out: Out, index: int, ended: Ended, now: float) -> None:
+    def _ended(self, out: HandOut, index: int, ended: Ended, now: float) -> None:
         items: Items = out.place
         if ended.outcome == Outcome.SUCCESS and ended.result is not None:
             item = departing(items, index, out.pushed_at, out.flight.fence, ended)

@@ -23,16 +23,16 @@ from ...sdk.model.errors import UserError
 from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended
+from ..hand_out import HandOut
 from ..items import ItemKey, Items
 from ..ledger.rows import RowChange, RowHome, Rows
-from ..means import Setup
-from ..out import Out
 from ..partition import Partition
+from ..resources import Setup
 from ..rules.detached import Ages, holding_up, look_every
 from ..rules.ledger import detached, released
 from ..rules.settlement import Settlement
 from ..takeover.inherited import Inherited, out_of
-from .departing import Departing, Tag, departing, settle
+from .departure import Departing, Tag, departing, settle
 from .departures import Departures
 from .durable import DurableWriter
 from .parking import Parking
@@ -45,13 +45,13 @@ SUCCESS = Ended(Outcome.SUCCESS)
 #: A partition and a position.
 Spot = tuple[Partition, int]
 #: An outcome: the hand-out, the place in it, and how it ended.
-End = tuple[Out, int, Ended]
+End = tuple[HandOut, int, Ended]
 
 
 class DetachingPump(Protocol):
     """The pump. `flights` are out, by rising number; `over` is told of an outcome as if it had come just now."""
 
-    flights: dict[int, Out]
+    flights: dict[int, HandOut]
 
     def over(self, end: End) -> None: ...
 
@@ -145,7 +145,7 @@ class Detaching:
     def _look(self) -> None:
         now = self._clock.monotonic()
         upto = self._ages.look(now, next(reversed(self._owner.flights), 0))
-        old: defaultdict[Partition, dict[int, tuple[Out, int]]] = defaultdict(dict)
+        old: defaultdict[Partition, dict[int, tuple[HandOut, int]]] = defaultdict(dict)
         for number, out in self._owner.flights.items():
             if number > upto:
                 break
@@ -164,7 +164,7 @@ class Detaching:
                 if not self.knows(part, position):
                     self._begin(*outs[position])
 
-    def _begin(self, out: Out, index: int) -> None:
+    def _begin(self, out: HandOut, index: int) -> None:
         item = departing(out.place, index, out.pushed_at, out.flight.fence, _OUT)
         before, history = item.row, item.history(self._clock.wall())
         tries = () if before is None else before.tries
@@ -232,7 +232,7 @@ class Detaching:
         key = (part.name, position)
         return position in part.detached or key in self._going or key in self._refused
 
-    def succeeded(self, out: Out, indexes: list[int]) -> list[int]:
+    def succeeded(self, out: HandOut, indexes: list[int]) -> list[int]:
         """Takes those of the items that are detached, and returns the others. Quick where nothing is."""
         items: Items = out.place
         part, positions = items.partition, items.batch.positions
@@ -252,7 +252,7 @@ class Detaching:
         """Whether any outcome may have to wait."""
         return bool(self._going)
 
-    def waits(self, out: Out, index: int, ended: Ended) -> bool:
+    def waits(self, out: HandOut, index: int, ended: Ended) -> bool:
         """Whether an outcome waits until its item's row and guard are durable; then the owner is told of it again."""
         items: Items = out.place
         key = items.key(index)
@@ -278,7 +278,7 @@ class Detaching:
         else:
             self._departures.park(item, settlement, self._clock.wall())
 
-    def lost(self, out: Out, index: int, not_before: float) -> None:
+    def lost(self, out: HandOut, index: int, not_before: float) -> None:
         """A detached item was lost with its session. It may run until that time (monotonic), and no copy of it starts
         before: what a row says is by the wall clock, which may jump."""
         items: Items = out.place

@@ -25,12 +25,12 @@ from ...sdk.model.workload import DroppedBy, Ended
 from ..counts import Counts
 from ..items import ItemKey, Items
 from ..ledger.rows import RowChange, RowHome, Rows, home_of
-from ..means import Setup
 from ..partition import Partition
+from ..resources import Setup
 from ..rules.detached import FIRST_LOOK, guard_due
 from ..rules.ledger import Find, Next, after_parking, found, is_soon, parking, suspect, throttled
 from ..rules.settlement import Action, History, Settlement
-from .departing import OUTCOMES, Departing, Leaving, Tag, departing
+from .departure import OUTCOMES, Departing, Leaving, Tag, departing
 from .durable import DurableWriter
 from .letters import unparkable
 from .parking import as_row_says

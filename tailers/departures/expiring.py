@@ -14,11 +14,11 @@ from ...sdk.model.workload import Ended
 from ..config import TailerConfig
 from ..counts import Counts
 from ..items import Items
-from ..means import Setup
 from ..partition import Partition
+from ..resources import Setup
 from ..rules.expiry import is_over
 from ..rules.settlement import Action, Settlement
-from .departing import Departing, departing
+from .departure import Departing, departing
 from .departures import Departures
 
 #: What is said of an item that its tailer did not hand out any more.
