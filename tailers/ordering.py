@@ -14,7 +14,7 @@ from ..sdk.model.demand import Cell
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
 from .config import TailerConfig
-from .departures.departure import departing
+from .departures.departure import ended_item
 from .departures.departures import Departures
 from .holding import Holding
 from .items import Items
@@ -84,7 +84,7 @@ class Ordering:
         for index, position in enumerate(positions):
             key = self._key(mapped, index)
             if may_skip and key is not None and self._skips(items, index) and order.is_busy(key, position):
-                item = departing(items, index, self._clock.wall(), 0, BUSY)
+                item = ended_item(items, index, self._clock.wall(), 0, BUSY)
                 self._departures.skip([item], Fate.FILTERED)
             elif key is None or order.enter(key, position, kinds[index], mapped.expires_at(index)):
                 going.append(index)

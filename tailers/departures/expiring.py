@@ -18,7 +18,7 @@ from ..partition import Partition
 from ..resources import Setup
 from ..rules.expiry import is_over
 from ..rules.settlement import Action, Settlement
-from .departure import Departing, departing
+from .departure import EndedItem, ended_item
 from .departures import Departures
 
 #: What is said of an item that its tailer did not hand out any more.
@@ -51,7 +51,7 @@ class Expiring:
         if not late:
             return items
         for index in late:
-            item = departing(items, index, now, 0, LATE)
+            item = ended_item(items, index, now, 0, LATE)
             attempts, crashes, throttles, _ = item.history(now)
             self.end(item, Settlement(Action.DONE, 0.0, attempts - 1, crashes, throttles, LATE.reason))
         return items.chosen(sorted(set(range(len(items))).difference(late)))
@@ -62,7 +62,7 @@ class Expiring:
         self._counts.settled += len(positions)
         self._wake()
 
-    def end(self, item: Departing, settlement: Settlement) -> None:
+    def end(self, item: EndedItem, settlement: Settlement) -> None:
         """An item expired, wherever that was found."""
         former = item.former
         config: TailerConfig | None = self._config if former is None else self._origin(former.tailer)

@@ -22,7 +22,8 @@ from ...sdk.model.workload import FLIGHT_ITEMS, Ended
 from ...stores.checkpoints.checkpoints import Mark
 from ..checkpoint import DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
 from ..counts import Counts
-from ..departures.departure import Tag, departing
+from ..departures.departure import ended_of
+from ..departures.detaching import Spot
 from ..hand_out import HandOut
 from ..items import Items, joined
 from ..ledger.rows import home_of
@@ -152,11 +153,11 @@ class DuePump(StreamPump):
         self._starting.append(Starting(items, counts, credit))
         self._start_wake.set()
 
-    def leaving(self) -> Iterator[Tag]:
-        """What is on its way into a store, or to its start."""
+    def leaving(self) -> Iterator[Spot]:
         here = [*self._found, *[each.items for each in self._starting], *[record.items for record, _ in self._ends]]
-        tags = [Tag(items.part(at), position, 0, Fate.DELAYED) for items in here for at, position in items.places()]
-        return chain(super().leaving(), tags)
+        return chain(
+            super().leaving(), [(items.part(at), position) for items in here for at, position in items.places()]
+        )
 
     def going(self) -> int:
         starting = sum([len(each.items) for each in self._starting])
@@ -256,6 +257,5 @@ class DuePump(StreamPump):
         """Each row says so before its copy is settled."""
         ended = Ended(Outcome.SUCCESS)
         for index in indexes:
-            item = departing(out.place, index, out.pushed_at, out.flight.fence, ended)
-            self._departures.end(item, Fate.SUCCEEDED)
+            self._departures.end(ended_of(out, index, ended), Fate.SUCCEEDED)
         out.release(indexes)

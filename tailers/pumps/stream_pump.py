@@ -18,17 +18,17 @@ from typing import Any, cast
 from ...sdk.model.audit import Audit, Fate
 from ...sdk.model.demand import Cell
 from ...sdk.model.errors import TailraceError
-from ...sdk.model.workload import Ended, Flight, Outcomes
+from ...sdk.model.workload import Ended, Outcomes
 from ...sdk.source import PartitionSource, StreamBatch, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
 from ..accounts import Accounts
 from ..checkpoint import Checkpoint
 from ..counts import Counts
-from ..departures.departure import Departing, Tag, settle
-from ..departures.departures import Departures
-from ..departures.detaching import Detaching, End, detach_after
+from ..departures.departure import Departure, EndedItem, ended_item, ended_of
+from ..departures.departures import NOT_RUN, Departures
+from ..departures.detaching import Detaching, Spot, detach_after
 from ..departures.expiring import Expiring
-from ..departures.settlements import Ending
+from ..departures.settlements import Settlements
 from ..hand_out import HandOut
 from ..holding import Holding
 from ..items import Items, chosen
@@ -40,10 +40,11 @@ from ..ordering import Ordering
 from ..partition import Partition
 from ..reading import Reading
 from ..resources import Setup
+from ..rules.departure_steps import Way
 from ..rules.window import FULL, Room
 from ..session import Renewal
 from ..takeover.epoch import Epoch
-from ..takeover.inherited import Inherited, Record, out_of
+from ..takeover.inherited import Inherited, Record
 from ..takeover.left_running import LeftRunning
 from ..takeover.succession import Succession
 from .pump import Pump
@@ -68,7 +69,7 @@ class StreamPump(Pump):
         name, stores, clock = setup.config.name, setup.environment, setup.clock
         self._epoch = Epoch(stores.ownership, stores.checkpoints, name, setup.sizes, clock, counts.refused, setup.row)
         self._rows = Rows(stores.ledger, self._epoch, name, self._partitions)
-        self._departures = Departures(setup, self._rows, counts, self._departed, self._counted)
+        self._departures = Departures(setup, self._rows, counts, self._stayed, self.wake)
         self._losses = Losses(setup.config, stores.drops, clock, counts)
         self._marks: dict[str, Mark] = {}
         self._read_wake = self.new_wake()
@@ -76,12 +77,13 @@ class StreamPump(Pump):
         self._holding = Holding(self, source, self._partitions, self.session, setup, self.new_wake())
         self._ordering = Ordering(setup.config, self._partitions, self._holding, clock, self._departures)
         inherited = Inherited(self._inherited_ended, self._inherited_lost, self._ordering)
-        of_rows = (self.config.name, self._rows, self._departures)
-        self._detaching = Detaching(self, detach_after(setup), *of_rows, setup.parking, inherited, clock)
-        self._left_running = LeftRunning(self, *of_rows, inherited, self._detaching, clock)
-        self._ending = Ending(self, self._ordering, self._departures, self._holding, self.expiring, self._detaching)
+        of_inherited = (self._departures, inherited, clock)
+        self._detaching = Detaching(detach_after(setup), *of_inherited, self.flights, self.over)
+        self._left_running = LeftRunning(self, name, self._rows, inherited, self._departures, self._detaching, clock)
+        ends_by = (self._ordering, self._departures, self._holding, self.expiring, self._detaching)
+        self._settlements = Settlements(self.settlement, self.session, clock, *ends_by)
         self._succession = Succession(name, self._epoch, self.session, inherited, setup.sizes, clock, self.wake)
-        self._accounts = Accounts(setup.config.name, self._partitions, self._holding, inherited, self)
+        self._accounts = Accounts(setup.config.name, self._partitions, self._holding, inherited)
         self._commit_wake = self.new_wake()
         self._checkpoint = Checkpoint(source, self._epoch, self._partitions, clock, self._commit_wake, self._moved)
 
@@ -130,8 +132,7 @@ class StreamPump(Pump):
     def steps(self) -> list[Coroutine[Any, Any, None]]:
         measuring = self._reading.measure(self, self._succession.inherited.ends_at)
         loops = [self._read(), self._holding.run(), self._checkpoint.run(), measuring, *self._succession.steps()]
-        loops += [self._rows.run(), *self._departures.steps(), *self._detaching.steps()]
-        return [*loops, *self._left_running.steps()]
+        return [*loops, self._rows.run(), *self._departures.steps(), self._detaching.run(), self._left_running.run()]
 
     # Read.
 
@@ -220,20 +221,9 @@ class StreamPump(Pump):
         self._hand_out(items, counts, self._epoch.next_fence())
 
     def _hand_out(self, items: Items, counts: Counter[Cell], fence: int, *, taken: bool = False) -> None:
-        mapped = items.mapped
-        flight = Flight(
-            number=self.next_flight(),
-            fence=fence,
-            kinds=mapped.kinds,
-            ids=mapped.ids,
-            payloads=items.batch.payloads,
-            attempts=mapped.attempts,
-            extras=mapped.extras,
-            wants_result=self.config.results,
-            owned=self._succession.owned(items),
-        )
+        flight = items.flight(self.next_flight(), fence, self._succession.owned(items), self.config.results)
         items.hand_out()
-        self.push(flight, mapped.cells, counts, items, taken=taken)
+        self.push(flight, items.mapped.cells, counts, items, taken=taken)
         self._ordering.handed_out(items)
 
     @property
@@ -265,7 +255,8 @@ class StreamPump(Pump):
 
     def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
         """Items that did not plainly succeed."""
-        self._ending.ended(out, ends)
+        for index, ended in ends.items():
+            self._settlements.ended(ended_of(out, index, ended))
 
     @property
     def in_flight(self) -> int:
@@ -277,38 +268,42 @@ class StreamPump(Pump):
         self._succession.came(outcomes)
         super().outcomes_came(outcomes)
 
-    def over(self, end: End) -> None:
+    def over(self, item: EndedItem) -> None:
         """An item that had ended before it was detached, or was lost then."""
-        self.ended(end[0], {end[1]: end[2]})
+        self._settlements.ended(item)
 
     def _inherited_ended(self, record: Record, ended: Ended) -> None:
         """An adopted item ended; it settles as one that this epoch handed out, but for its fence."""
-        self.over((out_of(record, self.clock.wall()), 0, ended))
+        self.over(ended_item(record.items, 0, self.clock.wall(), record.fence, ended))
 
     def _inherited_lost(self, record: Record, not_before: float) -> None:
-        self._lost(out_of(record, self.clock.wall()), 0, not_before)
+        self._lost(ended_item(record.items, 0, self.clock.wall(), record.fence, NOT_RUN), not_before)
 
-    def _lost(self, out: HandOut, index: int, not_before: float, *, lost: bool = False) -> None:
+    def _lost(self, item: EndedItem, not_before: float, *, lost: bool = False) -> None:
         """An item comes back whose session is gone; it may run until that time."""
-        items: Items = out.place
-        if self._detaching.knows(items.part(index), items.position(index)):
-            self._detaching.lost(out, index, not_before)
+        if self._detaching.knows(item.partition, item.position):
+            self._detaching.lost(item, not_before)
         else:
-            self._holding.hold(items, index, not_before, lost=lost)
+            self._holding.hold(item.items, item.index, not_before, lost=lost)
 
-    def _departed(self, tags: list[Tag]) -> None:
-        settle(tags)
-        self.wake()
+    def _stayed(self, way: Way, those: list[Departure]) -> None:
+        """Rows are durable of what has not left."""
+        match way:
+            case Way.DETACH:
+                self._detaching.durable(those)
+            case Way.FREE:
+                self._left_running.freed(those)
+            case _:  # what it has behind it: it may run again
+                for each in those:
+                    if (item := each.item) is not None:
+                        self._holding.hold(item.items, item.index, each.not_before)
 
-    def _counted(self, item: Departing, not_before: float) -> None:
-        """What an item has behind it is durable: it may run again."""
-        self._holding.hold(item.items, item.index, not_before)
-        self.wake()
-
-    def leaving(self) -> Iterator[Tag]:
-        return chain(self._departures.tags(), self._detaching.tags())
+    def leaving(self) -> Iterator[Spot]:
+        """What is on its way to a worker or into a store, and nowhere else."""
+        return chain([(each.partition, each.position) for each in self._departures], self._detaching)
 
     def going(self) -> int:
+        """How many that are."""
         return len(self._departures) + len(self._detaching)
 
     def _moved(self) -> None:
@@ -339,11 +334,12 @@ class StreamPump(Pump):
         """What was out is handed out again when nothing of it can be running any more."""
         now = self.clock.monotonic()
         self._succession.lost(now, wait)
-        flights, self.flights = self.flights, {}
+        flights = dict(self.flights)
+        self.flights.clear()
         for number, out in flights.items():
             not_before = 0.0 if number in unsent else now + wait
             for index in out.still_open():
-                self._lost(out, index, not_before, lost=not_before > 0)
+                self._lost(ended_of(out, index, NOT_RUN), not_before, lost=not_before > 0)
         self.wake()
 
     # What people see.
@@ -352,15 +348,15 @@ class StreamPump(Pump):
         """It has a checkpoint."""
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
-        return self._accounts.audits(self.flights, partition, span)
+        return self._accounts.audits(self.flights, self.leaving(), partition, span)
 
     @property
     def unaccounted(self) -> int:
-        return self._accounts.unaccounted(self.in_flight)
+        return self._accounts.unaccounted(self.in_flight, self.going())
 
     @property
     def classes(self) -> dict[str, int]:
-        return self._accounts.classes(self.in_flight)
+        return self._accounts.classes(self.in_flight, self.going())
 
     @property
     def starting(self) -> str:
@@ -389,7 +385,7 @@ class StreamPump(Pump):
 
     @property
     def store_failing(self) -> str:
-        return self._epoch.failing or self._departures.failing or self._detaching.failing or self._losses.failing
+        return self._epoch.failing or self._departures.failing or self._losses.failing
 
     @property
     def held_because(self) -> str:

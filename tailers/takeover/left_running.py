@@ -8,19 +8,17 @@ else when their guards are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ...sdk.clock import Clock
 from ...sdk.model.ledger import LedgerEntry
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.workload import FLIGHT_ITEMS, Ended
+from ...sdk.model.workload import FLIGHT_ITEMS
 from ...sdk.source import StreamBatch, StreamSource
-from ..departures.departure import departing
-from ..departures.departures import Departures
-from ..departures.detaching import Detaching, Going, Spot
-from ..departures.durable import DurableWriter
+from ..departures.departure import Departure, ended_item
+from ..departures.departures import NOT_RUN, Departures
+from ..departures.detaching import Detaching
 from ..items import Items, chosen
 from ..ledger.rows import RowChange, RowHome, Rows
 from ..partition import Partition
@@ -29,7 +27,6 @@ from .inherited import Inherited
 
 #: Rows in one write.
 AT_ONCE = 1024
-_NOT_RUN = Ended(Outcome.HELD)
 
 
 class AdoptingPump(Protocol):
@@ -58,8 +55,8 @@ class LeftRunning:
         owner: AdoptingPump,
         name: str,
         rows: Rows,
-        departures: Departures,
         inherited: Inherited,
+        departures: Departures,
         detaching: Detaching,
         clock: Clock,
     ) -> None:
@@ -73,7 +70,6 @@ class LeftRunning:
         self._adopted: dict[Partition, dict[int, LedgerEntry]] = {}
         self._below: list[Below] = []
         self._again: dict[Partition, list[LedgerEntry]] = {}
-        self._writer: DurableWriter[RowChange, Spot] = DurableWriter(rows.write, self._were_released)
 
     async def found(self, part: Partition) -> None:
         """A partition was taken, and nothing of it was read: what is known of its rows, and of what was adopted."""
@@ -106,9 +102,9 @@ class LeftRunning:
         for index, position in enumerate(items.batch.positions):
             row = part.rows.get(position)
             if row is not None and row.is_detached:
-                item = departing(items.one(index), 0, row.first_seen, row.fence, _NOT_RUN)
+                item = ended_item(items.one(index), 0, row.first_seen, row.fence, NOT_RUN)
                 runs = self._inherited.runs(items.key(index))
-                self._detaching.add(Going(item, row, row, written=True, runs=runs))
+                self._detaching.add(item, row, None, runs=runs)
 
     async def opened(self) -> None:
         """The source can be read: what was adopted and had been passed gets its record, before anything else is."""
@@ -137,17 +133,14 @@ class LeftRunning:
         self._again.clear()
         self._below.clear()
 
-    def steps(self) -> list[Coroutine[Any, Any, None]]:
-        """The loops that run beside the others; the first one ends."""
-        return [self.run(), self._writer.run()]
-
     def _over(self, part: Partition, row: LedgerEntry) -> None:
         """Nothing of it runs any more: its guard may start."""
-        change = RowChange(RowHome(self._name, part.name, row.position), row, released(row, self._clock.wall()))
-        self._writer.add(change, 0, (part, row.position))
+        self._departures.free(part, row, released(row, self._clock.wall()))
 
-    def _were_released(self, spots: list[Spot]) -> None:
-        for part, position in spots:
+    def freed(self, those: Iterable[Departure]) -> None:
+        """Rows say that their guards may start."""
+        for each in those:
+            part, position = each.partition, each.position
             if position < part.frontier.end and not self._detaching.knows(part, position):
                 part.rows.pop(position, None)  # it is settled
 
@@ -180,7 +173,7 @@ class LeftRunning:
             part.window.take(len(items), items.size)
             for index, position in enumerate(items.batch.positions):
                 row = part.detached[position] = by_position[position]
-                self._departures.append_again(departing(items, index, row.first_seen, 0, _NOT_RUN), row)
+                self._departures.append_again(ended_item(items, index, row.first_seen, 0, NOT_RUN), row)
 
 
 def _without_payload(part: Partition, positions: list[int]) -> StreamBatch:

@@ -19,12 +19,12 @@ from ..planting import Bug, breaks, bug, instead
 def _passed_before_its_row_is_durable() -> Bug:
     real = Detaching.add
 
-    def add(self: Detaching, going: Any) -> None:
-        part, position = going.item.partition, going.item.position
-        part.detached[position] = going.row
+    def add(self: Detaching, item: Any, before: Any, row: Any, *, runs: bool = True) -> None:
+        part, position = item.partition, item.position
+        part.detached[position] = before if row is None else row
         part.settle([position], Fate.DELAYED)
-        self._owner.wake()
-        self.at(self._clock.monotonic() + 1.0, lambda: real(self, going))
+        self._departures._wake()
+        self.at(self._clock.monotonic() + 1.0, lambda: real(self, item, before, row, runs=runs))
 
     return instead(Detaching, "add", add)
 
@@ -63,7 +63,7 @@ def _what_a_dead_owner_had_detached_is_forgotten() -> Bug:
 def _a_detached_item_that_was_lost_is_released_at_once() -> Bug:
     real = Detaching.lost
 
-    def lost(self: Detaching, out: Any, index: int, not_before: float) -> None:
-        real(self, out, index, 0.0)
+    def lost(self: Detaching, item: Any, not_before: float) -> None:
+        real(self, item, 0.0)
 
     return instead(Detaching, "lost", lost)

@@ -10,7 +10,8 @@ from ....scheduler.credit import Credit
 from ....scheduler.outages import Outages
 from ....scheduler.rules.adoption import AdoptedRow
 from ....sdk.model.audit import Fate
-from ....tailers.departures.departures import Departures
+from ....tailers.departures import copies
+from ....tailers.departures import departures as departures_
 from ....tailers.departures.expiring import Expiring
 from ....tailers.holding import Holding
 from ....tailers.ordering import Ordering
@@ -74,12 +75,8 @@ def _what_expired_is_passed_without_its_letter() -> Bug:
 
 @bug
 def _a_parked_item_forgets_its_deadline() -> Bug:
-    real = Departures._to_park
-
-    def to_park(self: Departures, *arguments: Any) -> Any:
-        return replace(real(self, *arguments), expires_at=0.0)
-
-    return instead(Departures, "_to_park", to_park)
+    real = copies.copy_of
+    return instead(departures_, "copy_of", lambda *arguments: replace(real(*arguments), expires_at=0.0))
 
 
 # ---- adoption

@@ -38,7 +38,7 @@ class Draining(Deposed):
         try:
             await asyncio.Event().wait()
         finally:
-            self.departures.set()
+            self.leaving.set()
             try:
                 await self.may_leave.wait()
                 self.left = True
@@ -82,7 +82,7 @@ async def test_a_partition_that_is_given_and_taken_while_it_is_left_is_left_whol
     # When they end, and the first pump is on its way out of its row
     first.ended.set()
     async with asyncio.timeout(5):
-        await first.departures.wait()
+        await first.leaving.wait()
     first.in_time.set()
     await turns()
     # Then nothing cuts that short
@@ -145,11 +145,11 @@ def test_a_partition_has_one_pump_at_a_time_and_ends_as_the_share_says(steps: li
             # When everything that is out of what was taken ends
             for _ in range(len(steps) + 3):
                 for each in made:
-                    if each.drains or each.departures.is_set():  # it was told to end
+                    if each.drains or each.leaving.is_set():  # it was told to end
                         each.let_go()
                 await turns()
             # Then what is given has a pump that stays, and what is not given has none
-            staying = [each for each in Draining.running if not each.departures.is_set()]
+            staying = [each for each in Draining.running if not each.leaving.is_set()]
             assert len(staying) == len(Draining.running) == len(source.given)
             assert Draining.most <= 1
             for each in made:
