@@ -7,7 +7,7 @@ its row too, before it is settled. `destinations.py` has the queues.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ...sdk.model.audit import Fate
@@ -18,16 +18,15 @@ from ...sdk.model.parked import Parked
 from ...sdk.model.workload import DroppedBy, Ended
 from ..counts import Counts
 from ..items import Items
-from ..ledger.rows import RowHome, Rows, home_of
+from ..ledger.rows import RowHome, home_of
 from ..partition import Partition
-from ..resources import Setup
 from ..rules.departure_steps import Step, Way, begin, resume
 from ..rules.detached import guard_due
 from ..rules.ledger import Find, found, parking, suspect, throttled
 from ..rules.settlement import Action, History, Settlement
+from ..surroundings import Decisions, Surroundings
 from .copies import copy_of
 from .departure import Departure, EndedItem, departure, ended_item, settle
-from .destinations import Destinations
 from .letters import letter_of
 
 #: How an item ended that was not run.
@@ -46,55 +45,46 @@ def fate_of(row: LedgerEntry | None) -> Fate:
 
 
 class Departures:
-    """The ways out of one tailer. `stayed` gets those that stay where they are, or are out still, when their row is
-    durable; `wake` is called when any has gone."""
+    """The ways out of one tailer, pure: what leaves is among its decisions, and `arrived` hears of it. `stayed` gets
+    those that stay where they are, or are out still, when their row is durable.
+
+    Invariant: its length is how many are on their way into a store, and nowhere else.
+    """
 
     def __init__(
         self,
-        setup: Setup,
-        rows: Rows,
+        tailer: str,
         counts: Counts,
+        seen: Surroundings,
+        decided: Decisions,
         stayed: Callable[[Way, list[Departure]], None],
-        wake: Callable[[], None],
     ) -> None:
-        self._tailer = setup.config.name
-        self._clock = setup.clock
+        self._tailer = tailer
         self._counts = counts
+        self._seen = seen
+        self._decided = decided
         self._stayed = stayed
-        self._wake = wake
-        self._destinations = Destinations(setup, rows, self._arrived)
-        self._leaving = 0  # those on their way that nothing else counts
+        self._leaving = 0
 
     def __len__(self) -> int:
         return self._leaving
 
-    @property
-    def failing(self) -> str:
-        """Why a store refuses; empty when none does."""
-        return self._destinations.failing
-
-    def __iter__(self) -> Iterator[Departure]:
-        """Everything that is on its way into a store, and nowhere else."""
-        return (each for each in self._destinations if not each.runs)
-
-    def steps(self) -> list[Coroutine[Any, Any, None]]:
-        """The loops that write."""
-        return self._destinations.steps()
-
     def _add(self, departing: Departure, due_in: float | None = None) -> None:
         if departing.leg.step is Step.DONE:
-            self._arrived([departing], counted=False)
+            self._gone([departing])
             return
         self._leaving += not departing.runs
-        self._destinations.add(departing, due_in)
+        self._decided.departures.append((departing, due_in))
 
-    def _arrived(self, gone: list[Departure], *, counted: bool = True) -> None:
+    def arrived(self, batch: list[Departure]) -> None:
         """Departures whose steps are done."""
-        if counted:
-            self._leaving -= sum([not each.runs for each in gone])
+        self._leaving -= sum([not each.runs for each in batch])
+        self._gone(batch)
+
+    def _gone(self, batch: list[Departure]) -> None:
         left: list[Departure] = []
         stayed: defaultdict[Way, list[Departure]] = defaultdict(list)
-        for each in gone:
+        for each in batch:
             way = each.leg.way
             if way in _STAYS:
                 stayed[way].append(each)
@@ -104,7 +94,7 @@ class Departures:
         settle(left)
         for way, those in stayed.items():
             self._stayed(way, those)
-        self._wake()
+        self._decided.wake = True
 
     def _count(self, way: Way) -> None:
         match way:
@@ -134,7 +124,7 @@ class Departures:
     def append_again(self, item: EndedItem, row: LedgerEntry) -> None:
         """To the delay service, as its row says, which somebody wrote who may have died before that (L15, L18)."""
         going = departure(item, Fate.DELAYED, resume(Way.PARK, row), self._home(item), self._copy(item, row, row.due))
-        self._add(going, row.due - self._clock.wall())
+        self._add(going, row.due - self._seen.wall)
 
     def detach(self, item: EndedItem, before: LedgerEntry | None, row: LedgerEntry | None, *, runs: bool) -> None:
         """Its row, then its guard; `row` None: its row `before` says so already. `runs`: below this owner; else where
@@ -152,7 +142,7 @@ class Departures:
 
     def _guard(self, item: EndedItem, row: LedgerEntry) -> Parked:
         """What keeps a detached item, as its row says, until it is looked at again."""
-        return self._copy(item, row, guard_due(self._clock.wall(), row.first_seen))
+        return self._copy(item, row, guard_due(self._seen.wall, row.first_seen))
 
     def _copy(self, item: EndedItem, row: LedgerEntry, due: float) -> Parked:
         settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
@@ -173,7 +163,7 @@ class Departures:
     def drop(self, item: EndedItem) -> None:
         """A note of what an operator's gate dropped: by which version, who and why."""
         gate, position = item.ended.dropped_by or UNKNOWN, item.position
-        note = Drop(position, position, 1, Cause.GATE, *gate, self._clock.wall())
+        note = Drop(position, position, 1, Cause.GATE, *gate, self._seen.wall)
         self._end(Way.DROP, item, LedgerPlace.DONE, Fate.DROPPED, note)
 
     def end(self, item: EndedItem, fate: Fate) -> None:
@@ -193,7 +183,7 @@ class Departures:
         """The items without what its source cannot hand out as it is: that becomes dead letters."""
         refused = items.batch.refused
         for index, why in refused.items():
-            item = ended_item(items, index, self._clock.wall(), 0, Ended(Outcome.FATAL, why))
+            item = ended_item(items, index, self._seen.wall, 0, Ended(Outcome.FATAL, why))
             self.bury(item, Settlement(Action.DEAD, 0.0, 0, 0, 0, why), item.pushed_at)
         return items.chosen([index for index in range(len(items)) if index not in refused])
 
@@ -203,7 +193,7 @@ class Departures:
         """The items that are to be run from their source. Of the others those that may not have reached the delay
         service are appended again (L15), and all are settled."""
         going: list[int] = []
-        now = self._clock.wall()
+        now = self._seen.wall
         for index, position in enumerate(items.batch.positions):
             row = items.partition.rows.get(position)
             item = ended_item(items, index, now, 0, NOT_RUN)
@@ -221,7 +211,7 @@ class Departures:
     def skip(self, items: list[EndedItem], fate: Fate) -> None:
         """Items that are over or elsewhere, as their rows say."""
         if items:
-            self._arrived([departure(item, fate, begin(Way.END)) for item in items], counted=False)
+            self._gone([departure(item, fate, begin(Way.END)) for item in items])
 
     def release(self, item: EndedItem, row: LedgerEntry) -> None:
         """A detached item whose payload is not here any more does not run: from now on its row says when its guard
@@ -237,11 +227,11 @@ class Departures:
         """An item that stays in the stream that this tailer reads: what it has behind it, and the time (monotonic)
         before which it must not start, outlive this tailer. Then it may run again."""
         row, home = item.row, self._home(item)
-        due = self._clock.wall() + not_before - self._clock.monotonic() if not_before else 0.0
+        due = self._seen.wall + not_before - self._seen.monotonic if not_before else 0.0
         after: LedgerEntry | None = None  # parked by an older version: it has no row
         if item.former is None:
             throttled_only = item.ended.outcome == Outcome.THROTTLED  # which is no attempt
-            tries = () if throttled_only else item.tries(item.ended.reason, self._clock.wall())
+            tries = () if throttled_only else item.tries(item.ended.reason, self._seen.wall)
             after = suspect(row, item.position, history, due=due, tries=tries)
         elif home is not None and row is not None:
             after = throttled(row, history, due)

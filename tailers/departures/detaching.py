@@ -9,16 +9,13 @@ can be running any more.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import count
 
 from msgspec.structs import replace
 
-from ...sdk.clock import Clock
 from ...sdk.model.audit import Fate
 from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
@@ -31,6 +28,7 @@ from ..rules.departure_steps import Step
 from ..rules.detached import Ages, holding_up, look_every
 from ..rules.ledger import detached, released
 from ..rules.settlement import Settlement
+from ..surroundings import Decisions, Surroundings
 from ..takeover.inherited import Inherited
 from .departure import Departure, EndedItem, ended_item, ended_of, settle
 from .departures import NOT_RUN, Departures
@@ -51,10 +49,11 @@ def detach_after(setup: Setup) -> float:
 
 
 class Detaching:
-    """Detached items of one stream tailer. `after`: seconds for which an item may be out (0: for ever). `flights` are
-    those that are out, by rising number; `over` is told of an outcome as if it had come just now.
+    """Detached items of one stream tailer, pure. `after`: seconds for which an item may be out (0: for ever). `flights`
+    are those that are out, by rising number.
 
-    `_later` has what waits for a time (monotonic), and which item is nowhere else until then.
+    `_later` has what waits for a time (monotonic): an item that was lost, which is nowhere else until then, or the row
+    of one that a former owner had detached.
 
     bare  of what was adopted, those whose payload is nowhere but in their guard
     """
@@ -64,45 +63,49 @@ class Detaching:
         after: float,
         departures: Departures,
         inherited: Inherited,
-        clock: Clock,
         flights: dict[int, HandOut],
-        over: Callable[[EndedItem], None],
+        seen: Surroundings,
+        decided: Decisions,
     ) -> None:
         self.after = after
         self.bare: set[ItemKey] = set()
         self._departures = departures
         self._inherited = inherited
-        self._clock = clock
         self._flights = flights
-        self._tell = over
+        self._seen = seen
+        self._decided = decided
         self._ages = Ages(after)
         self._adopted_since: dict[ItemKey, float] = {}
         self._going: set[ItemKey] = set()  # their rows and guards are being written
         self._ends: dict[ItemKey, EndedItem] = {}  # of what is on its way
         self._refused: set[ItemKey] = set()  # they have a row and no guard, so they are not passed
-        self._later: list[tuple[float, int, Spot | None, Callable[[], None]]] = []
+        self._later: list[tuple[float, int, EndedItem | tuple[Partition, LedgerEntry]]] = []
         self._number = count()
-        self._wake = asyncio.Event()
 
-    async def run(self) -> None:
-        """Looks now and then at what is out, and at once at what has waited its time."""
-        every = look_every(self.after) if self.after else None
-        while True:
-            first = self._later[0][0] - self._clock.monotonic() if self._later else None
-            waits = [seconds for seconds in (every, first) if seconds is not None]
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, min(waits)) if waits else None):
-                    await self._wake.wait()
-            self._wake.clear()
-            while self._later and self._later[0][0] <= self._clock.monotonic():
-                heappop(self._later)[-1]()
-            if self.after:
-                self._look()
+    def wait(self) -> float | None:
+        """Seconds until the next tick, if nothing happens before; None: nothing waits for one."""
+        waits = [look_every(self.after)] if self.after else []
+        if self._later:
+            waits.append(self._later[0][0] - self._seen.monotonic)
+        return max(0.0, min(waits)) if waits else None
+
+    def tick(self) -> list[EndedItem]:
+        """Looks at what is out, and at what has waited its time; returns the items that are lost now."""
+        lost: list[EndedItem] = []
+        while self._later and self._later[0][0] <= self._seen.monotonic:
+            match heappop(self._later)[-1]:
+                case EndedItem() as item:
+                    lost.append(item.known())
+                case (part, row):
+                    self._departures.free(part, row, released(row, self._seen.wall))
+        if self.after:
+            self._look()
+        return lost
 
     # What is detached.
 
     def _look(self) -> None:
-        now = self._clock.monotonic()
+        now = self._seen.monotonic
         upto = self._ages.look(now, next(reversed(self._flights), 0))
         old: defaultdict[Partition, dict[int, tuple[Items, int, float, int]]] = defaultdict(dict)
         for number, out in self._flights.items():
@@ -116,7 +119,7 @@ class Detaching:
             key = items.key(0)
             since = self._adopted_since[key] = known.get(key, now)
             if since <= now - self.after:
-                old[items.partition][key[1]] = items, 0, self._clock.wall(), fence
+                old[items.partition][key[1]] = items, 0, self._seen.wall, fence
         for part, outs in old.items():
             part.advance()
             for position in holding_up(outs, part.frontier.newest_settled):
@@ -124,7 +127,7 @@ class Detaching:
                     self._begin(ended_item(*outs[position], NOT_RUN))
 
     def _begin(self, item: EndedItem) -> None:
-        before, history = item.row, item.history(self._clock.wall())
+        before, history = item.row, item.history(self._seen.wall)
         tries = () if before is None else before.tries
         row = detached(before, item.position, history, item.fence, item.pushed_at, tries)
         self.add(item, before, row)
@@ -134,9 +137,10 @@ class Detaching:
         self._going.add(item.key)
         self._departures.detach(item, before, row, runs=runs)
 
-    def durable(self, batch: list[Departure]) -> None:
-        """Rows and guards are there. Where a row was not as it was known, its item is looked at again later; where a
-        guard was refused, its item is not passed, and holds the frontier until it ends."""
+    def durable(self, batch: list[Departure]) -> list[EndedItem]:
+        """Rows and guards are there; returns the items that ended meanwhile. Where a row was not as it was known, its
+        item is looked at again later; where a guard was refused, its item is not passed, and holds the frontier until
+        it ends."""
         passed: defaultdict[Partition, list[int]] = defaultdict(list)
         for each in batch:
             part, position, step, row = each.partition, each.position, each.leg.step, each.leg.row
@@ -150,8 +154,7 @@ class Detaching:
                 self._refused.add(each.key)
         for part, positions in passed.items():
             part.settle(sorted(positions), Fate.DELAYED)
-        for item in [self._ends.pop(each.key) for each in batch if each.key in self._ends]:
-            self._tell(item.known())
+        return [self._ends.pop(each.key).known() for each in batch if each.key in self._ends]
 
     # How they end.
 
@@ -202,21 +205,34 @@ class Detaching:
         """A detached item is to run again: as a copy, which is its guard where nothing else is known of it."""
         row = item.row
         if self.is_bare(item) and row is not None:
-            due = self._clock.wall() + settlement.delay
+            due = self._seen.wall + settlement.delay
             self._departures.release(item, released(row, due, settlement.failed, settlement.crashes))
         else:
-            self._departures.park(item, settlement, self._clock.wall())
+            self._departures.park(item, settlement, self._seen.wall)
 
     def lost(self, item: EndedItem, not_before: float) -> None:
         """A detached item was lost with its session. It may run until that time (monotonic), and no copy of it starts
         before: what a row says is by the wall clock, which may jump."""
-        gone = replace(item, ended=_LOST)
-        self.at(not_before, lambda: self._tell(gone.known()), (item.partition, item.position))
+        self._at(not_before, replace(item, ended=_LOST))
 
-    def at(self, time: float, call: Callable[[], None], spot: Spot | None = None) -> None:
-        """Calls something at a time (monotonic); `spot`: the item that is nowhere else until then."""
-        heappush(self._later, (time, next(self._number), spot, call))
-        self._wake.set()
+    def over_at(self, time: float, part: Partition, row: LedgerEntry) -> None:
+        """What a former owner had detached may run until that time (monotonic): then its guard may start."""
+        self._at(time, (part, row))
+
+    def _at(self, time: float, what: EndedItem | tuple[Partition, LedgerEntry]) -> None:
+        heappush(self._later, (time, next(self._number), what))
+        self._decided.tick = True
+
+    def read(self, items: Items) -> None:
+        """Records were read; those of them that are detached were not passed yet, perhaps for want of a guard."""
+        part = items.partition
+        if not part.has_rows(items.batch.positions):
+            return
+        for index, position in enumerate(items.batch.positions):
+            row = part.rows.get(position)
+            if row is not None and row.is_detached:
+                item = ended_item(items.one(index), 0, row.first_seen, row.fence, NOT_RUN)
+                self.add(item, row, None, runs=self._inherited.runs(items.key(index)))
 
     # What people see.
 
@@ -227,6 +243,6 @@ class Detaching:
         """The items that are neither out nor with anybody else."""
         for item in self._ends.values():
             yield item.partition, item.position
-        for _, _, spot, _ in self._later:
-            if spot is not None:
-                yield spot
+        for _, _, what in self._later:
+            if isinstance(what, EndedItem):
+                yield what.partition, what.position

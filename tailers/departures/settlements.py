@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ...sdk.clock import Clock
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended
 from ..accounts import FATES
@@ -14,7 +13,7 @@ from ..holding import Holding
 from ..ordering import Ordering
 from ..rules.hand_back import spaced
 from ..rules.settlement import Action, Family, History, Settlement
-from ..session import SchedulerSession
+from ..surroundings import Surroundings
 from .departure import EndedItem
 from .departures import Departures
 from .detaching import Detaching
@@ -24,15 +23,18 @@ from .expiring import Expiring
 _STAYS = frozenset((Action.AGAIN, Action.HOLD, Action.RETURN))
 
 
+#: What becomes of an item: by its function, how it ended, its family, its history, and the tailer it first came from.
+Settle = Callable[[str, Ended, Family, History, str], Settlement]
+
+
 class Settlements:
     """Carries out the settlements of one stream tailer. `settlement` is what becomes of an item, see
     Pump.settlement."""
 
     def __init__(
         self,
-        settlement: Callable[[str, Ended, Family, History, str], Settlement],
-        session: SchedulerSession,
-        clock: Clock,
+        settlement: Settle,
+        seen: Surroundings,
         ordering: Ordering,
         departures: Departures,
         holding: Holding,
@@ -40,8 +42,7 @@ class Settlements:
         detaching: Detaching,
     ) -> None:
         self._settlement = settlement
-        self._session = session
-        self._clock = clock
+        self._seen = seen
         self._ordering = ordering
         self._departures = departures
         self._holding = holding
@@ -59,11 +60,11 @@ class Settlements:
             self._departures.store(item, ended.result)
             self._detaching.over(item.key)
             return
-        now, kind = self._clock.wall(), item.items.mapped.kinds[item.index]
+        now, kind = self._seen.wall, item.items.mapped.kinds[item.index]
         detached = self._detaching.knows(part, position)
         if not detached and (ended.outcome == Outcome.HELD or part.hand_backs):
-            credit, out_for = self._session.credit, now - item.pushed_at
-            spread = spaced(part.hand_backs, position, kind, ended, credit, out_for, self._clock.monotonic())
+            credit, out_for = self._seen.credit, now - item.pushed_at
+            spread = spaced(part.hand_backs, position, kind, ended, credit, out_for, self._seen.monotonic)
             item = item if spread is ended else replace(item, ended=spread)
         former, history = item.former, item.history(now)
         family = Family.STREAM if part.order is None else self._ordering.family(part, position)
@@ -92,7 +93,7 @@ class Settlements:
                 self._departures.bury(item, settlement, now)
             case Action.AGAIN | Action.HOLD | Action.RETURN:
                 part.returned(item.position, settlement)
-                not_before = self._clock.monotonic() + settlement.delay if settlement.delay else 0.0
+                not_before = self._seen.monotonic + settlement.delay if settlement.delay else 0.0
                 charged = settlement.crashes > history.crashes or settlement.failed >= history.attempt
                 if settlement.throttles > history.throttles or (item.former is None and charged):
                     self._departures.count(item, part.troubles[item.position], not_before)

@@ -22,8 +22,8 @@ class ReplayPump(StreamPump):
 
     def __init__(self, setup: Setup, counts: Counts, source: ReplaySource, replay: Replay) -> None:
         super().__init__(setup, counts, source)
-        self._gap = Fate.FILTERED  # what comes between was not chosen
-        self._detaching.after = 0.0  # its end is waited for, not its frontier
+        self._core.gap = Fate.FILTERED  # what comes between was not chosen
+        self._core.detaching.after = 0.0  # its end is waited for, not its frontier
         self._replay = replay
         self._chosen = source
         self._noted = 0  # batches that the frontiers know
@@ -45,7 +45,7 @@ class ReplayPump(StreamPump):
         """A gap wider than the window is passed when everything before it is settled: then it takes no memory."""
         ends = {name: part.frontier.end for name, part in self._partitions.items()}
         dense = not self.source.capabilities.sparse
-        if dense and self._chosen.jump(ends) > self.config.window.positions and self._reading.span():
+        if dense and self._chosen.jump(ends) > self.config.window.positions and self._core.reading.span():
             self._commit_wake.set()  # which advances the frontiers
             return FULL
         return super()._room()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import Any
 
@@ -23,8 +24,8 @@ def _passed_before_its_row_is_durable() -> Bug:
         part, position = item.partition, item.position
         part.detached[position] = before if row is None else row
         part.settle([position], Fate.DELAYED)
-        self._departures._wake()
-        self.at(self._clock.monotonic() + 1.0, lambda: real(self, item, before, row, runs=runs))
+        self._decided.wake = True
+        asyncio.get_running_loop().call_later(1.0, lambda: real(self, item, before, row, runs=runs))
 
     return instead(Detaching, "add", add)
 

@@ -10,6 +10,7 @@ from ....scheduler.credit import Credit
 from ....scheduler.outages import Outages
 from ....scheduler.rules.adoption import AdoptedRow
 from ....sdk.model.audit import Fate
+from ....tailers import stream_core as stream_core_
 from ....tailers.departures import copies
 from ....tailers.departures import departures as departures_
 from ....tailers.departures.expiring import Expiring
@@ -17,7 +18,6 @@ from ....tailers.holding import Holding
 from ....tailers.ordering import Ordering
 from ....tailers.pumps import pump as pump_
 from ....tailers.pumps import starting as starting_
-from ....tailers.pumps import stream_pump as stream_pump_
 from ....tailers.rules import ledger as rules
 from ....tailers.rules.held import HeldPositions
 from ....tailers.rules.order import Order
@@ -124,7 +124,7 @@ def _adoption_without_refusing_the_old_epoch() -> Bug:
 
 @bug
 def _a_restart_forgets_when_a_throttled_item_is_due() -> Bug:
-    return instead(stream_pump_, "wait_out", lambda items: None)
+    return instead(stream_core_, "wait_out", lambda items: None)
 
 
 @bug
