@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ..sdk.model.demand import Cell
 from ..sdk.model.workload import FLIGHT_ITEMS
-from ..sdk.source import Counted, StreamSource
 from .mapping.target import Target
 from .partition import Partition
 from .rules.clog import may_read
 from .rules.window import FULL, Room, Window
 from .surroundings import Surroundings
-
-Ends = Callable[[Mapping[str, int]], None]
 
 
 class Reading:
@@ -51,17 +48,6 @@ class Reading:
     def span(self) -> int:
         """How many positions lie between the frontiers and what was read."""
         return sum(map(_span, self._partitions.values()))
-
-
-async def behind(source: StreamSource, partitions: Mapping[str, Partition], ends_at: Ends) -> int:
-    """How many positions lie between the frontiers and the ends of the source, of which `ends_at` hears; items, where
-    the source counts them."""
-    positions = {name: part.frontier.position for name, part in partitions.items()}
-    if isinstance(source, Counted):
-        return await source.behind(positions)
-    ends = await source.ends()
-    ends_at(ends)
-    return sum(max(0, end - positions.get(name, 0)) for name, end in ends.items())
 
 
 def _span(part: Partition) -> int:

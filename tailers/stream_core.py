@@ -37,6 +37,7 @@ from .reading import Reading
 from .resources import Setup
 from .rules.departure_steps import Way
 from .rules.window import FULL, Room, Window
+from .stream_policy import StreamPolicy
 from .surroundings import Decisions, Push, Surroundings
 from .takeover.inherited import Inherited, Record
 
@@ -44,7 +45,7 @@ from .takeover.inherited import Inherited, Record
 class StreamCore:
     """The state of one stream tailer. `flights` are out; `settlement` says what becomes of an item that ended
     (Pump.settlement). `adopted` hears of an adopted item that did, `lost` of one whose session is gone, and before
-    which time it must not start. `starts`: what is pushed starts by its row, and is handed out then.
+    which time it must not start.
 
     Invariant: `window` counts the payloads in memory: in flight, kept although held, on their way into a store.
     """
@@ -59,8 +60,7 @@ class StreamCore:
         settlement: Settle,
         adopted: Callable[[Record, Ended], None],
         lost: Callable[[Record, float], None],
-        *,
-        starts: bool = False,
+        policy: StreamPolicy,
     ) -> None:
         config = setup.config
         self.seen = seen = Surroundings()
@@ -68,19 +68,22 @@ class StreamCore:
         self.partitions: dict[str, Partition] = {}
         self.target = Target(config, parked=setup.kind.name == "due")
         self.reading = Reading(self.target, seen, window, self.partitions)
-        self.gap = Fate.ABSENT if capabilities.holes else Fate.LOST
+        of_source = Fate.ABSENT if capabilities.holes else Fate.LOST
+        self._gap = of_source if policy.gap is None else policy.gap
         self._config = config
         self._sparse = capabilities.sparse
         self._window = window
         self._flights = flights
         self._counts = counts
-        self._starts = starts
+        self._starts = policy.starts
         self.departures = Departures(config.name, counts, seen, decided, self._stayed)
         self.expiring = Expiring(setup, self.departures, counts, seen)
         self.holding = Holding(config, self.partitions, seen, decided, rereads=capabilities.rereads)
         self.ordering = Ordering(config, self.partitions, self.holding, seen, self.departures)
         self.inherited = Inherited(adopted, lost, self.ordering)
-        self.detaching = Detaching(detach_after(setup), self.departures, self.inherited, flights, seen, decided)
+        self.detaching = Detaching(
+            detach_after(config, policy), self.departures, self.inherited, flights, seen, decided
+        )
         ends_by = (self.ordering, self.departures, self.holding, self.expiring, self.detaching)
         self._settlements = Settlements(settlement, seen, *ends_by)
         self.accounts = Accounts(config.name, self.partitions, self.holding, self.inherited)
@@ -117,7 +120,7 @@ class StreamCore:
     def read(self, part: Partition, batch: StreamBatch, first: Callable[[Items], None]) -> bool:
         """Items read for the first time in this epoch; `first` gets those that it may hand out. Those whose row says
         that they are elsewhere are not run. Returns whether the frontier may have moved."""
-        run = part.read(batch, self.gap)
+        run = part.read(batch, self._gap)
         moved = run is not None or bool(batch.absent or batch.lost) or not batch.positions
         items = self.items(part, chosen(batch, run) if run is not None else batch)
         self._counts.read += len(items)

@@ -20,14 +20,15 @@ from ...sdk.model.audit import Fate
 from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import Ended
+from ..config import TailerConfig
 from ..hand_out import HandOut
 from ..items import ItemKey, Items
 from ..partition import Partition
-from ..resources import Setup
 from ..rules.departure_steps import Step
 from ..rules.detached import Ages, holding_up, look_every
 from ..rules.ledger import detached, released
 from ..rules.settlement import Settlement
+from ..stream_policy import StreamPolicy
 from ..surroundings import Decisions, Surroundings
 from ..takeover.inherited import Inherited
 from .departure import Departure, EndedItem, ended_item, ended_of, settle
@@ -41,11 +42,9 @@ SUCCESS = Ended(Outcome.SUCCESS)
 Spot = tuple[Partition, int]
 
 
-def detach_after(setup: Setup) -> float:
-    """Seconds after which a pump's items are detached; 0: never. What is due has its rows from the start."""
-    config = setup.config
-    ordered = config.order != "none" or setup.kind.name == "due"
-    return 0.0 if ordered else config.window.detach_after
+def detach_after(config: TailerConfig, policy: StreamPolicy) -> float:
+    """Seconds after which a tailer's items are detached; 0: never."""
+    return config.window.detach_after if policy.detaches and config.order == "none" else 0.0
 
 
 class Detaching:
@@ -67,7 +66,7 @@ class Detaching:
         seen: Surroundings,
         decided: Decisions,
     ) -> None:
-        self.after = after
+        self._after = after
         self.bare: set[ItemKey] = set()
         self._departures = departures
         self._inherited = inherited
@@ -84,7 +83,7 @@ class Detaching:
 
     def wait(self) -> float | None:
         """Seconds until the next tick, if nothing happens before; None: nothing waits for one."""
-        waits = [look_every(self.after)] if self.after else []
+        waits = [look_every(self._after)] if self._after else []
         if self._later:
             waits.append(self._later[0][0] - self._seen.monotonic)
         return max(0.0, min(waits)) if waits else None
@@ -98,7 +97,7 @@ class Detaching:
                     lost.append(item.known())
                 case (part, row):
                     self._departures.free(part, row, released(row, self._seen.wall))
-        if self.after:
+        if self._after:
             self._look()
         return lost
 
@@ -118,7 +117,7 @@ class Detaching:
         for items, fence in self._inherited.records():
             key = items.key(0)
             since = self._adopted_since[key] = known.get(key, now)
-            if since <= now - self.after:
+            if since <= now - self._after:
                 old[items.partition][key[1]] = items, 0, self._seen.wall, fence
         for part, outs in old.items():
             part.advance()

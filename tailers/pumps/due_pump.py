@@ -20,7 +20,6 @@ from ...sdk.model.ledger import LedgerPlace as Where
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended
 from ...stores.checkpoints.checkpoints import Mark
-from ..checkpoint import DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
 from ..counts import Counts
 from ..departures.departure import ended_of
 from ..departures.detaching import Spot
@@ -30,11 +29,15 @@ from ..ledger.rows import home_of
 from ..partition import Partition
 from ..resources import Setup
 from ..sources.due import DueSource
+from ..stream_policy import StreamPolicy
 from ..takeover.inherited import Record
 from .pump import Pump
 from .starting import Starter, Starting, StartStep
 from .stream_pump import StreamPump
 
+#: Copies have their rows from the start. A restart skips by them the copies that it reads again, so checkpoints may
+#: wait for each other, and longer after one of many functions: 10 s for 200 of them.
+POLICY = StreamPolicy(starts=True, detaches=False, commit_every=1.0, commit_of_each=0.05)
 #: Batches of copies that start together.
 START_TOGETHER = 256
 #: What is read of many functions goes as one from so many items on, or so many bytes: a flight holds twice as many.
@@ -48,13 +51,10 @@ class DuePump(StreamPump):
     Invariant: an item that has a row is out only while its row says RUNNING, this epoch, and its flight's fence.
     """
 
-    starts = True
-
     def __init__(self, setup: Setup, counts: Counts, source: DueSource) -> None:
-        super().__init__(setup, counts, source)
+        super().__init__(setup, counts, source, POLICY)
         self._due = source
         source.on_ready = self._read_wake.set
-        self._checkpoint.every, self._checkpoint.of_each = DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
         self._found: list[Items] = []  # read, and waiting for what is read in the same moment
         self._together = self._together_bytes = 0  # of what was found
         self._starting: list[Starting] = []

@@ -17,7 +17,7 @@ from ...sdk.model.audit import Audit
 from ...sdk.model.demand import Cell
 from ...sdk.model.errors import TailraceError
 from ...sdk.model.workload import Ended, Outcomes
-from ...sdk.source import PartitionSource, StreamBatch, StreamSource
+from ...sdk.source import Counted, PartitionSource, StreamBatch, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
 from ..checkpoint import Checkpoint
 from ..counts import Counts
@@ -30,11 +30,11 @@ from ..ledger.rows import Rows
 from ..ledger.suspicion import mark_suspects, remember
 from ..losses import Losses
 from ..partition import Partition
-from ..reading import behind
 from ..resources import Setup
 from ..rules.window import Room
 from ..session import Renewal
 from ..stream_core import StreamCore
+from ..stream_policy import StreamPolicy
 from ..takeover.epoch import Epoch
 from ..takeover.inherited import Record
 from ..takeover.left_running import LeftRunning
@@ -48,16 +48,15 @@ CLOSE_WITHIN = 5.0
 
 
 class StreamPump(Pump):
-    """The pump of one stream. `starts`: what it pushes starts by its row, see DuePump."""
+    """The pump of one stream."""
 
-    starts = False
-
-    def __init__(self, setup: Setup, counts: Counts, source: StreamSource) -> None:
+    def __init__(self, setup: Setup, counts: Counts, source: StreamSource, policy: StreamPolicy | None = None) -> None:
         super().__init__(setup, counts)
+        policy = policy or StreamPolicy()
         self.source = source
         name, stores, clock, window = setup.config.name, setup.environment, setup.clock, self.window
         adopted = (self.flights, self.settlement, self._adopted_ended, self._adopted_lost)
-        self._core = core = StreamCore(setup, counts, source.capabilities, window, *adopted, starts=self.starts)
+        self._core = core = StreamCore(setup, counts, source.capabilities, window, *adopted, policy)
         self._partitions = core.partitions
         self._epoch = Epoch(stores.ownership, stores.checkpoints, name, setup.sizes, clock, counts.refused, setup.row)
         self._rows = Rows(stores.ledger, self._epoch, name, core.partitions)
@@ -70,7 +69,8 @@ class StreamPump(Pump):
         self._left_running = LeftRunning(core, name, self._rows, clock, reread)
         self._succession = Succession(name, self._epoch, self.session, core.inherited, setup.sizes, clock, self.wake)
         self._commit_wake = self.new_wake()
-        self._checkpoint = Checkpoint(source, self._epoch, core.partitions, clock, self._commit_wake, self._moved)
+        to_commit = (self._epoch, core.partitions, clock, self._commit_wake, self._moved)
+        self._checkpoint = Checkpoint(source, *to_commit, policy.commit_every, policy.commit_of_each)
 
     # Events and decisions.
 
@@ -192,8 +192,17 @@ class StreamPump(Pump):
         while True:
             await asyncio.sleep(self.sizes.heartbeat)
             with contextlib.suppress(TailraceError):
-                self.lag = await behind(self.source, self._partitions, self._core.inherited.ends_at)
+                self.lag = await self._behind()
             self._carry_out()
+
+    async def _behind(self) -> int:
+        """How many positions lie between the frontiers and the ends of the source; items, where it counts them."""
+        positions = {name: part.frontier.position for name, part in self._partitions.items()}
+        if isinstance(self.source, Counted):
+            return await self.source.behind(positions)
+        ends = await self.source.ends()
+        self._core.inherited.ends_at(ends)
+        return sum(max(0, end - positions.get(name, 0)) for name, end in ends.items())
 
     # Push.
 

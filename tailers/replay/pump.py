@@ -14,16 +14,18 @@ from ..partition import Partition
 from ..pumps.stream_pump import StreamPump
 from ..resources import Setup
 from ..rules.window import FULL, Room
+from ..stream_policy import StreamPolicy
 from .source import ReplaySource
+
+#: What comes between was not chosen; its end is waited for, not its frontier.
+POLICY = StreamPolicy(gap=Fate.FILTERED, detaches=False)
 
 
 class ReplayPump(StreamPump):
     """Reads the chosen positions and no others; where its checkpoint says, when it was begun before."""
 
     def __init__(self, setup: Setup, counts: Counts, source: ReplaySource, replay: Replay) -> None:
-        super().__init__(setup, counts, source)
-        self._core.gap = Fate.FILTERED  # what comes between was not chosen
-        self._core.detaching.after = 0.0  # its end is waited for, not its frontier
+        super().__init__(setup, counts, source, POLICY)
         self._replay = replay
         self._chosen = source
         self._noted = 0  # batches that the frontiers know
