@@ -133,7 +133,7 @@ class Departures:
         assert wanted is not None
         leg = resume(Way.DETACH, wanted) if row is None else begin(Way.DETACH, before, row)
         going = departure(item, Fate.DELAYED, leg, self._home(item), self._guard(item, wanted))
-        going.item, going.runs = item, runs
+        going.runs = runs
         self._add(going)
 
     def guard_again(self, item: EndedItem, row: LedgerEntry) -> None:
