@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 
 class Trimming:
-    """What one source has heard of the checkpoints of its partitions. It is told at most each `every` seconds; times
+    """The checkpoints of its partitions of which one source has heard. It is told at most each `every` seconds; times
     are monotonic.
 
     opened  since then it was opened again, and hears all of it anew

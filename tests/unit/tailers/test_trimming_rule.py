@@ -1,4 +1,4 @@
-"""What a source that forgets is told of its checkpoint, and when it is told anew."""
+"""Trimming behind a checkpoint: a source hears each position once, and all of it anew when it was opened again."""
 
 from __future__ import annotations
 
