@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping
 
 from ..sdk.model.audit import HELD, IN_FLIGHT, Audit, Fate
 from ..sdk.model.outcome import Outcome
+from .hand_out import HandOut
 from .holding import Holding
-from .leaving.departing import Tag
-from .out import Out
 from .partition import Partition
 from .rules.stock import take_stock
 from .takeover.inherited import Inherited
@@ -24,16 +22,9 @@ FATES = {
 }
 
 
-class AccountedPump(Protocol):
-    """The pump: `leaving` is what is on its way to a worker or into a store, `going` how many that are."""
-
-    def leaving(self) -> Iterator[Tag]: ...
-
-    def going(self) -> int: ...
-
-
 class Accounts:
-    """Reads what others keep, and changes nothing."""
+    """Reads what others keep, and changes nothing. Its caller names what is on its way to a worker or into a store
+    (`leaving`), or how many that are (`going`)."""
 
     def __init__(
         self,
@@ -41,40 +32,42 @@ class Accounts:
         partitions: Mapping[str, Partition],
         holding: Holding,
         inherited: Inherited,
-        owner: AccountedPump,
     ) -> None:
         self._tailer = tailer
         self._partitions = partitions
         self._holding = holding
         self._inherited = inherited
-        self._owner = owner
 
     def audits(
-        self, flights: Mapping[int, Out], partition: str | None = None, span: tuple[int, int] | None = None
+        self,
+        flights: Mapping[int, HandOut],
+        leaving: Iterable[tuple[Partition, int]],
+        partition: str | None = None,
+        span: tuple[int, int] | None = None,
     ) -> list[Audit]:
         """Of each partition, or of a range of one. `flights` are those that are out."""
-        found = []
+        found, gone = [], list(leaving)
         for name in sorted(self._partitions if partition is None else {partition}.intersection(self._partitions)):
             part = self._partitions[name]
             part.advance()
-            places = {IN_FLIGHT: self._in_flight(part, flights), HELD: self._holding.positions(part)}
+            places = {IN_FLIGHT: self._in_flight(part, flights, gone), HELD: self._holding.positions(part)}
             found.append(take_stock(self._tailer, name, part.book, places, span))
         return found
 
-    def unaccounted(self, in_flight: int) -> int:
+    def unaccounted(self, in_flight: int, going: int) -> int:
         """How many positions are in no class or in two: 0 unless something is wrong. Quick enough to be asked often."""
         faults = open_ones = 0
         for part in self._partitions.values():
             faults += part.book.missing_count + part.book.doubled_count
             open_ones += part.frontier.unsettled
-        return faults + abs(open_ones + self._detached - in_flight - len(self._holding) - self._owner.going())
+        return faults + abs(open_ones + self._detached - in_flight - len(self._holding) - going)
 
     @property
     def _detached(self) -> int:
         """How many of those that are out, or on their way into a store, have been settled."""
         return sum(len(part.detached) for part in self._partitions.values())
 
-    def classes(self, in_flight: int) -> dict[str, int]:
+    def classes(self, in_flight: int, going: int) -> dict[str, int]:
         """How many positions are in which class since the audits began; quick likewise. `in_flight` are out."""
         parts = self._partitions.values()
         ended = Counter(dict(enumerate(map(sum, zip(*[part.book.tally for part in parts], strict=True)))))
@@ -82,14 +75,16 @@ class Accounts:
             for fate, count in part.book.ahead().items():
                 ended[fate] += count
         counts = {fate.label: count for fate in Fate if (count := ended[fate])}
-        out = {HELD: len(self._holding), IN_FLIGHT: in_flight + self._owner.going() - self._detached}
+        out = {HELD: len(self._holding), IN_FLIGHT: in_flight + going - self._detached}
         return counts | {name: count for name, count in out.items() if count}
 
-    def _in_flight(self, part: Partition, flights: Mapping[int, Out]) -> list[int]:
+    def _in_flight(
+        self, part: Partition, flights: Mapping[int, HandOut], leaving: Iterable[tuple[Partition, int]]
+    ) -> list[int]:
         """The positions of what is out, or on its way into a store, and has not been settled."""
         mine = [flight for flight in flights.values() if flight.place.parts or flight.place.partition is part]
         out = [(flight.place, index) for flight in mine for index in flight.still_open()]
         going = [items.position(index) for items, index in out if items.part(index) is part]
         going += self._inherited.positions(part)
-        going += [tag.position for tag in self._owner.leaving() if tag.partition is part]
+        going += [position for where, position in leaving if where is part]
         return [position for position in going if position not in part.detached] if part.detached else going

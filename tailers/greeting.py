@@ -13,7 +13,7 @@ from typing import Protocol
 from ..sdk.model.errors import InvalidRequest, TailraceError
 from ..sdk.model.height import Height
 from ..stores.heights import Heights
-from .leaving.durable import until_available
+from .departures.durable import until_available
 
 
 class Greeted(Protocol):

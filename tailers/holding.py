@@ -1,56 +1,28 @@
 """Holding of a stream's items that may not run now: by position, offered again when credit, a gate or their time allows
-it, and read again where their payload was let go of.
+it, and read again where their payload was let go of. Pure.
 
-`rules/held.py` says which items are held, and in which order they leave; this is the memory and the loop around it.
+`rules/held.py` says which items are held, and in which order they leave; this is the memory around it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from ..sdk.model.demand import Cell
 from ..sdk.model.workload import FLIGHT_ITEMS
-from ..sdk.source import StreamBatch, StreamSource
+from ..sdk.source import StreamBatch
+from .config import TailerConfig
 from .items import Items
-from .leaving.expiring import Expiring
-from .means import Setup
 from .partition import Kept, Partition
 from .rules.credit import Credit
 from .rules.look_ahead import LookAhead
 from .rules.window import Room
-from .session import SchedulerSession
+from .surroundings import Decisions, Surroundings
 
 #: Why items of a kind that somebody runs are held, if no cell is closed.
 _NO_CREDIT = "no credit or not due"
-
-
-class HoldingPump(Protocol):
-    """The pump behind what is held.
-
-    active        whether items may be offered now, as far as there is credit
-    push_or_hold  items that are in memory: pushes what has credit, holds the rest
-    reread        the items of these positions that the source still has
-    gone          these positions are not in the batch in which they should be again; they are over
-    expiring      what becomes of those whose deadline passed
-    """
-
-    expiring: Expiring
-
-    @property
-    def active(self) -> bool: ...
-
-    def items(self, part: Partition, batch: StreamBatch) -> Items: ...
-
-    def push_or_hold(self, items: Items) -> None: ...
-
-    async def reread(self, part: Partition, positions: list[int]) -> StreamBatch: ...
-
-    async def gone(self, part: Partition, positions: list[int], batch: StreamBatch) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +37,8 @@ class Rereading:
 
 
 class Holding:
-    """Held items of one tailer. `partitions` is the pump's own, and grows; `wake` is set whenever anything
-    changed.
+    """Held items of one tailer. `partitions` is the core's own, and grows; `rereads` says whether the source can read
+    an item again.
 
     Invariants: the kept payloads are counted in their windows and take at most half of one, unless the source cannot
     read again; `reading_again` counts the items taken from what is held and not yet read again.
@@ -74,24 +46,24 @@ class Holding:
 
     def __init__(
         self,
-        owner: HoldingPump,
-        source: StreamSource,
+        config: TailerConfig,
         partitions: Mapping[str, Partition],
-        session: SchedulerSession,
-        setup: Setup,
-        wake: asyncio.Event,
+        seen: Surroundings,
+        decided: Decisions,
+        *,
+        rereads: bool,
     ) -> None:
         self.reading_again = 0
         self._holders: dict[Partition, None] = {}
-        self._look_ahead = LookAhead(setup.config.looks_ahead)
-        self._owner = owner
-        self._source = source
+        self._look_ahead = LookAhead(config.looks_ahead)
+        self._expires = config.expires is not None
+        self._buries = config.on_expiry == "dead_letter"  # for which what expired must be in memory
+        self._rereads = rereads
         self._partitions = partitions
-        self._session = session
-        self._clock = setup.clock
-        self._wake = wake
+        self._seen = seen
+        self._decided = decided
         self._again: list[Rereading] = []
-        self._reading: defaultdict[str, set[int]] = defaultdict(set)  # by partition, until they are here
+        self._entries: dict[tuple[Partition, int], Rereading] = {}  # of what is being read again
         self._kept_items = 0
         self._kept_bytes = 0
 
@@ -123,11 +95,11 @@ class Holding:
         part, position, kind = items.part(index), items.position(index), items.mapped.kinds[index]
         if lost:
             part.lost(position)
-        expires_at = items.mapped.expires_at(index) if expires and self._owner.expiring.looks else 0.0
+        expires_at = items.mapped.expires_at(index) if expires and self._expires else 0.0
         part.hold(kind, position, not_before, expires_at)
         if not_before or expires_at:
             self.look()  # its time may be the next one, and nothing else may happen before it
-        if not_before or self._session.credit.is_closed(kind):
+        if not_before or self._seen.credit.is_closed(kind):
             part.stuck((position,))
         self.keep(items, index)
 
@@ -138,7 +110,7 @@ class Holding:
         position, payload = batch.positions[index], batch.payloads[index]
         window = part.window
         keep = self._kept_items < window.items >> 1 and self._kept_bytes + len(payload) <= window.bytes >> 1
-        if keep or not self._source.capabilities.rereads:
+        if keep or not self._rereads:
             part.kept[position] = Kept(batch.times[index], batch.keys[index], batch.headers[index], payload)
             self._kept_items += 1
             self._kept_bytes += len(payload)
@@ -149,21 +121,21 @@ class Holding:
         """How many items of each cell may go that were read just now, without passing what waits and is as urgent;
         None: nothing does."""
         waiting = _counts(self._ready())
-        credit = self._session.credit
+        credit = self._seen.credit
         return self._look_ahead.left_for(new, waiting, credit.room, credit.total - credit.out) if waiting else None
 
     def within_look_ahead(self, room: Room) -> Room:
         """As much of the room as may be read before what waits for nothing but its turn had it."""
         if not self._look_ahead.most or not room.items:
             return room
-        granted = self._session.credit.granted
+        granted = self._seen.credit.granted
         ahead = self._look_ahead.room(sum(n for cell, n in _counts(self._ready()).items() if granted(cell.function)))
         return room if ahead is None else Room(min(room.items, ahead), room.bytes)
 
     def _ready(self) -> dict[Cell, dict[Partition, int]]:
         """Where items wait for nothing but credit, and how many."""
         waiting: dict[Cell, dict[Partition, int]] = {}
-        is_closed = self._session.credit.is_closed
+        is_closed = self._seen.credit.is_closed
         for part in self._holding():
             for cell in part.held.cells():
                 if ready := part.held.ready(cell, is_closed):
@@ -174,7 +146,7 @@ class Holding:
         """The items that may be pushed now, within their cells' credit and the `rooms` given; the others are held.
         `idle`: all."""
         mapped = items.mapped
-        now, wall, credit = self._clock.monotonic(), self._clock.wall(), self._session.credit
+        now, wall, credit = self._seen.monotonic, self._seen.wall, self._seen.credit
         going: list[int] = []
         rooms = {} if rooms is None else dict(rooms)
         total = 0 if idle else credit.total - credit.out
@@ -193,32 +165,11 @@ class Holding:
                 self.hold(items, index)
         return items.chosen(going)
 
-    async def run(self) -> None:
-        """Offers held items when credit, a gate or their time allows it."""
-        while True:
-            self._wake.clear()
-            times = [part.held.next_time for part in self._holding() if part.held.later]
-            if not self._again:
-                pause = min((time for time in times if time is not None), default=None)
-                timeout = None if pause is None else max(0.0, pause - self._clock.monotonic())
-                if self._owner.expiring.looks:
-                    timeout = self._until_deadline(timeout)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(timeout):
-                        await self._wake.wait()
-            if self._owner.expiring.looks:
-                self._expire()
-            self._offer()
-            while self._again:
-                again, self._again = self._again, []
-                for entry in again:
-                    self._reading[entry.part.name].update(entry.positions)
-                for part in {entry.part for entry in again}:
-                    await self._read_again(part, [entry for entry in again if entry.part is part])
-
     def look(self) -> None:
         """Something may be offered that could not be before."""
-        self._wake.set()
+        self._decided.look = True
+
+    # What people see.
 
     def functions(self) -> set[str]:
         """The functions of what is held."""
@@ -227,34 +178,46 @@ class Holding:
     def positions(self, part: Partition) -> list[int]:
         """Where the items of a partition are that are held, wait behind others, or are being read again."""
         again = [position for entry in self._again if entry.part is part for position in entry.positions]
-        return [*part.held_positions(), *again, *self._reading[part.name]]
+        return [*part.held_positions(), *again, *[position for where, position in self._entries if where is part]]
 
     def why(self) -> str:
         """The three commonest reasons why items are held, each with their number."""
         kinds: dict[str, int] = defaultdict(int)
         for part in self._holding():
             for kind, count in part.held.counts().items():
-                why = self._session.credit.why_closed(kind)
-                served = self._session.credit.granted(kind.function)
+                why = self._seen.credit.why_closed(kind)
+                served = self._seen.credit.granted(kind.function)
                 kinds[why or (_NO_CREDIT if served else f'no worker runs "{kind.function}"')] += count
         for part in self._partitions.values():
             if part.order is not None and part.order.waiting:
                 kinds[part.why_waiting()] += part.order.waiting
-        now = self._clock.monotonic()
         for backs in [part.hand_backs for part in self._partitions.values() if part.hand_backs]:
-            if waiting := min(backs.waiting(now), kinds[_NO_CREDIT]):
+            if waiting := min(backs.waiting(self._seen.monotonic), kinds[_NO_CREDIT]):
                 kinds[backs.why] += waiting
                 kinds[_NO_CREDIT] -= waiting
         return "; ".join(
             f"{why} ({count})" for why, count in sorted(kinds.items(), key=lambda one: -one[1])[:3] if count
         )
 
-    def _offer(self) -> None:
-        now, credit = self._clock.monotonic(), self._session.credit
-        parts = self._holding()
-        for part in parts:
-            part.held.ripen(now)
-        if not self._owner.active:
+    # Offering what is held.
+
+    def wait(self) -> float | None:
+        """Seconds until what is held is to be offered again, if nothing happens before; None: nothing ever is."""
+        times = [part.held.next_time for part in self._holding() if part.held.later]
+        first = min((time for time in times if time is not None), default=None)
+        waits = [] if first is None else [first - self._seen.monotonic]
+        if self._expires and self._seen.active:
+            ends = [part.deadlines.next_time for part in self._partitions.values() if self._may_expire(part)]
+            waits += [end - self._seen.wall for end in ends if end is not None]
+        return max(0.0, min(waits)) if waits else None
+
+    def offered(self) -> Iterator[tuple[Partition, StreamBatch]]:
+        """Held items that may go now, whose payload is here, and are held no more. Whoever takes one pushes it, or
+        holds it, before the next one is chosen. Those whose payload is not here are read again."""
+        credit = self._seen.credit
+        for part in self._holding():
+            part.held.ripen(self._seen.monotonic)
+        if not self._seen.active:
             return
         ready = self._ready()
         turns = self._look_ahead.turns(_counts(ready), credit.room, credit.total - credit.out)
@@ -267,10 +230,24 @@ class Holding:
                 turn -= len(taken)
                 batch, missing = self._take_kept(part, taken)
                 if batch.positions:
-                    self._owner.push_or_hold(self._owner.items(part, batch))
+                    yield part, batch
                 if missing:
                     credit.take(Counter({cell: len(missing)}))
-                    self._read_them_again(Rereading(part, missing, cell, credit))
+                    self._read_again(Rereading(part, missing, cell, credit))
+
+    def expired(self) -> Iterator[tuple[Partition, StreamBatch, list[int]]]:
+        """Held items whose deadline passed: those whose payload is here, and the positions of those of which nobody
+        needs it. Whoever takes some ends them before the next ones are chosen, since those that wait behind them in
+        their lines may be over, too."""
+        if not (self._expires and self._seen.active):
+            return
+        for part in list(self._partitions.values()):
+            while self._may_expire(part) and (over := part.expire(self._seen.wall, FLIGHT_ITEMS)):
+                batch, missing = self._take_kept(part, over)
+                if missing and self._buries:
+                    self._read_again(Rereading(part, missing))
+                    missing = []
+                yield part, batch, missing
 
     def _take_kept(self, part: Partition, positions: list[int]) -> tuple[StreamBatch, list[int]]:
         """Those whose payload is still here, and the positions of the others."""
@@ -279,63 +256,42 @@ class Holding:
         self._kept_bytes -= sum(map(len, batch.payloads))
         return batch, missing
 
-    def _read_them_again(self, again: Rereading) -> None:
-        self._again.append(again)
-        self.reading_again += len(again.positions)
-
-    def _until_deadline(self, timeout: float | None) -> float | None:
-        """The same time to wait, or that until the next held item expires."""
-        parts = [part for part in self._partitions.values() if self._may_expire(part)] if self._owner.active else []
-        times = [part.deadlines.next_time for part in parts]
-        first = min((time for time in times if time is not None), default=None)
-        if first is None:
-            return timeout
-        left = max(0.0, first - self._clock.wall())
-        return left if timeout is None else min(timeout, left)
-
-    def _expire(self) -> None:
-        """Held items whose deadline passed are over; those that wait behind them in their lines may be over, too."""
-        if not self._owner.active:
-            return
-        now, expiring = self._clock.wall(), self._owner.expiring
-        for part in list(self._partitions.values()):
-            while self._may_expire(part) and (over := part.expire(now, FLIGHT_ITEMS)):
-                batch, missing = self._take_kept(part, over)
-                if batch.positions:
-                    self._owner.push_or_hold(self._owner.items(part, batch))  # which finds that they are over
-                if missing and expiring.needs_payload:
-                    self._read_them_again(Rereading(part, missing))
-                elif missing:
-                    expiring.unread(part, missing)
-
     def _may_expire(self, part: Partition) -> bool:
         """Whether there is memory for what expires, where it needs some."""
-        return not self._owner.expiring.needs_payload or self._may_read_again(part)
+        return not self._buries or self._may_read_again(part)
 
     def _may_read_again(self, part: Partition) -> bool:
         """Whether there is memory for held items. Kept ones use at most half of it, so something always moves."""
         in_memory = part.window.used_items + self.reading_again
-        return in_memory < part.window.items or not self._source.capabilities.rereads
+        return in_memory < part.window.items or not self._rereads
 
-    async def _read_again(self, part: Partition, again: list[Rereading]) -> None:
+    # Reading again.
+
+    def _read_again(self, again: Rereading) -> None:
+        self._again.append(again)
+        self.reading_again += len(again.positions)
+
+    def to_reread(self) -> list[tuple[Partition, list[int]]]:
         """Held items whose payload was released, of all cells in the order of their positions: neighbours are read
-        together. Their credit was reserved, so that nothing overtakes them for ever."""
-        entries = {position: entry for entry in again for position in entry.positions}
-        missing = sorted(entries)
-        for begin in range(0, len(missing), FLIGHT_ITEMS):
-            positions = missing[begin : begin + FLIGHT_ITEMS]
-            batch = await self._owner.reread(part, positions)
-            gone = set(positions).difference(batch.positions)
-            if gone:
-                await self._owner.gone(part, sorted(gone), batch)
-            for entry, count in Counter(entries[position] for position in positions).items():
-                if entry.credit is not None and entry.cell is not None:
-                    entry.credit.give({entry.cell: count})
-            self.reading_again -= len(positions)
-            self._reading[part.name].difference_update(positions)
-            if batch.positions:
-                part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
-                self._owner.push_or_hold(self._owner.items(part, batch))
+        together. Their credit is reserved, so that nothing overtakes them for ever."""
+        again, self._again = self._again, []
+        missing: defaultdict[Partition, list[int]] = defaultdict(list)
+        for entry in again:
+            missing[entry.part] += entry.positions
+            self._entries |= {(entry.part, position): entry for position in entry.positions}
+        return [
+            (part, positions[begin : begin + FLIGHT_ITEMS])
+            for part, unsorted in missing.items()
+            for positions in (sorted(unsorted),)
+            for begin in range(0, len(positions), FLIGHT_ITEMS)
+        ]
+
+    def reread(self, part: Partition, positions: list[int]) -> None:
+        """These are here again, or gone: their credit is given back, and is taken anew by those that are pushed."""
+        for entry, count in Counter([self._entries.pop((part, position)) for position in positions]).items():
+            if entry.credit is not None and entry.cell is not None:
+                entry.credit.give({entry.cell: count})
+        self.reading_again -= len(positions)
 
 
 def _counts(ready: Mapping[Cell, Mapping[Partition, int]]) -> dict[Cell, int]:

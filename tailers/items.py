@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ..sdk.model.workload import Extra
+from ..sdk.model.workload import Extra, Flight, Owned
 from ..sdk.source import StreamBatch
 from .mapping.mapping import Mapped
 from .partition import Partition
@@ -71,6 +71,21 @@ class Items(msgspec.Struct, frozen=True):
     def _copied(self, indexes: Sequence[int]) -> Items:
         parts = None if self.parts is None else [self.parts[index] for index in indexes]
         return Items(self.partition, chosen(self.batch, indexes), self.mapped.chosen(indexes), parts)
+
+    def flight(self, number: int, fence: int, owned: Owned, wants_result: bool) -> Flight:
+        """All of them as one flight, under what they are owned."""
+        mapped = self.mapped
+        return Flight(
+            number=number,
+            fence=fence,
+            kinds=mapped.kinds,
+            ids=mapped.ids,
+            payloads=self.batch.payloads,
+            attempts=mapped.attempts,
+            extras=mapped.extras,
+            wants_result=wants_result,
+            owned=owned,
+        )
 
     def hand_out(self) -> None:
         """All of them are handed out; those that were out before and were lost go before others."""

@@ -18,7 +18,7 @@ from ..sdk.source import StreamBatch
 from ..stores.drops.drops import Drops
 from .config import TailerConfig
 from .counts import Counts
-from .leaving.durable import until_available
+from .departures.durable import until_available
 from .partition import Partition
 
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..sdk.clock import Clock
 from ..sdk.model.audit import Fate
 from ..sdk.model.demand import Cell
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
 from .config import TailerConfig
+from .departures.departure import ended_item
+from .departures.departures import Departures
 from .holding import Holding
 from .items import Items
-from .leaving.departing import departing
-from .leaving.departures import Departures
 from .mapping.mapping import Mapped
 from .mapping.record_values import FromHeader
 from .partition import Partition
 from .rules.order import PATIENCE, Order, WaitingForKey
 from .rules.settlement import Family
+from .surroundings import Surroundings
 
 #: What is said of an item that found its key busy, where such are not to wait.
 BUSY = Ended(Outcome.CANCELLED, "one of its key before it is not over")
@@ -40,7 +40,7 @@ class Ordering:
         config: TailerConfig,
         partitions: Mapping[str, Partition],
         holding: Holding,
-        clock: Clock,
+        seen: Surroundings,
         departures: Departures,
     ) -> None:
         self._on = config.order != "none"
@@ -49,7 +49,7 @@ class Ordering:
         self._most = config.looks_ahead or config.window.items >> 1
         self._partitions = partitions
         self._holding = holding
-        self._clock = clock
+        self._seen = seen
         self._overlap = config.overlap
         self._departures = departures
 
@@ -64,7 +64,7 @@ class Ordering:
         behind a stuck head does not count, so that it never keeps other keys from being read."""
         if not self._on:
             return True
-        now, moving = self._clock.monotonic(), 0
+        now, moving = self._seen.monotonic, 0
         for part in self._partitions.values():
             if part.order is not None:
                 part.order.grow_patient(now)
@@ -84,7 +84,7 @@ class Ordering:
         for index, position in enumerate(positions):
             key = self._key(mapped, index)
             if may_skip and key is not None and self._skips(items, index) and order.is_busy(key, position):
-                item = departing(items, index, self._clock.wall(), 0, BUSY)
+                item = ended_item(items, index, self._seen.wall, 0, BUSY)
                 self._departures.skip([item], Fate.FILTERED)
             elif key is None or order.enter(key, position, kinds[index], mapped.expires_at(index)):
                 going.append(index)
@@ -125,7 +125,7 @@ class Ordering:
     def handed_out(self, items: Items) -> None:
         """These were pushed."""
         if (order := items.partition.order) is not None:
-            order.handed_out(items.batch.positions, self._clock.monotonic())
+            order.handed_out(items.batch.positions, self._seen.monotonic)
 
     def family(self, part: Partition, position: int) -> Family:
         """How an item settles: in order it is held and tried again from the source, else it is parked."""

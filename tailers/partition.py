@@ -204,13 +204,15 @@ class Partition:
         self._marked = changes, mark
         return mark
 
-    def committed(self, mark: Mark) -> None:
-        """A checkpoint with this mark is durable."""
+    def committed(self, mark: Mark) -> bool:
+        """A checkpoint with this mark is durable; whether it passed anything."""
         changes, marked = self._marked
+        passed = mark.position > self._committed.position
         if marked is mark:
             self._saved = changes
         self._committed = mark._replace(endings=())
         self.book.kept(mark.position)
+        return passed
 
     @property
     def checkpoint(self) -> int:

@@ -2,51 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Mapping
 
 from ..sdk.model.demand import Cell
-from ..sdk.model.errors import TailraceError
-from ..sdk.model.lease import LeaseSizes
 from ..sdk.model.workload import FLIGHT_ITEMS
-from ..sdk.source import Counted, StreamSource
-from .mapping.aim import Aim
+from .mapping.target import Target
 from .partition import Partition
 from .rules.clog import may_read
 from .rules.window import FULL, Room, Window
-from .session import SchedulerSession
-
-
-class Measured(Protocol):
-    """The pump that reads: its lag is -1 until it is known."""
-
-    source: StreamSource
-    lag: int
-
-    @property
-    def sizes(self) -> LeaseSizes: ...
+from .surroundings import Surroundings
 
 
 class Reading:
-    """Room for the next read of one pump. `partitions` is the pump's own, and grows. A tailer all of whose items are of
+    """Room for the next read of one pump. `partitions` is the core's own, and grows. A tailer all of whose items are of
     one cell reads nothing that this cell could not take."""
 
-    def __init__(
-        self, aim: Aim, session: SchedulerSession, window: Window, partitions: Mapping[str, Partition]
-    ) -> None:
-        self._aim = aim
-        self._session = session
+    def __init__(self, target: Target, seen: Surroundings, window: Window, partitions: Mapping[str, Partition]) -> None:
+        self._target = target
+        self._seen = seen
         self._window = window
         self._partitions = partitions
 
     def room(self, held: int) -> Room:
         """How much may be read now, with so many items held."""
-        credit = self._session.credit
+        credit = self._seen.credit
         room = self._window.room(self.span())
         most = credit.total_room
-        kind = self._aim.only_kind
+        kind = self._target.only_kind
         if kind is not None:
             if kind.function in credit.clogs and not may_read(held):
                 return FULL
@@ -57,7 +39,7 @@ class Reading:
     @property
     def most(self) -> int:
         """How many items may be read now, all partitions together, where each has a window of its own."""
-        return min(self._session.credit.total_room, FLIGHT_ITEMS)
+        return min(self._seen.credit.total_room, FLIGHT_ITEMS)
 
     def room_of(self, part: Partition) -> Room:
         """How much memory there is for a partition that has a window of its own."""
@@ -66,22 +48,6 @@ class Reading:
     def span(self) -> int:
         """How many positions lie between the frontiers and what was read."""
         return sum(map(_span, self._partitions.values()))
-
-    async def measure(self, pump: Measured, ends_at: Callable[[Mapping[str, int]], None]) -> None:
-        """Measures how far behind the source's end the tailer is, for ever; tells where each partition ends."""
-        while True:
-            await asyncio.sleep(pump.sizes.heartbeat)
-            with contextlib.suppress(TailraceError):
-                pump.lag = await self._lag(pump.source, ends_at)
-
-    async def _lag(self, source: StreamSource, ends_at: Callable[[Mapping[str, int]], None]) -> int:
-        """How many positions lie between the frontiers and the ends of the source; items, where it counts them."""
-        positions = {name: part.frontier.position for name, part in self._partitions.items()}
-        if isinstance(source, Counted):
-            return await source.behind(positions)
-        ends = await source.ends()
-        ends_at(ends)
-        return sum(max(0, end - positions.get(name, 0)) for name, end in ends.items())
 
 
 def _span(part: Partition) -> int:

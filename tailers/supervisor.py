@@ -19,10 +19,10 @@ from ..sdk.model.parked import Parked, due_function
 from ..sdk.model.seek import Move, Seek
 from ..stores.replays.replays import Replays
 from .config import TailerConfig
-from .leaving.parking import Parking
-from .means import Means
+from .departures.parking import Parking
 from .registry import Environment
 from .replay.replaying import Replaying
+from .resources import Resources
 from .rules.stock import tell_apart
 from .rules.witnesses import PartitionFacts, after_delay, confront
 from .tailer import Tailer
@@ -84,10 +84,10 @@ class Tailers:
         self._environment = environment
         self._parking = parking
         self.duties = Duties("tailers")
-        self._means = Means(environment, scheduler, self, sizes, self._origin, duties=self.duties)
+        self._resources = Resources(environment, scheduler, self, sizes, self._origin, duties=self.duties)
         self._due = due
         self._tailers: dict[str, Tailer] = {}
-        self._replaying = None if replays is None else Replaying(replays, self._configs, self._means)
+        self._replaying = None if replays is None else Replaying(replays, self._configs, self._resources)
         self._on_health = on_health
         self._health: dict[str, bool] = {}
         self._look: asyncio.Task[None] | None = None
@@ -230,7 +230,7 @@ class Tailers:
         return sorted(found, key=lambda overview: overview.name)
 
     async def _add(self, config: TailerConfig) -> None:
-        tailer = Tailer(config, self._means)
+        tailer = Tailer(config, self._resources)
         self._tailers[config.name] = tailer
         if config.name in self._paused:  # before this part was opened again
             tailer.pause()

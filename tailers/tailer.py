@@ -17,7 +17,6 @@ from ..sdk.model.seek import Move, Seek
 from .config import TailerConfig
 from .counts import Counts
 from .hurry import Hurry
-from .means import Means, Setup
 from .pumps.due_pump import DuePump
 from .pumps.port import TailerPump
 from .pumps.queue_pump import QueuePump
@@ -25,6 +24,7 @@ from .pumps.relay_pump import RelayPump
 from .pumps.shared_pump import SharedPump
 from .pumps.stream_pump import StreamPump
 from .registry import kind_of
+from .resources import Resources, Setup
 from .rules.again import Again, Ended
 from .rules.watchdog import Watchdog, WatchdogFacts, WatchdogVerdict
 from .seek.seeking import Seeking
@@ -46,17 +46,17 @@ class Tailer:
     """A part: `start` returns once the configuration is known to be good; the source is reached in the background, and
     `overview()` says how that goes."""
 
-    def __init__(self, config: TailerConfig, means: Means) -> None:
+    def __init__(self, config: TailerConfig, resources: Resources) -> None:
         self.config = config
         self._kind = kind_of(str(config.source["kind"]))
         self._setup = Setup(
-            replace(means.environment, tailer=config.name),
-            means.scheduler,
-            means.parking,
-            means.sizes,
-            means.origin,
-            means.remembered,
-            means.duties,
+            replace(resources.environment, tailer=config.name),
+            resources.scheduler,
+            resources.parking,
+            resources.sizes,
+            resources.origin,
+            resources.remembered,
+            resources.duties,
             config=config,
             kind=self._kind,
         )

@@ -20,20 +20,24 @@ from ...sdk.model.ledger import LedgerPlace as Where
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended
 from ...stores.checkpoints.checkpoints import Mark
-from ..checkpoint import DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
 from ..counts import Counts
+from ..departures.departure import ended_of
+from ..departures.detaching import Spot
+from ..hand_out import HandOut
 from ..items import Items, joined
-from ..leaving.departing import Tag, departing
 from ..ledger.rows import home_of
-from ..means import Setup
-from ..out import Out
 from ..partition import Partition
+from ..resources import Setup
 from ..sources.due import DueSource
+from ..stream_policy import StreamPolicy
 from ..takeover.inherited import Record
 from .pump import Pump
 from .starting import Starter, Starting, StartStep
 from .stream_pump import StreamPump
 
+#: Copies have their rows from the start. A restart skips by them the copies that it reads again, so checkpoints may
+#: wait for each other, and longer after one of many functions: 10 s for 200 of them.
+POLICY = StreamPolicy(starts=True, detaches=False, commit_every=1.0, commit_of_each=0.05)
 #: Batches of copies that start together.
 START_TOGETHER = 256
 #: What is read of many functions goes as one from so many items on, or so many bytes: a flight holds twice as many.
@@ -48,10 +52,9 @@ class DuePump(StreamPump):
     """
 
     def __init__(self, setup: Setup, counts: Counts, source: DueSource) -> None:
-        super().__init__(setup, counts, source)
+        super().__init__(setup, counts, source, POLICY)
         self._due = source
         source.on_ready = self._read_wake.set
-        self._checkpoint.every, self._checkpoint.of_each = DUE_COMMIT_EVERY, DUE_COMMIT_OF_EACH
         self._found: list[Items] = []  # read, and waiting for what is read in the same moment
         self._together = self._together_bytes = 0  # of what was found
         self._starting: list[Starting] = []
@@ -82,8 +85,8 @@ class DuePump(StreamPump):
     async def _add(self, name: str) -> Partition:
         """The rows of what is due are their sources', read when it starts."""
         window = self.config.window.rule()
-        part = self._partitions[name] = Partition(name, self._marks.get(name, Mark(0)), window)
-        self._holding.watch(part)
+        part = Partition(name, self._marks.get(name, Mark(0)), window)
+        self._core.given(part)
         return part
 
     def may_seek(self) -> None:
@@ -96,10 +99,10 @@ class DuePump(StreamPump):
     async def _read(self) -> None:
         while True:
             self._read_wake.clear()
-            some, left = False, self._reading.most if self.active else 0
+            some, left = False, self._core.reading.most if self._see().seen.active else 0
             for name in self._due.ready() if left else ():
                 part = self._partitions.get(name) or await self._add(name)
-                room = self._reading.room_of(part)
+                room = self._core.reading.room_of(part)
                 if not room.items:
                     continue
                 most = min(left - self._together, room.items), min(TOGETHER_BYTES, room.bytes)
@@ -111,18 +114,15 @@ class DuePump(StreamPump):
                     some = True
                 if self._together >= min(left, TOGETHER_ITEMS) or self._together_bytes >= TOGETHER_BYTES:
                     self._gather()
-                    left = self._reading.most
+                    left = self._core.reading.most
                 if not left:
                     break
             self._gather()
             if not some:
                 await self._read_wake.wait()
 
-    def push_or_hold(self, items: Items, *, new: bool = False) -> None:
+    def _first(self, items: Items) -> None:
         """What was read of one function goes with what is read of the others."""
-        if not new:
-            super().push_or_hold(items)
-            return
         self._found.append(items)
         self._together += len(items)
         self._together_bytes += items.size
@@ -131,32 +131,20 @@ class DuePump(StreamPump):
         """Pushes what was read of many functions as one, as far as there is credit."""
         found, self._found = self._found, []
         self._together = self._together_bytes = 0
-        if not found:
-            return
-        items = found[0] if len(found) == 1 else joined(found)
-        mapped = items.mapped  # what cannot be read names no function, so it stays
-        idle = self.paused or self.draining or not self._succession.may_push
-        credit, counts = self.session.credit, Counter(mapped.cells)
-        all_due = max(mapped.due.values(), default=0.0) <= self.clock.wall()
-        if all_due and not idle and not credit.closed and credit.fits(counts):
-            self._push(items, counts)
-            return
-        going = self._holding.with_credit(items, idle)
-        if going:
-            self._push(going, Counter(going.mapped.cells))
+        if found:
+            self._see().push_together(found[0] if len(found) == 1 else joined(found))
+            self._carry_out()
 
     def _push(self, items: Items, counts: Counter[Cell]) -> None:
         """They start by their rows, and are handed out then."""
-        credit = self.session.credit
-        credit.take(counts)
-        self._starting.append(Starting(items, counts, credit))
+        self._starting.append(Starting(items, counts, self.session.credit))
         self._start_wake.set()
 
-    def leaving(self) -> Iterator[Tag]:
-        """What is on its way into a store, or to its start."""
+    def leaving(self) -> Iterator[Spot]:
         here = [*self._found, *[each.items for each in self._starting], *[record.items for record, _ in self._ends]]
-        tags = [Tag(items.part(at), position, 0, Fate.DELAYED) for items in here for at, position in items.places()]
-        return chain(super().leaving(), tags)
+        return chain(
+            super().leaving(), [(items.part(at), position) for items in here for at, position in items.places()]
+        )
 
     def going(self) -> int:
         starting = sum([len(each.items) for each in self._starting])
@@ -176,6 +164,7 @@ class DuePump(StreamPump):
                     self.counts.refused()
                     raise
                 del self._starting[: len(together)]
+                self._see()
                 for starting, step in zip(together, steps, strict=True):
                     self._apply(starting, step)
                 self.wake()
@@ -183,11 +172,11 @@ class DuePump(StreamPump):
     def _apply(self, starting: Starting, step: StartStep) -> None:
         if step.over or step.append or step.guard:
             not_run = starting.not_run(self.clock.wall())
-            self._departures.skip([not_run[index] for index in step.over], Fate.FILTERED)
+            self._core.departures.skip([not_run[index] for index in step.over], Fate.FILTERED)
             for index, row in step.append.items():
-                self._departures.append_again(not_run[index], row)
+                self._core.departures.append_again(not_run[index], row)
             for index, row in step.guard.items():
-                self._departures.guard_again(not_run[index], row)
+                self._core.departures.guard_again(not_run[index], row)
         self._hold(starting, step.again)
         self._hold(starting, step.later, self.clock.monotonic() + self.sizes.heartbeat)
         for index, due in step.wait.items():
@@ -207,7 +196,8 @@ class DuePump(StreamPump):
             counts = going
         for flight in self._flights(items) if items else ():
             those = counts if flight.mapped is items.mapped else Counter(flight.mapped.cells)
-            self._hand_out(flight, those, step.fence, taken=True)
+            self._core.handed_out(flight)
+            self._hand_out(flight, those, step.fence)
 
     def _flights(self, items: Items) -> Iterator[Items]:
         """As few as may be: one, but for a scheduler that knows only flights of one partition."""
@@ -223,17 +213,17 @@ class DuePump(StreamPump):
 
     def _hold(self, starting: Starting, indexes: Iterable[int], not_before: float = 0.0) -> None:
         for index in indexes:
-            self._holding.hold(starting.items, index, not_before)
+            self._core.holding.hold(starting.items, index, not_before)
 
     # What was adopted: its copies run under rows that a former owner wrote.
 
     @property
     def _may_be_adopted(self) -> bool:
         """Whether a row that a former owner left running may be of something that was adopted, and still runs."""
-        adopted = self._succession.inherited.pending or self._ends or not self._epoch.quiet()
+        adopted = self._core.inherited.pending or self._ends or not self._epoch.quiet()
         return self._epoch.adopted and bool(adopted)
 
-    def _inherited_ended(self, record: Record, ended: Ended) -> None:
+    def _adopted_ended(self, record: Record, ended: Ended) -> None:
         self._ends.append((record, ended))
         self._start_wake.set()
 
@@ -247,15 +237,14 @@ class DuePump(StreamPump):
         if home is None or (row is not None and row.place is Where.RUNNING and row.fence == fence):
             if row is not None:
                 items.partition.rows[items.position(0)] = row
-            super()._inherited_ended(record, ended)
+            self._see().adopted_ended(record, ended)
         else:  # its row went on without it, or this is another copy: the store was put back, and its place given again
-            self._inherited_lost(record, 0.0)
+            self._adopted_lost(record, 0.0)
         self.wake()
 
-    def succeeded(self, out: Out, indexes: list[int]) -> None:
+    def succeeded(self, out: HandOut, indexes: list[int]) -> None:
         """Each row says so before its copy is settled."""
         ended = Ended(Outcome.SUCCESS)
         for index in indexes:
-            item = departing(out.place, index, out.pushed_at, out.flight.fence, ended)
-            self._departures.end(item, Fate.SUCCEEDED)
+            self._core.departures.end(ended_of(out, index, ended), Fate.SUCCEEDED)
         out.release(indexes)

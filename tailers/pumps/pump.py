@@ -26,8 +26,8 @@ from ...sdk.together import together
 from ...stores import heights
 from ..counts import Counts
 from ..greeting import Greeting
-from ..means import Setup
-from ..out import Out
+from ..hand_out import HandOut
+from ..resources import Setup
 from ..rules.clog import OnOutage, settle_in_outage
 from ..rules.reconnect import Reconnect
 from ..rules.settlement import Action, Family, History, Settlement, settle
@@ -62,7 +62,7 @@ class Pump(ABC):
             through_outages=setup.config.on_outage == OnOutage.PARK,
             greeting=self.greeting,
         )
-        self.flights: dict[int, Out] = {}
+        self.flights: dict[int, HandOut] = {}
         self.paused = False
         self.draining = False
         self.lag = -1
@@ -247,18 +247,18 @@ class Pump(ABC):
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None: ...
 
     @abstractmethod
-    def succeeded(self, out: Out, indexes: list[int]) -> None:
+    def succeeded(self, out: HandOut, indexes: list[int]) -> None:
         """These items ended well and have nothing to say."""
 
     @abstractmethod
-    def ended(self, out: Out, ends: Mapping[int, Ended]) -> None:
+    def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
         """These items, by their index, ended otherwise."""
 
     # The shared steps.
 
     def outcomes_came(self, outcomes: Outcomes) -> None:
         """Returns credit and settles, flight by flight: what plainly succeeded, then what ended otherwise."""
-        returned: list[tuple[Out, Mapping[Cell, int]]] = []
+        returned: list[tuple[HandOut, Mapping[Cell, int]]] = []
         for out, indexes in self._closed(outcomes.succeeded, returned):
             self.counts.completed += len(indexes)
             self.succeeded(out, indexes)
@@ -278,8 +278,8 @@ class Pump(ABC):
         self.wake()
 
     def _closed(
-        self, refs: Iterable[int], returned: list[tuple[Out, Mapping[Cell, int]]]
-    ) -> Iterator[tuple[Out, list[int]]]:
+        self, refs: Iterable[int], returned: list[tuple[HandOut, Mapping[Cell, int]]]
+    ) -> Iterator[tuple[HandOut, list[int]]]:
         """The hand-outs in which items ended that had not before, with their indexes. `returned`: what credit comes
         back with them."""
         for number, indexes in by_flight(refs):
@@ -293,9 +293,11 @@ class Pump(ABC):
                 returned.append((out, out.give_back(fresh)))
                 yield out, fresh
 
-    def push(self, flight: Flight, cells: list[Cell], counts: Counter[Cell], place: Any, *, taken: bool = False) -> Out:
+    def push(
+        self, flight: Flight, cells: list[Cell], counts: Counter[Cell], place: Any, *, taken: bool = False
+    ) -> HandOut:
         """Hands a flight out; takes its credit, unless that was done."""
-        out = Out(flight, cells, counts, self.clock.wall(), place, self.session.credit.clogs)
+        out = HandOut(flight, cells, counts, self.clock.wall(), place, self.session.credit.clogs)
         self.flights[flight.number] = out
         if not taken:
             self.session.credit.take(counts)

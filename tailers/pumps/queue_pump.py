@@ -22,10 +22,10 @@ from ...sdk.model.outcome import Outcome
 from ...sdk.model.workload import FLIGHT_ITEMS, Ended, Flight, ref
 from ...sdk.source import QueueSource
 from ..counts import Counts
-from ..leaving.durable import unless_refused
-from ..leaving.settling import Settling
-from ..means import Setup
-from ..out import Out
+from ..departures.durable import unless_refused
+from ..departures.queue_settlements import QueueSettlements
+from ..hand_out import HandOut
+from ..resources import Setup
 from ..rules.credit import Credit
 from ..rules.hand_back import spaced
 from ..rules.settlement import Family, History
@@ -58,9 +58,9 @@ class QueuePump(Pump):
         self._claims: dict[asyncio.Task[None], dict[Cell, int]] = {}
         self._all_asked: tuple[Credit, int] | None = None  # the credit, and how much of it, that claims now ask for
         self._claim_failed: BaseException | None = None
-        self._stranded: list[tuple[float, Out]] = []  # of lost sessions: returned at that time
+        self._stranded: list[tuple[float, HandOut]] = []  # of lost sessions: returned at that time
         self._read_wake, self._strand_wake = self.new_wake(), asyncio.Event()
-        self._settling = Settling(setup, source, self._settled, self._fails)
+        self._settling = QueueSettlements(setup, source, self._settled, self._fails)
 
     async def open(self) -> None:
         """Connects."""
@@ -160,7 +160,7 @@ class QueuePump(Pump):
 
     # Settle.
 
-    def succeeded(self, out: Out, indexes: list[int]) -> None:
+    def succeeded(self, out: HandOut, indexes: list[int]) -> None:
         """Acknowledged in one write per fence."""
         ours = self._ours(out, indexes)
         ids = out.flight.ids
@@ -169,12 +169,12 @@ class QueuePump(Pump):
         keyed = any((extra := extras.get(index)) is not None and extra.key for index in indexes) if extras else False
         self._settling.succeed(out.flight.fence, done, len(indexes), out.release(indexes), awaited=keyed)
 
-    def ended(self, out: Out, ends: Mapping[int, Ended]) -> None:
+    def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
         """Items that did not plainly succeed, or have results."""
         for index, ended in ends.items():
             self._ended(out, index, ended)
 
-    def _ended(self, out: Out, index: int, ended: Ended) -> None:
+    def _ended(self, out: HandOut, index: int, ended: Ended) -> None:
         flight = out.flight
         id_, size = flight.ids[index], len(flight.payloads[index])
         if not self._ours(out, [index]):
@@ -199,7 +199,7 @@ class QueuePump(Pump):
         self.counts.dead += dead
         self.wake()
 
-    def _ours(self, out: Out, indexes: list[int]) -> list[int]:
+    def _ours(self, out: HandOut, indexes: list[int]) -> list[int]:
         gone = out.place.gone
         return [index for index in indexes if index not in gone] if gone else indexes
 
@@ -210,7 +210,7 @@ class QueuePump(Pump):
             await asyncio.sleep(self.sizes.heartbeat)
             limit = asyncio.Semaphore(RENEWALS)
 
-            async def one(out: Out, limit: asyncio.Semaphore = limit) -> None:
+            async def one(out: HandOut, limit: asyncio.Semaphore = limit) -> None:
                 async with limit:
                     await self._renew(out)
 
@@ -219,7 +219,7 @@ class QueuePump(Pump):
                 self.lag = await self.source.waiting()
                 self.due = await self.source.due()
 
-    async def _renew(self, out: Out) -> None:
+    async def _renew(self, out: HandOut) -> None:
         """Prolongs one claim. A store that is away is asked again at the next heartbeat."""
         claim: Claim = out.place
         flight = out.flight
@@ -254,12 +254,12 @@ class QueuePump(Pump):
                 async with asyncio.timeout(timeout):
                     await self._strand_wake.wait()
 
-    def _return_open(self, out: Out) -> None:
+    def _return_open(self, out: HandOut) -> None:
         for index in out.still_open():
             out.close([index])
             self._ended(out, index, Ended(Outcome.LOST, "the scheduler's session was lost"))
 
-    def _return_all(self, out: Out) -> None:
+    def _return_all(self, out: HandOut) -> None:
         """Claimed while draining: cancelled before it could start would still spend a message; it is not pushed."""
         self.session.withdraw(out.flight.number)
         self.session.credit.give(out.counts)

@@ -20,7 +20,7 @@ from ...stores.outbox.item import OutboxRow, item_of
 from ...stores.outbox.outbox import Outbox
 from ...stores.queue.queue import NewItem
 from ..counts import Counts
-from ..means import Setup
+from ..resources import Setup
 from ..rules.reconnect import FIRST_PAUSE
 from ..rules.relay import step, still_waiting
 from ..rules.watchdog import WatchdogFacts

@@ -21,7 +21,7 @@ from ...sdk.model.spread import spread
 from ...sdk.source import SharedSource
 from ..counts import Counts
 from ..hurry import Hurry
-from ..means import Setup
+from ..resources import Setup
 from ..rules.again import Again, Ended
 from ..rules.reconnect import Reconnect
 from ..vitals import Vitals, together

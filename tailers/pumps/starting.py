@@ -17,18 +17,15 @@ from ...sdk.clock import Clock
 from ...sdk.model.demand import Cell
 from ...sdk.model.errors import StaleFence
 from ...sdk.model.ledger import LedgerEntry
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.workload import Ended, Extra
+from ...sdk.model.workload import Extra
+from ..departures.departure import EndedItem, ended_item
+from ..departures.departures import NOT_RUN
 from ..items import Items
-from ..leaving.departing import Departing, departing
 from ..ledger.remembered import Remembered
 from ..ledger.rows import RowChange, RowHome, Rows, by_place, home_of
 from ..rules.credit import Credit
 from ..rules.ledger import Due, is_suspect, may_start_unread, starts
 from ..takeover.epoch import Epoch
-
-#: How a copy ended that was not run.
-_NOT_RUN = Ended(Outcome.HELD)
 
 
 class Starting(NamedTuple):
@@ -38,9 +35,9 @@ class Starting(NamedTuple):
     counts: Counter[Cell]
     credit: Credit
 
-    def not_run(self, now: float) -> list[Departing]:
+    def not_run(self, now: float) -> list[EndedItem]:
         """Each of them as one that was not run, at `now`, wall clock."""
-        return [departing(self.items, index, now, 0, _NOT_RUN) for index in range(len(self.items))]
+        return [ended_item(self.items, index, now, 0, NOT_RUN) for index in range(len(self.items))]
 
     def as_row_says(self, index: int, change: RowChange) -> None:
         """A copy starts with what its row says, not with what its record said when it was parked."""

@@ -1,8 +1,7 @@
-"""The pump of stream sources: reads ahead, pushes what has credit, holds the rest by position, moves the checkpoint.
+"""The shell of a stream tailer's core: reads, offers what is held, writes what leaves, and moves the checkpoint.
 
-An item is always in one place: in flight, held, being read again, on its way into a store (delay service, dead
-letters, results), or settled. The checkpoint follows the settled ones and nothing else: it never waits for an item
-that failed, and never passes one that is neither done nor parked (law 3).
+Here are the awaits; `stream_core.py` decides. The checkpoint follows what is settled and nothing else: it never waits
+for an item that failed, and never passes one that is neither done nor parked (law 3).
 """
 
 from __future__ import annotations
@@ -12,38 +11,32 @@ import contextlib
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any, cast
 
-from ...sdk.model.audit import Audit, Fate
+from ...sdk.model.audit import Audit
 from ...sdk.model.demand import Cell
 from ...sdk.model.errors import TailraceError
-from ...sdk.model.workload import Ended, Flight, Outcomes
-from ...sdk.source import PartitionSource, StreamBatch, StreamSource
+from ...sdk.model.workload import Ended, Outcomes
+from ...sdk.source import Counted, PartitionSource, StreamBatch, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
-from ..accounts import Accounts
 from ..checkpoint import Checkpoint
 from ..counts import Counts
-from ..holding import Holding
-from ..items import Items, chosen
-from ..leaving.departing import Departing, Tag, settle
-from ..leaving.departures import Departures
-from ..leaving.detaching import Detaching, End, detach_after
-from ..leaving.ending import Ending
-from ..leaving.expiring import Expiring
+from ..departures.departure import Departure
+from ..departures.destinations import Destinations
+from ..departures.detaching import Spot
+from ..hand_out import HandOut
+from ..items import Items
 from ..ledger.rows import Rows
-from ..ledger.suspicion import mark_suspects, remember, wait_out
+from ..ledger.suspicion import mark_suspects, remember
 from ..losses import Losses
-from ..mapping.aim import Aim
-from ..means import Setup
-from ..ordering import Ordering
-from ..out import Out
 from ..partition import Partition
-from ..reading import Reading
-from ..rules.window import FULL, Room
+from ..resources import Setup
+from ..rules.window import Room
 from ..session import Renewal
+from ..stream_core import StreamCore
+from ..stream_policy import StreamPolicy
 from ..takeover.epoch import Epoch
-from ..takeover.inherited import Inherited, Record, out_of
+from ..takeover.inherited import Record
 from ..takeover.left_running import LeftRunning
 from ..takeover.succession import Succession
 from .pump import Pump
@@ -55,35 +48,63 @@ CLOSE_WITHIN = 5.0
 
 
 class StreamPump(Pump):
-    """The pump of one stream. Invariant: `window` counts the payloads in memory: in flight, kept although held, on
-    their way into a store."""
+    """The pump of one stream."""
 
-    def __init__(self, setup: Setup, counts: Counts, source: StreamSource) -> None:
+    def __init__(self, setup: Setup, counts: Counts, source: StreamSource, policy: StreamPolicy | None = None) -> None:
         super().__init__(setup, counts)
+        policy = policy or StreamPolicy()
         self.source = source
-        self._partitions: dict[str, Partition] = {}
-        self._gap = Fate.ABSENT if source.capabilities.holes else Fate.LOST
-        self._aim = Aim(setup.config, parked=setup.kind.name == "due")
-        self._reading = Reading(self._aim, self.session, self.window, self._partitions)
-        name, stores, clock = setup.config.name, setup.environment, setup.clock
+        name, stores, clock, window = setup.config.name, setup.environment, setup.clock, self.window
+        adopted = (self.flights, self.settlement, self._adopted_ended, self._adopted_lost)
+        self._core = core = StreamCore(setup, counts, source.capabilities, window, *adopted, policy)
+        self._partitions = core.partitions
         self._epoch = Epoch(stores.ownership, stores.checkpoints, name, setup.sizes, clock, counts.refused, setup.row)
-        self._rows = Rows(stores.ledger, self._epoch, name, self._partitions)
-        self._departures = Departures(setup, self._rows, counts, self._departed, self._counted)
+        self._rows = Rows(stores.ledger, self._epoch, name, core.partitions)
+        self._destinations = Destinations(setup, self._rows, self._arrived)
         self._losses = Losses(setup.config, stores.drops, clock, counts)
         self._marks: dict[str, Mark] = {}
-        self._read_wake = self.new_wake()
-        self.expiring = Expiring(setup, self._departures, counts, self.wake)
-        self._holding = Holding(self, source, self._partitions, self.session, setup, self.new_wake())
-        self._ordering = Ordering(setup.config, self._partitions, self._holding, clock, self._departures)
-        inherited = Inherited(self._inherited_ended, self._inherited_lost, self._ordering)
-        of_rows = (self.config.name, self._rows, self._departures)
-        self._detaching = Detaching(self, detach_after(setup), *of_rows, setup.parking, inherited, clock)
-        self._left_running = LeftRunning(self, *of_rows, inherited, self._detaching, clock)
-        self._ending = Ending(self, self._ordering, self._departures, self._holding, self.expiring, self._detaching)
-        self._succession = Succession(name, self._epoch, self.session, inherited, setup.sizes, clock, self.wake)
-        self._accounts = Accounts(setup.config.name, self._partitions, self._holding, inherited, self)
+        self._read_wake, self._held_wake = self.new_wake(), self.new_wake()
+        self._tick_wake = asyncio.Event()
+        reread = self.reread if source.capabilities.rereads else None
+        self._left_running = LeftRunning(core, name, self._rows, clock, reread)
+        self._succession = Succession(name, self._epoch, self.session, core.inherited, setup.sizes, clock, self.wake)
         self._commit_wake = self.new_wake()
-        self._checkpoint = Checkpoint(source, self._epoch, self._partitions, clock, self._commit_wake, self._moved)
+        to_commit = (self._epoch, core.partitions, clock, self._commit_wake, self._moved)
+        self._checkpoint = Checkpoint(source, *to_commit, policy.commit_every, policy.commit_of_each)
+
+    # Events and decisions.
+
+    def _see(self) -> StreamCore:
+        """The core, which has been told how the world is now."""
+        seen, session = self._core.seen, self.session
+        seen.monotonic, seen.wall = self.clock.monotonic(), self.clock.wall()
+        seen.credit = session.credit
+        seen.idle = self.paused or self.draining or not self._succession.may_push
+        seen.active = session.connected and not seen.idle
+        return self._core
+
+    def wake(self) -> None:
+        """Something changed: what was decided is carried out, and every loop looks again."""
+        self._core.decided.wake = True
+        self._carry_out()
+
+    def _carry_out(self) -> None:
+        decided = self._core.decided
+        pushes, decided.pushes = decided.pushes, []
+        for items, counts in pushes:
+            self._push(items, counts)
+        departures, decided.departures = decided.departures, []
+        for departing, due_in in departures:
+            self._destinations.add(departing, due_in)
+        if decided.look:
+            decided.look = False
+            self._held_wake.set()
+        if decided.tick:
+            decided.tick = False
+            self._tick_wake.set()
+        if decided.wake:
+            decided.wake = False
+            super().wake()
 
     # Taking and leaving the stream.
 
@@ -97,16 +118,18 @@ class StreamPump(Pump):
             await self._add(name)
         await self.connecting(self._open_source, self._reopen)
         await self._left_running.opened()
+        self._carry_out()
 
     async def _add(self, name: str) -> Partition:
         """A partition that came into being, or that the checkpoint knows."""
-        part = Partition(name, self._marks.get(name, Mark(0)), self.window, self.source.capabilities.sparse)
+        part = self._core.partition(name, self._marks.get(name, Mark(0)))
         await self._rows.open(part)
-        self._partitions[name] = part
-        self._holding.watch(part)
+        self._core.given(part)
         if self._epoch.left_behind:
             await mark_suspects(self._rows, self.config.name, part, self._epoch.number)
+        self._see()
         await self._left_running.found(part)
+        self._carry_out()
         return part
 
     async def _open_source(self) -> None:
@@ -128,10 +151,8 @@ class StreamPump(Pump):
                 await self._succession.leave(self.flights)
 
     def steps(self) -> list[Coroutine[Any, Any, None]]:
-        measuring = self._reading.measure(self, self._succession.inherited.ends_at)
-        loops = [self._read(), self._holding.run(), self._checkpoint.run(), measuring, *self._succession.steps()]
-        loops += [self._rows.run(), *self._departures.steps(), *self._detaching.steps()]
-        return [*loops, *self._left_running.steps()]
+        loops = [self._read(), self._offer(), self._tick(), self._measure(), self._checkpoint.run(), self._rows.run()]
+        return [*loops, *self._succession.steps(), *self._destinations.steps(), self._left_running.run(self._carry_out)]
 
     # Read.
 
@@ -140,10 +161,10 @@ class StreamPump(Pump):
             self._read_wake.clear()
             room = self._room()
             if not room.items:
-                if self.active and (self.session.credit.clogs or not self.window.room(self._reading.span()).items):
-                    self._succession.inherited.give_up(self.clock.monotonic())
+                self._core.cannot_read()
+                self._carry_out()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._ordering.patience):
+                    async with asyncio.timeout(self._core.ordering.patience):
                         await self._read_wake.wait()
                 continue
             read = partial(self.source.read, room.items, room.bytes, READ_WAIT)
@@ -154,64 +175,58 @@ class StreamPump(Pump):
                 self._took(part, batch)
 
     def _room(self) -> Room:
-        if not self.active or not self._ordering.may_read:
-            return FULL
-        return self._holding.within_look_ahead(self._reading.room(self.held))
+        return self._see().room
 
     def _took(self, part: Partition, batch: StreamBatch) -> None:
-        """Items read for the first time in this epoch. Those whose row says that they are elsewhere are not run."""
-        run = part.read(batch, self._gap)
-        if run is not None or batch.absent or batch.lost or not batch.positions:
-            batch = chosen(batch, run) if run is not None else batch
+        """Items read for the first time in this epoch."""
+        if self._see().read(part, batch, self._first):
             self._commit_wake.set()
-        items = self.items(part, batch)
-        self.counts.read += len(items)
-        self.counts.unreadable += items.mapped.unreadable
-        part.window.take(len(items), items.size)
-        if part.rows:
-            self._left_running.read(items)
-        if not (inherited := self._succession.inherited).awaits_some:
-            self._first(items)
-            return
-        for piece in self._ordering.pieces(items) if inherited.pending else (items,):
-            self._first(inherited.took(piece))
-        inherited.passed(part)
-        self.wake()  # what had ended before it was read may be held by now, and nothing else may happen to offer it
+        self._carry_out()
 
     def _first(self, items: Items) -> None:
         """Items that this epoch may hand out."""
-        part, positions = items.partition, items.batch.positions
-        if positions and part.rows and part.is_troubled(positions):
-            items = self._departures.to_run(items)
-        if items:
-            self.push_or_hold(items, new=True)
+        self._core.push_or_hold(items, new=True)
+
+    async def _measure(self) -> None:
+        """Measures how far behind the source's end it is, for ever."""
+        while True:
+            await asyncio.sleep(self.sizes.heartbeat)
+            with contextlib.suppress(TailraceError):
+                self.lag = await self._behind()
+            self._carry_out()
+
+    async def _behind(self) -> int:
+        """How many positions lie between the frontiers and the ends of the source; items, where it counts them."""
+        positions = {name: part.frontier.position for name, part in self._partitions.items()}
+        if isinstance(self.source, Counted):
+            return await self.source.behind(positions)
+        ends = await self.source.ends()
+        self._core.inherited.ends_at(ends)
+        return sum(max(0, end - positions.get(name, 0)) for name, end in ends.items())
 
     # Push.
 
-    def items(self, part: Partition, batch: StreamBatch) -> Items:
-        """Records as items."""
-        return Items(part, batch, self._aim.mapping.map(batch))
+    async def _offer(self) -> None:
+        """Offers held items when credit, a gate or their time allows it, and reads those again that are not here."""
+        while True:
+            self._held_wake.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._see().holding.wait()):
+                    await self._held_wake.wait()
+            self._see().offer()
+            self._carry_out()
+            while again := self._core.holding.to_reread():
+                for part, positions in again:
+                    batch = await self.reread(part, positions)
+                    if gone := sorted(set(positions).difference(batch.positions)):
+                        await self._losses.gone(part, gone, batch)  # when that is noted, the frontier passes them
+                        self.wake()
+                    self._see().reread(part, positions, batch)
+                    self._carry_out()
 
-    def push_or_hold(self, items: Items, *, new: bool = False) -> None:
-        """Items in memory; those with credit are pushed, others held. `new` ones pass none that waits as urgently."""
-        if items.batch.refused:
-            items = self._departures.bury_refused(items)
-        items = self._ordering.ready(items)
-        if self.expiring.looks:
-            items = self.expiring.in_time(items)
-        if not items:
-            return
-        wait_out(items)
-        mapped = items.mapped
-        credit, counts = self.session.credit, Counter(mapped.cells)
-        idle = self.paused or self.draining or not self._succession.may_push  # read before that was so
-        rooms = self._holding.rooms(counts) if new and self.config.ranked and not idle else None
-        if not credit.closed and not mapped.due and not idle and rooms is None and credit.fits(counts):
-            self._push(items, counts)
-            return
-        going = self._holding.with_credit(items, idle, rooms)
-        if going:
-            self._push(going, counts if going is items else Counter(going.mapped.cells))
+    async def reread(self, part: Partition, positions: list[int]) -> StreamBatch:
+        """Items that were read before, those of them that the source still has."""
+        return await self.connecting(partial(self.source.reread, part.name, positions), self._reopen)
 
     def _push(self, items: Items, counts: Counter[Cell]) -> None:
         """One hand-out under a new fence."""
@@ -219,103 +234,65 @@ class StreamPump(Pump):
             remember(items)
         self._hand_out(items, counts, self._epoch.next_fence())
 
-    def _hand_out(self, items: Items, counts: Counter[Cell], fence: int, *, taken: bool = False) -> None:
-        mapped = items.mapped
-        flight = Flight(
-            number=self.next_flight(),
-            fence=fence,
-            kinds=mapped.kinds,
-            ids=mapped.ids,
-            payloads=items.batch.payloads,
-            attempts=mapped.attempts,
-            extras=mapped.extras,
-            wants_result=self.config.results,
-            owned=self._succession.owned(items),
-        )
-        items.hand_out()
-        self.push(flight, mapped.cells, counts, items, taken=taken)
-        self._ordering.handed_out(items)
-
-    @property
-    def active(self) -> bool:
-        """Whether items are read and offered now, as far as there is credit."""
-        return self.session.connected and not self.paused and not self.draining and self._succession.may_push
-
-    async def reread(self, part: Partition, positions: list[int]) -> StreamBatch:
-        """Items that were read before, those of them that the source still has."""
-        return await self.connecting(partial(self.source.reread, part.name, positions), self._reopen)
-
-    async def gone(self, part: Partition, positions: list[int], batch: StreamBatch) -> None:
-        """The source has these no more: when that is noted, the frontier passes them."""
-        await self._losses.gone(part, positions, batch)
-        self.wake()
+    def _hand_out(self, items: Items, counts: Counter[Cell], fence: int) -> None:
+        flight = items.flight(self.next_flight(), fence, self._succession.owned(items), self.config.results)
+        self.push(flight, items.mapped.cells, counts, items, taken=True)
 
     # Settle.
 
-    def succeeded(self, out: Out, indexes: list[int]) -> None:
-        """Passed by the frontier; nothing is written, but of what it passed before."""
-        items: Items = out.place
-        part, positions = items.partition, items.batch.positions
-        indexes = self._detaching.succeeded(out, indexes)
-        if len(indexes) < len(positions):
-            positions = [positions[index] for index in indexes]
-        part.settle(positions, Fate.SUCCEEDED)
-        part.window.give(len(indexes), out.release(indexes))
-        self.counts.settled += len(indexes)
-
-    def ended(self, out: Out, ends: Mapping[int, Ended]) -> None:
-        """Items that did not plainly succeed."""
-        self._ending.ended(out, ends)
-
-    @property
-    def in_flight(self) -> int:
-        """Also what was adopted, once it was read."""
-        return super().in_flight + len(self._succession.inherited)
-
     def outcomes_came(self, outcomes: Outcomes) -> None:
         """Also of what was adopted."""
+        self._see()
         self._succession.came(outcomes)
         super().outcomes_came(outcomes)
 
-    def over(self, end: End) -> None:
-        """An item that had ended before it was detached, or was lost then."""
-        self.ended(end[0], {end[1]: end[2]})
+    def succeeded(self, out: HandOut, indexes: list[int]) -> None:
+        """Passed by the frontier."""
+        self._core.succeeded(out, indexes)
 
-    def _inherited_ended(self, record: Record, ended: Ended) -> None:
-        """An adopted item ended; it settles as one that this epoch handed out, but for its fence."""
-        self.over((out_of(record, self.clock.wall()), 0, ended))
+    def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
+        """Items that did not plainly succeed."""
+        self._core.ended(out, ends)
 
-    def _inherited_lost(self, record: Record, not_before: float) -> None:
-        self._lost(out_of(record, self.clock.wall()), 0, not_before)
+    def _adopted_ended(self, record: Record, ended: Ended) -> None:
+        self._see().adopted_ended(record, ended)
 
-    def _lost(self, out: Out, index: int, not_before: float, *, lost: bool = False) -> None:
-        """An item comes back whose session is gone; it may run until that time."""
-        items: Items = out.place
-        if self._detaching.knows(items.part(index), items.position(index)):
-            self._detaching.lost(out, index, not_before)
-        else:
-            self._holding.hold(items, index, not_before, lost=lost)
+    def _adopted_lost(self, record: Record, not_before: float) -> None:
+        self._see().adopted_lost(record, not_before)
 
-    def _departed(self, tags: list[Tag]) -> None:
-        settle(tags)
+    def _arrived(self, batch: list[Departure]) -> None:
+        """These are durable where they were to go."""
+        self._see().departures.arrived(batch)
         self.wake()
 
-    def _counted(self, item: Departing, not_before: float) -> None:
-        """What an item has behind it is durable: it may run again."""
-        self._holding.hold(item.items, item.index, not_before)
-        self.wake()
+    async def _tick(self) -> None:
+        """Looks now and then at what is out, and at once at what has waited its time."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._see().detaching.wait()):
+                    await self._tick_wake.wait()
+            self._tick_wake.clear()
+            self._see().tick()
+            self._carry_out()
 
-    def leaving(self) -> Iterator[Tag]:
-        return chain(self._departures.tags(), self._detaching.tags())
+    def leaving(self) -> Iterator[Spot]:
+        """What is on its way to a worker or into a store, and nowhere else."""
+        return self._core.leaving(iter(self._destinations))
 
     def going(self) -> int:
-        return len(self._departures) + len(self._detaching)
+        """How many that are."""
+        return self._core.going
 
     def _moved(self) -> None:
         self._read_wake.set()
         self._rows.moved()
 
     # What the session asks.
+
+    @property
+    def in_flight(self) -> int:
+        """Also what was adopted, once it was read."""
+        return super().in_flight + len(self._core.inherited)
 
     def held_for(self, flight: int) -> float:
         return self._epoch.held_for()
@@ -330,20 +307,14 @@ class StreamPump(Pump):
 
     def credit_changed(self) -> None:
         """Limits, gates or functions are new; a function's own priority may give its items another cell."""
-        if self._aim.functions_changed(self.session.functions):
-            for part in self._partitions.values():
-                part.rename(self._aim.mapping.kind)
+        self._see().functions_changed(self.session.functions)
         self.wake()
 
     def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
         """What was out is handed out again when nothing of it can be running any more."""
-        now = self.clock.monotonic()
-        self._succession.lost(now, wait)
-        flights, self.flights = self.flights, {}
-        for number, out in flights.items():
-            not_before = 0.0 if number in unsent else now + wait
-            for index in out.still_open():
-                self._lost(out, index, not_before, lost=not_before > 0)
+        core = self._see()
+        self._succession.lost(core.seen.monotonic, wait)
+        core.session_lost(wait, unsent)
         self.wake()
 
     # What people see.
@@ -352,15 +323,15 @@ class StreamPump(Pump):
         """It has a checkpoint."""
 
     def audits(self, partition: str | None = None, span: tuple[int, int] | None = None) -> list[Audit]:
-        return self._accounts.audits(self.flights, partition, span)
+        return self._see().audits(self.leaving(), partition, span)
 
     @property
     def unaccounted(self) -> int:
-        return self._accounts.unaccounted(self.in_flight)
+        return self._core.accounts.unaccounted(self.in_flight, self.going())
 
     @property
     def classes(self) -> dict[str, int]:
-        return self._accounts.classes(self.in_flight)
+        return self._core.accounts.classes(self.in_flight, self.going())
 
     @property
     def starting(self) -> str:
@@ -368,12 +339,12 @@ class StreamPump(Pump):
 
     @property
     def busy(self) -> bool:
-        running = self.flights or self._succession.inherited.running
-        return bool(running or self._holding.reading_again or self.going())
+        running = self.flights or self._core.inherited.running
+        return bool(running or self._core.holding.reading_again or self.going())
 
     @property
     def held(self) -> int:
-        return len(self._holding)
+        return len(self._core.holding)
 
     @property
     def clogged(self) -> str:
@@ -381,20 +352,20 @@ class StreamPump(Pump):
             return self.store_failing
         if self._room().items:
             return ""
-        if why := self._aim.why_no_credit(self.session.credit, self.session.functions):
+        if why := self._core.target.why_no_credit(self.session.credit, self.session.functions):
             return why
-        if self.held and not self.window.room(self._reading.span()).items:
-            return f"{self.held} items are held: {self._holding.why()}"
+        if self.held and not self.window.room(self._core.reading.span()).items:
+            return f"{self.held} items are held: {self._see().holding.why()}"
         return ""
 
     @property
     def store_failing(self) -> str:
-        return self._epoch.failing or self._departures.failing or self._detaching.failing or self._losses.failing
+        return self._epoch.failing or self._destinations.failing or self._losses.failing
 
     @property
     def held_because(self) -> str:
-        return self._holding.why()
+        return self._see().holding.why()
 
     @property
     def functions(self) -> set[str]:
-        return super().functions or self._holding.functions()
+        return super().functions or self._core.holding.functions()

@@ -10,20 +10,22 @@ from ...sdk.model.replay import Replay
 from ...sdk.source import StreamBatch
 from ...stores.checkpoints.checkpoints import Mark
 from ..counts import Counts
-from ..means import Setup
 from ..partition import Partition
 from ..pumps.stream_pump import StreamPump
+from ..resources import Setup
 from ..rules.window import FULL, Room
+from ..stream_policy import StreamPolicy
 from .source import ReplaySource
+
+#: What comes between was not chosen; its end is waited for, not its frontier.
+POLICY = StreamPolicy(gap=Fate.FILTERED, detaches=False)
 
 
 class ReplayPump(StreamPump):
     """Reads the chosen positions and no others; where its checkpoint says, when it was begun before."""
 
     def __init__(self, setup: Setup, counts: Counts, source: ReplaySource, replay: Replay) -> None:
-        super().__init__(setup, counts, source)
-        self._gap = Fate.FILTERED  # what comes between was not chosen
-        self._detaching.after = 0.0  # its end is waited for, not its frontier
+        super().__init__(setup, counts, source, POLICY)
         self._replay = replay
         self._chosen = source
         self._noted = 0  # batches that the frontiers know
@@ -45,7 +47,7 @@ class ReplayPump(StreamPump):
         """A gap wider than the window is passed when everything before it is settled: then it takes no memory."""
         ends = {name: part.frontier.end for name, part in self._partitions.items()}
         dense = not self.source.capabilities.sparse
-        if dense and self._chosen.jump(ends) > self.config.window.positions and self._reading.span():
+        if dense and self._chosen.jump(ends) > self.config.window.positions and self._core.reading.span():
             self._commit_wake.set()  # which advances the frontiers
             return FULL
         return super()._room()

@@ -25,8 +25,8 @@ from ...sdk.model.replay import OVER, READING, Replay, ReplayState, tailer_of
 from ...sdk.model.spread import spread
 from ...stores.replays.replays import KEPT, Replays
 from ..config import TailerConfig
-from ..means import Means
 from ..registry import kind_of
+from ..resources import Resources
 from .cancelling import Cancelling
 from .plan import Planning, reader_of
 from .progress import counts_of
@@ -58,14 +58,14 @@ class RunningReplay:
 
 class Replaying:
     """The replays of this process. `configs` are those of the tailers of this process, by name; their replays work with
-    the same `means`."""
+    the same `resources`."""
 
-    def __init__(self, store: Replays, configs: Mapping[str, TailerConfig], means: Means) -> None:
+    def __init__(self, store: Replays, configs: Mapping[str, TailerConfig], resources: Resources) -> None:
         self._store = store
         self._configs = configs
-        self._means = means
-        self._environment = environment = means.environment
-        self._cancelling = Cancelling(environment.ownership, environment.ledger, means.clock, means.sizes.drift)
+        self._resources = resources
+        self._environment = environment = resources.environment
+        self._cancelling = Cancelling(environment.ownership, environment.ledger, resources.clock, resources.sizes.drift)
         self._runs: dict[int, RunningReplay] = {}
         self._rows_at = 0.0  # when the rows are looked at next, by the monotonic clock
         self._wake = asyncio.Event()
@@ -74,7 +74,7 @@ class Replaying:
 
     async def start(self) -> None:
         """Goes on with those that are not over, as soon as the store says which."""
-        self._watch = self._means.duties.begin(self._keep_watch(), "replays")
+        self._watch = self._resources.duties.begin(self._keep_watch(), "replays")
 
     async def drain(self, timeout: float) -> None:
         """Their sources are read no further; what is out ends."""
@@ -246,7 +246,7 @@ class Replaying:
         if config is None:
             return
         try:
-            tailer = ReplayTailer(run.replay, config, self._means)
+            tailer = ReplayTailer(run.replay, config, self._resources)
             tailer.hold(run.replay.state is ReplayState.PAUSED)
             await tailer.start()
         except TailraceError as error:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from ...sdk.model.replay import Replay
 from ..config import TailerConfig
-from ..means import Means, Setup
 from ..pumps.port import TailerPump
+from ..resources import Resources, Setup
 from ..tailer import Tailer
 from .plan import reader_of
 from .pump import ReplayPump
@@ -23,11 +23,11 @@ def replay_config(config: TailerConfig, replay: Replay) -> TailerConfig:
 class ReplayTailer(Tailer):
     """A Tailer. `config` is the live tailer's."""
 
-    def __init__(self, replay: Replay, config: TailerConfig, means: Means) -> None:
+    def __init__(self, replay: Replay, config: TailerConfig, resources: Resources) -> None:
         self._replay = replay
         self._live = config
-        self._live_environment = replace(means.environment, tailer=config.name)
-        super().__init__(replay_config(config, replay), means)
+        self._live_environment = replace(resources.environment, tailer=config.name)
+        super().__init__(replay_config(config, replay), resources)
         self._stopped_at: float | None = None
         self._reading: ReplayPump | None = None
 

@@ -18,12 +18,12 @@ from ...sdk.model.seek import END, START, Move, Seek
 from ...sdk.source import Capabilities, StreamSource
 from ...stores.checkpoints.checkpoints import Mark
 from ..counts import Counts
-from ..leaving.departures import fate_of
-from ..leaving.durable import until_available
+from ..departures.departures import fate_of
+from ..departures.durable import until_available
 from ..ledger.rows import Rows
 from ..ledger.suspicion import mark_suspects
-from ..means import Setup
 from ..partition import Partition
+from ..resources import Setup
 from ..rules.seek import Passing, passing
 from ..takeover.epoch import Epoch
 from .places import first_from, first_kept

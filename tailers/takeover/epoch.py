@@ -21,7 +21,7 @@ from ...sdk.model.errors import StaleFence, TailraceError
 from ...sdk.model.lease import LeaseSizes
 from ...stores.checkpoints.checkpoints import Checkpoints, Mark
 from ...stores.ownership.ownership import Owner, Ownership
-from ..leaving.durable import T, until_available
+from ..departures.durable import T, until_available
 from ..rules.sides import OWN
 from ..rules.takeover import SeenRow, free_at, lapsed, observe
 

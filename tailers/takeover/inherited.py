@@ -11,15 +11,13 @@ and its outcome, if it has one, counts for nothing.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from ...sdk.model.workload import INDEX_BITS, Ended, Flight, Outcomes, ref
+from ...sdk.model.workload import INDEX_BITS, Ended, Outcomes, ref
 from ..items import Items
-from ..out import Out
 from ..partition import Partition
 from ..rules.sides import OWN, Spot, side_of
 from ..session import Inheritance
@@ -30,14 +28,6 @@ class Record(NamedTuple):
 
     items: Items
     fence: int
-
-
-def out_of(record: Record, now: float) -> Out:
-    """A record as a hand-out of this epoch, but for its fence; `now`: wall clock."""
-    items, fence = record
-    mapped = items.mapped
-    flight = Flight(0, fence, mapped.kinds, mapped.ids, items.batch.payloads, mapped.attempts)
-    return Out(flight, mapped.cells, Counter(), now, items)
 
 
 class Turns(Protocol):

@@ -8,38 +8,23 @@ else when their guards are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Sequence
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from ...sdk.clock import Clock
 from ...sdk.model.ledger import LedgerEntry
-from ...sdk.model.outcome import Outcome
-from ...sdk.model.workload import FLIGHT_ITEMS, Ended
-from ...sdk.source import StreamBatch, StreamSource
-from ..items import Items, chosen
-from ..leaving.departing import departing
-from ..leaving.departures import Departures
-from ..leaving.detaching import Detaching, Going, Spot
-from ..leaving.durable import DurableWriter
+from ...sdk.model.workload import FLIGHT_ITEMS
+from ...sdk.source import StreamBatch
+from ..departures.departure import ended_item
+from ..departures.departures import NOT_RUN
+from ..items import chosen
 from ..ledger.rows import RowChange, RowHome, Rows
 from ..partition import Partition
 from ..rules.ledger import released
-from .inherited import Inherited
+from ..stream_core import StreamCore
 
 #: Rows in one write.
 AT_ONCE = 1024
-_NOT_RUN = Ended(Outcome.HELD)
-
-
-class AdoptingPump(Protocol):
-    """The pump."""
-
-    source: StreamSource
-
-    def items(self, part: Partition, batch: StreamBatch) -> Items: ...
-
-    async def reread(self, part: Partition, positions: list[int]) -> StreamBatch: ...
 
 
 class Below(NamedTuple):
@@ -51,29 +36,28 @@ class Below(NamedTuple):
 
 
 class LeftRunning:
-    """The items left to one stream tailer, for as long as one opening of its source lasts."""
+    """The items left to one stream tailer, for as long as one opening of its source lasts. `reread` reads
+    records again; None: its source cannot."""
 
     def __init__(
         self,
-        owner: AdoptingPump,
+        core: StreamCore,
         name: str,
         rows: Rows,
-        departures: Departures,
-        inherited: Inherited,
-        detaching: Detaching,
         clock: Clock,
+        reread: Callable[[Partition, list[int]], Awaitable[StreamBatch]] | None,
     ) -> None:
-        self._owner = owner
+        self._core = core
         self._name = name
         self._rows = rows
-        self._departures = departures
-        self._inherited = inherited
-        self._detaching = detaching
+        self._departures = core.departures
+        self._inherited = core.inherited
+        self._detaching = core.detaching
         self._clock = clock
+        self._reread = reread
         self._adopted: dict[Partition, dict[int, LedgerEntry]] = {}
         self._below: list[Below] = []
         self._again: dict[Partition, list[LedgerEntry]] = {}
-        self._writer: DurableWriter[RowChange, Spot] = DurableWriter(rows.write, self._were_released)
 
     async def found(self, part: Partition) -> None:
         """A partition was taken, and nothing of it was read: what is known of its rows, and of what was adopted."""
@@ -89,7 +73,7 @@ class LeftRunning:
             settled = not part.frontier.unread(position, position)
             until = self._inherited.elsewhere((part.name, position))
             if until is not None:
-                self._detaching.at(until, partial(self._over, part, row))
+                self._detaching.over_at(until, part, row)
             elif position not in spots:
                 over.append(row)
                 again.update((position,) if settled else ())
@@ -97,18 +81,6 @@ class LeftRunning:
                 self._adopted.setdefault(part, {})[position] = row
         standing = await self._release(part, over)
         self._again[part] = [row for row in standing if row.position in again]
-
-    def read(self, items: Items) -> None:
-        """Records were read; those of them that are detached were not passed yet, perhaps for want of a guard."""
-        part = items.partition
-        if not part.has_rows(items.batch.positions):
-            return
-        for index, position in enumerate(items.batch.positions):
-            row = part.rows.get(position)
-            if row is not None and row.is_detached:
-                item = departing(items.one(index), 0, row.first_seen, row.fence, _NOT_RUN)
-                runs = self._inherited.runs(items.key(index))
-                self._detaching.add(Going(item, row, row, written=True, runs=runs))
 
     async def opened(self) -> None:
         """The source can be read: what was adopted and had been passed gets its record, before anything else is."""
@@ -121,35 +93,23 @@ class LeftRunning:
                 gone = sorted(set(some).difference(there.positions))
                 self._detaching.bare.update((part.name, position) for position in gone)
                 for batch in (there, _without_payload(part, gone)):
-                    items = self._owner.items(part, batch)
+                    items = self._core.items(part, batch)
                     part.detached |= {position: rows[position] for position in batch.positions}
                     part.window.take(len(items), items.size)
                     self._inherited.took(items)
 
-    async def run(self) -> None:
-        """Looks for rows of what was passed, and does not run."""
+    async def run(self, decided: Callable[[], None]) -> None:
+        """Looks for rows of what was passed, and does not run; `decided` is called when some of it is to be written."""
         for part, rows in self._again.items():
             await self._append(part, rows)
+            decided()
         for part, end, known in self._below:
             async for rows in self._rows.below(part.name, end):
                 loose = [row for row in rows if row.is_detached and row.position not in known]
                 await self._append(part, await self._release(part, loose))
+                decided()
         self._again.clear()
         self._below.clear()
-
-    def steps(self) -> list[Coroutine[Any, Any, None]]:
-        """The loops that run beside the others; the first one ends."""
-        return [self.run(), self._writer.run()]
-
-    def _over(self, part: Partition, row: LedgerEntry) -> None:
-        """Nothing of it runs any more: its guard may start."""
-        change = RowChange(RowHome(self._name, part.name, row.position), row, released(row, self._clock.wall()))
-        self._writer.add(change, 0, (part, row.position))
-
-    def _were_released(self, spots: list[Spot]) -> None:
-        for part, position in spots:
-            if position < part.frontier.end and not self._detaching.knows(part, position):
-                part.rows.pop(position, None)  # it is settled
 
     async def _release(self, part: Partition, rows: Sequence[LedgerEntry]) -> list[LedgerEntry]:
         """Rows of what does not run; those that could be released, as they are now."""
@@ -166,9 +126,9 @@ class LeftRunning:
 
     async def _records(self, part: Partition, positions: list[int]) -> StreamBatch:
         """Those that the source has still, as they were."""
-        if not self._owner.source.capabilities.rereads:
+        if self._reread is None:
             return _without_payload(part, [])
-        batch = await self._owner.reread(part, positions)
+        batch = await self._reread(part, positions)
         return chosen(batch, [index for index in range(len(batch.positions)) if index not in batch.refused])
 
     async def _append(self, part: Partition, rows: Iterable[LedgerEntry]) -> None:
@@ -176,11 +136,11 @@ class LeftRunning:
         by_position = {row.position: row for row in rows}
         positions = sorted(by_position)
         for begin in range(0, len(positions), FLIGHT_ITEMS):
-            items = self._owner.items(part, await self._records(part, positions[begin : begin + FLIGHT_ITEMS]))
+            items = self._core.items(part, await self._records(part, positions[begin : begin + FLIGHT_ITEMS]))
             part.window.take(len(items), items.size)
             for index, position in enumerate(items.batch.positions):
                 row = part.detached[position] = by_position[position]
-                self._departures.append_again(departing(items, index, row.first_seen, 0, _NOT_RUN), row)
+                self._departures.append_again(ended_item(items, index, row.first_seen, 0, NOT_RUN), row)
 
 
 def _without_payload(part: Partition, positions: list[int]) -> StreamBatch:

@@ -36,7 +36,7 @@ from ...stores.data_dir import DataDir
 from ...stores.restored import NO_MARKS, Stamp
 from ...stores.server import StoreServer
 from ...tailers.config import TailerConfig
-from ...tailers.leaving.parking import Parking
+from ...tailers.departures.parking import Parking
 from ...tailers.registry import Environment
 from ...tailers.supervisor import SCHEDULES, Tailers
 from .executor import SimExecutor

@@ -1,4 +1,4 @@
-"""Worlds for mistakes with items that are passed while they run (tailers/leaving/detaching.py): see scenarios.py."""
+"""Worlds for mistakes with items that are passed while they run (tailers/departures/detaching.py): see scenarios.py."""
 
 from __future__ import annotations
 

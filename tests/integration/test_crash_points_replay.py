@@ -17,12 +17,12 @@ from tailrace.sdk.model.seek import END
 from tailrace.stores.checkpoints.checkpoints import Mark
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.means import Means
 from tailrace.tailers.registry import Environment, kind_of
 from tailrace.tailers.replay import replaying
 from tailrace.tailers.replay.plan import reader_of
 from tailrace.tailers.replay.replaying import Replaying
 from tailrace.tailers.replay.source import ReplaySource
+from tailrace.tailers.resources import Resources
 from tailrace.tailers.rules.audit import Book
 from tailrace.testing.clock import ManualClock
 from tailrace.testing.crash_points import explore
@@ -127,7 +127,9 @@ class ReplayStory:
     async def act(self, stores: EmbeddedStores) -> None:
         self.clock.advance(40.0)  # whatever was leased before is over, and an order still holds
         await self._live(stores)
-        going = Replaying(stores.replays, {"t": LIVE}, Means(tailers_environment(stores, self.clock), "", None, SIZES))  # type: ignore[arg-type]
+        going = Replaying(
+            stores.replays, {"t": LIVE}, Resources(tailers_environment(stores, self.clock), "", None, SIZES)
+        )  # type: ignore[arg-type]
         if not await stores.replays.list(1):
             order = ReplayOrder("t", Bound(FIRST), Bound(edge=END), who="ann@host")
             await stores.replays.add(asked_for(order, self.clock.wall()))
@@ -220,8 +222,8 @@ def story_tailers(monkeypatch: pytest.MonkeyPatch) -> list[ReplayStory]:
     """The story that is being told has the tailers."""
     telling: list[ReplayStory] = []
 
-    def made(replay: Replay, config: TailerConfig, means: Means) -> StoryTailer:
-        return StoryTailer(telling[-1], replay, means.environment)
+    def made(replay: Replay, config: TailerConfig, resources: Resources) -> StoryTailer:
+        return StoryTailer(telling[-1], replay, resources.environment)
 
     monkeypatch.setattr(replaying, "ReplayTailer", made)
     return telling

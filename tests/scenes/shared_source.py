@@ -10,9 +10,9 @@ from tailrace.sdk.model.errors import StaleFence
 from tailrace.sdk.model.lease import LeaseSizes
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.counts import Counts
-from tailrace.tailers.means import Setup
 from tailrace.tailers.pumps.shared_pump import SharedPump
 from tailrace.tailers.registry import Environment, kind_of
+from tailrace.tailers.resources import Setup
 
 CONFIG = TailerConfig.model_validate({"name": "t", "source": {"kind": "log", "stream": "s"}, "function": "f"})
 SIZES = LeaseSizes.of_heartbeat(0.1)

@@ -1,12 +1,13 @@
-"""Mistakes with items that are passed while they run (tailers/leaving/detaching.py)."""
+"""Mistakes with items that are passed while they run (tailers/departures/detaching.py)."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import Any
 
 from ....sdk.model.audit import Fate
-from ....tailers.leaving.detaching import Detaching
+from ....tailers.departures.detaching import Detaching
 from ....tailers.pumps import starting as starting_
 from ....tailers.rules import ledger as rules
 from ....tailers.rules.ledger import CopyVerdict
@@ -19,12 +20,12 @@ from ..planting import Bug, breaks, bug, instead
 def _passed_before_its_row_is_durable() -> Bug:
     real = Detaching.add
 
-    def add(self: Detaching, going: Any) -> None:
-        part, position = going.item.partition, going.item.position
-        part.detached[position] = going.row
+    def add(self: Detaching, item: Any, before: Any, row: Any, *, runs: bool = True) -> None:
+        part, position = item.partition, item.position
+        part.detached[position] = before if row is None else row
         part.settle([position], Fate.DELAYED)
-        self._owner.wake()
-        self.at(self._clock.monotonic() + 1.0, lambda: real(self, going))
+        self._decided.wake = True
+        asyncio.get_running_loop().call_later(1.0, lambda: real(self, item, before, row, runs=runs))
 
     return instead(Detaching, "add", add)
 
@@ -63,7 +64,7 @@ def _what_a_dead_owner_had_detached_is_forgotten() -> Bug:
 def _a_detached_item_that_was_lost_is_released_at_once() -> Bug:
     real = Detaching.lost
 
-    def lost(self: Detaching, out: Any, index: int, not_before: float) -> None:
-        real(self, out, index, 0.0)
+    def lost(self: Detaching, item: Any, not_before: float) -> None:
+        real(self, item, 0.0)
 
     return instead(Detaching, "lost", lost)

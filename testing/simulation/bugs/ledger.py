@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from msgspec.structs import replace
-
 from ....sdk.model.ledger import LedgerPlace
-from ....tailers.leaving import departures as departures_
-from ....tailers.leaving.departures import Departures
+from ....tailers.departures import departures as departures_
 from ....tailers.ledger.rows import Rows
 from ....tailers.pumps import starting as starting_
+from ....tailers.rules import departure_steps
 from ....tailers.rules import ledger as rules
+from ....tailers.rules.departure_steps import Way, resume
 from ....tailers.rules.ledger import CopyVerdict, Find
 from ..planting import Bug, breaks, instead
 
@@ -67,14 +66,12 @@ def _a_copy_that_finds_a_later_parking_settles() -> Bug:
 
 @breaks("L15", by="the checkpoint")
 def _parked_before_its_row() -> Bug:
-    async def at_once(self: Departures, items: Any) -> Any:
-        return [replace(leaving, parked=_numbered(leaving)) for leaving in items]
+    real = departure_steps.begin
 
-    return instead(Departures, "_to_append", at_once)
+    def begin(way: Way, before: Any = None, row: Any = None) -> Any:
+        return resume(way, row) if way is Way.PARK and row is not None else real(way, before, row)
 
-
-def _numbered(leaving: Any) -> Any:
-    return leaving.parked if leaving.wanted is None else replace(leaving.parked, n=leaving.wanted.n)
+    return instead(departures_, "begin", begin)
 
 
 @breaks("L15", by="two at once")

@@ -10,13 +10,14 @@ from ....scheduler.credit import SessionCredits
 from ....scheduler.outages import Outages
 from ....scheduler.rules.adoption import AdoptedRow
 from ....sdk.model.audit import Fate
+from ....tailers import stream_core as stream_core_
+from ....tailers.departures import copies
+from ....tailers.departures import departures as departures_
+from ....tailers.departures.expiring import Expiring
 from ....tailers.holding import Holding
-from ....tailers.leaving.departures import Departures
-from ....tailers.leaving.expiring import Expiring
 from ....tailers.ordering import Ordering
 from ....tailers.pumps import pump as pump_
 from ....tailers.pumps import starting as starting_
-from ....tailers.pumps import stream_pump as stream_pump_
 from ....tailers.rules import ledger as rules
 from ....tailers.rules.held import HeldPositions
 from ....tailers.rules.order import Order
@@ -74,12 +75,8 @@ def _what_expired_is_passed_without_its_letter() -> Bug:
 
 @bug
 def _a_parked_item_forgets_its_deadline() -> Bug:
-    real = Departures._to_park
-
-    def to_park(self: Departures, *arguments: Any) -> Any:
-        return replace(real(self, *arguments), expires_at=0.0)
-
-    return instead(Departures, "_to_park", to_park)
+    real = copies.copy_of
+    return instead(departures_, "copy_of", lambda *arguments: replace(real(*arguments), expires_at=0.0))
 
 
 # ---- adoption
@@ -127,7 +124,7 @@ def _adoption_without_refusing_the_old_epoch() -> Bug:
 
 @bug
 def _a_restart_forgets_when_a_throttled_item_is_due() -> Bug:
-    return instead(stream_pump_, "wait_out", lambda items: None)
+    return instead(stream_core_, "wait_out", lambda items: None)
 
 
 @bug

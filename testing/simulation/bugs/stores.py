@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 from collections.abc import Iterable
 from typing import Any
 from unittest import mock
@@ -15,13 +14,15 @@ from ....stores.queue.ids import id_number
 from ....stores.queue.sqlite import lease as sqlite_lease
 from ....stores.queue.sqlite import queue as queue_
 from ....stores.queue.sqlite import settle as sqlite_settle
-from ....tailers.leaving.departures import Departures
-from ....tailers.leaving.durable import DurableWriter
-from ....tailers.leaving.settling import Settling
+from ....tailers.departures.departure import settle
+from ....tailers.departures.departures import Departures
+from ....tailers.departures.destinations import Destinations
+from ....tailers.departures.queue_settlements import QueueSettlements
 from ....tailers.pumps import pump as pump_
 from ....tailers.pumps.queue_pump import QueuePump
 from ....tailers.pumps.stream_pump import StreamPump
 from ....tailers.rules import settlement as settlement_
+from ....tailers.rules.departure_steps import Step, Way
 from ....tailers.rules.frontier import Frontier
 from ....tailers.rules.held import HeldPositions as HeldItems
 from ....tailers.takeover import epoch as epoch_
@@ -87,13 +88,13 @@ def _queue_ignores_due_times() -> Bug:
 
 @bug
 def _queue_forgets_the_letter_of_what_it_buries() -> Bug:
-    real = Settling.end
+    real = QueueSettlements.end
 
-    def end(self: Settling, *args: Any) -> None:
+    def end(self: QueueSettlements, *args: Any) -> None:
         real(self, *args)
         self._letters.clear()
 
-    return instead(Settling, "end", end)
+    return instead(QueueSettlements, "end", end)
 
 
 @breaks("L1", by="granted")
@@ -123,13 +124,14 @@ def _frontier_is_off_by_one() -> Bug:
 
 @breaks("L15", by="the checkpoint passed")
 def _settled_before_it_is_parked() -> Bug:
-    real = DurableWriter.add
+    real = Departures._add
 
-    def add(self: Any, item: Any, size: int, tag: Any, due_in: float = math.inf) -> None:
-        real(self, item, size, tag, due_in)
-        self._done([tag])
+    def add(self: Departures, departing: Any, due_in: float | None = None) -> None:
+        real(self, departing, due_in)
+        if departing.leg.way is Way.PARK:
+            settle([departing])
 
-    return instead(DurableWriter, "add", add)
+    return instead(Departures, "_add", add)
 
 
 @bug
@@ -181,10 +183,16 @@ def _a_lost_session_forgets_its_items() -> Bug:
 
 @breaks("L15", by="the checkpoint passed")
 def _a_park_is_not_written() -> Bug:
-    async def nothing(self: Departures, items: Any) -> None:
-        """Says that it did."""
+    real = Destinations._deliver
 
-    return instead(Departures, "_write_parks", nothing)
+    async def deliver(self: Destinations, append: Any, ways: Any, batch: Any) -> None:
+        """Says of parks that they are there."""
+        for each in batch:
+            if each.leg.way is Way.PARK:
+                each.leg = each.leg._replace(step=Step.DONE)
+        await real(self, append, ways, batch)
+
+    return instead(Destinations, "_deliver", deliver)
 
 
 # ---- the delay service

@@ -28,10 +28,10 @@ from tailrace.sdk.wire.session import Served
 from tailrace.sdk.wire.stream import Stream
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.means import Means
 from tailrace.tailers.pumps.shared_pump import SharedPump
 from tailrace.tailers.pumps.stream_pump import StreamPump
 from tailrace.tailers.registry import Environment
+from tailrace.tailers.resources import Resources
 from tailrace.tailers.supervisor import Tailers
 from tailrace.tailers.tailer import Tailer
 
@@ -242,7 +242,7 @@ async def start(environment: Environment, scheduler: FakeScheduler, parking: Fak
 
     async def one(heartbeat: float = 0.1, **keys: Any) -> Tailer:
         config = TailerConfig.model_validate({"name": "t", **keys})
-        tailer = Tailer(config, Means(environment, scheduler.address, parking, LeaseSizes.of_heartbeat(heartbeat)))
+        tailer = Tailer(config, Resources(environment, scheduler.address, parking, LeaseSizes.of_heartbeat(heartbeat)))
         started.append(tailer)
         await tailer.start()
         return tailer

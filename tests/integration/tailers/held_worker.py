@@ -21,7 +21,7 @@ from tailrace.sdk.wire.session import Dialer
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.means import Means
+from tailrace.tailers.resources import Resources
 from tailrace.tailers.tailer import Tailer
 
 #: Leases far longer than any test waits: 36 s for a source.
@@ -134,7 +134,7 @@ class Place:
     async def tailer(self, **keys: Any) -> Tailer:
         keys = {"name": "t", "source": {"kind": "log", "stream": "s"}, "function": "f", **keys}
         config = TailerConfig.model_validate(keys)
-        tailer = Tailer(config, Means(self._environment, self.address, self._parking, self.sizes))
+        tailer = Tailer(config, Resources(self._environment, self.address, self._parking, self.sizes))
         self.tailers.append(tailer)
         await tailer.start()
         return tailer

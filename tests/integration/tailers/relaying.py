@@ -19,9 +19,9 @@ from tailrace.stores.queue.sqlite import queue
 from tailrace.stores.sqlite.file import SqliteFile
 from tailrace.tailers.config import TailerConfig
 from tailrace.tailers.counts import Counts
-from tailrace.tailers.means import Setup
 from tailrace.tailers.pumps.relay_pump import RelayPump
 from tailrace.tailers.registry import Environment, kind_of
+from tailrace.tailers.resources import Setup
 
 #: Of a batch: the call, and whether the end comes before or after it.
 POINTS = [(call, after) for call in ("take", "submit", "set_aside", "remove") for after in (False, True)]

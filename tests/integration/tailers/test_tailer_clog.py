@@ -21,7 +21,7 @@ from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.stores.log.log import Record
 from tailrace.stores.queue.queue import NewItem
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.means import Means
+from tailrace.tailers.resources import Resources
 from tailrace.tailers.tailer import Tailer
 
 LOG = {"kind": "log", "stream": "s"}
@@ -109,7 +109,7 @@ async def begin(environment, server, parking) -> AsyncIterator[Any]:
 
     async def one(**keys: Any) -> Tailer:
         config = TailerConfig.model_validate({"name": "t", **keys})
-        tailer = Tailer(config, Means(environment, server.address, parking, SIZES))
+        tailer = Tailer(config, Resources(environment, server.address, parking, SIZES))
         started.append(tailer)
         await tailer.start()
         return tailer

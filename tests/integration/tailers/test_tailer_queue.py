@@ -15,8 +15,8 @@ from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended, Kind
 from tailrace.stores.queue.queue import NewItem
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.means import Means
 from tailrace.tailers.pumps import queue_pump
+from tailrace.tailers.resources import Resources
 from tailrace.tailers.rules.settlement import FIRST_AGAIN
 from tailrace.tailers.tailer import Tailer
 
@@ -315,7 +315,7 @@ async def test_a_tailer_whose_clock_is_wrong_starts_nothing_early_or_an_hour_lat
     await submit(stores, 1)
     config = TailerConfig.model_validate({"name": "t", "source": QUEUE})
     sizes = LeaseSizes.of_heartbeat(0.1)
-    tailer = Tailer(config, Means(replace(environment, clock=Wrong()), scheduler.address, parking, sizes))
+    tailer = Tailer(config, Resources(replace(environment, clock=Wrong()), scheduler.address, parking, sizes))
     await tailer.start()
     # When an item of it is to be tried again
     await eventually(lambda: len(started) == 2)

@@ -20,7 +20,7 @@ from tailrace.sdk.model.workload import Ended
 from tailrace.stores.config import StoresConfig
 from tailrace.stores.redis.server import RedisOptions
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.means import Means
+from tailrace.tailers.resources import Resources
 from tailrace.tailers.tailer import Tailer
 
 SUCCESS, FATAL = Ended(Outcome.SUCCESS), Ended(Outcome.FATAL, "boom")
@@ -35,7 +35,7 @@ class Node:
         self.stores = stores = EmbeddedStores(folder, StoresConfig(state=place, delay_log=place), sizes=SIZES)
         source = {"kind": "redis_stream", "url": url, "streams": [f"{prefix}-s"], "payload": {"field": "n"}}
         config = TailerConfig.model_validate({"name": "t", "source": source, "function": "f", "results": True})
-        self.tailer = Tailer(config, Means(tailers_environment(stores), scheduler.address, parking, SIZES))
+        self.tailer = Tailer(config, Resources(tailers_environment(stores), scheduler.address, parking, SIZES))
 
     async def cut_off(self) -> None:
         """From now on it reaches its state no more: what it owns it does not give back."""

@@ -24,7 +24,7 @@ from tailrace.stores.log.log import Record
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.server import StoreServer
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.means import Means
+from tailrace.tailers.resources import Resources
 from tailrace.tailers.tailer import Tailer
 from tailrace.testing.clock import ManualClock
 
@@ -52,8 +52,8 @@ class Run:
         await server.start()
         remote = RemoteStores(server.address)
         environment: Any = tailers_environment(remote if self._remote else self.stores)
-        means = Means(environment, self._place.server.address, FakeParking(), SIZES)
-        tailer = Tailer(TailerConfig.model_validate({"name": "t", **SOURCES[self._kind]}), means)
+        resources = Resources(environment, self._place.server.address, FakeParking(), SIZES)
+        tailer = Tailer(TailerConfig.model_validate({"name": "t", **SOURCES[self._kind]}), resources)
         await tailer.start()
         try:
             yield tailer

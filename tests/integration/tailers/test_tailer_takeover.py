@@ -12,7 +12,7 @@ from tailrace.sdk.model.outcome import Outcome
 from tailrace.sdk.model.workload import Ended
 from tailrace.stores.log.log import Record
 from tailrace.tailers.config import TailerConfig
-from tailrace.tailers.means import Means
+from tailrace.tailers.resources import Resources
 from tailrace.tailers.tailer import Tailer
 from tailrace.tailers.takeover.epoch import LOOKS, Epoch
 
@@ -52,7 +52,7 @@ async def start_watched(environment, scheduler, parking):
     """Starts a tailer whose ownership store is watched."""
     watched = Watched(environment.ownership)
     config = TailerConfig.model_validate({"name": "t", "source": LOG, "function": "f"})
-    tailer = Tailer(config, Means(replace(environment, ownership=watched), scheduler.address, parking, SIZES))
+    tailer = Tailer(config, Resources(replace(environment, ownership=watched), scheduler.address, parking, SIZES))
 
     async def start():
         await tailer.start()

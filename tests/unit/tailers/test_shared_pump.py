@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scenes.shared_source import Busy, Deposed, Share, shared, turns, until
 
 from tailrace.sdk.model.errors import ConfigError, PositionsGone
-from tailrace.tailers.means import Setup
 from tailrace.tailers.pumps import shared_pump
+from tailrace.tailers.resources import Setup
 
 NONE, A = frozenset[str](), frozenset({"a"})
 

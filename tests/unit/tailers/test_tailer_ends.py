@@ -9,10 +9,10 @@ import pytest
 from scenes.shared_source import CONFIG, ENVIRONMENT, SIZES, Busy, Deposed, Share, until
 
 from tailrace.tailers.counts import Counts
-from tailrace.tailers.means import Means, Setup
 from tailrace.tailers.pumps import shared_pump
 from tailrace.tailers.pumps.shared_pump import SharedPump
 from tailrace.tailers.registry import kind_of
+from tailrace.tailers.resources import Resources, Setup
 from tailrace.tailers.tailer import Tailer
 
 
@@ -28,7 +28,7 @@ async def test_a_tailer_ends_though_another_owner_took_its_source_in_that_moment
     # Given a tailer whose pump runs
     monkeypatch.setattr(deposed, "deaf", 1)
     monkeypatch.setattr(Tailer, "_build", lambda self: deposed())
-    tailer = Tailer(CONFIG, Means(ENVIRONMENT, "nowhere:1", cast(Any, None), SIZES))
+    tailer = Tailer(CONFIG, Resources(ENVIRONMENT, "nowhere:1", cast(Any, None), SIZES))
     await tailer.start()
     await cast(Any, tailer._pump).runs.wait()
     # When it is told to end, and its source changes owner as it does
@@ -64,7 +64,7 @@ async def test_a_drain_waits_for_nothing_that_another_owner_took_meanwhile(monke
     # Given a tailer that drains, with items out
     monkeypatch.setattr(Busy, "made", 0)
     monkeypatch.setattr(Tailer, "_build", lambda self: Busy())
-    tailer = Tailer(CONFIG, Means(ENVIRONMENT, "nowhere:1", cast(Any, None), SIZES))
+    tailer = Tailer(CONFIG, Resources(ENVIRONMENT, "nowhere:1", cast(Any, None), SIZES))
     await tailer.start()
     pump = cast(Busy, tailer._pump)
     await pump.runs.wait()

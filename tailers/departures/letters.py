@@ -1,4 +1,4 @@
-"""The dead letter of an item that failed and cannot wait."""
+"""Dead letters of a stream's items: of those that ended so, and of those that can neither go on nor wait."""
 
 from __future__ import annotations
 
@@ -7,6 +7,30 @@ from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.parked import Parked
 from ..ledger.rows import RowHome
+from ..rules.settlement import Settlement
+from .departure import OUTCOMES, EndedItem
+
+
+def letter_of(item: EndedItem, tailer: str, home: RowHome | None, settlement: Settlement, now: float) -> DeadLetter:
+    """For an item that first came from `tailer`, at `now`, wall clock. `home` is where its row is."""
+    return DeadLetter(
+        id=item.id,
+        tailer=tailer,
+        kind=item.kind,
+        payload=item.payload,
+        outcome=OUTCOMES[item.ended.outcome],
+        reason=settlement.reason,
+        attempts=settlement.failed,
+        crashes=settlement.crashes,
+        first_seen=item.first_seen,
+        died_at=now,
+        key=item.extra.key,
+        headers=item.headers,
+        progress=item.progress,
+        partition="" if home is None else home.partition,
+        position=-1 if home is None else home.position,
+        tries=item.tries(settlement.reason, now),
+    )
 
 
 def unparkable(item: Parked, home: RowHome | None, why: str, now: float, row: LedgerEntry | None) -> DeadLetter:

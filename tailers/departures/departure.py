@@ -1,4 +1,4 @@
-"""Items that leave a stream for a store: how each ended, what is settled when it is there, and the settling."""
+"""Items of a stream that ended, and departures: what an item is while it leaves its tailer, whichever way it goes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ import msgspec
 from msgspec.structs import replace
 
 from ...sdk.model.audit import Fate
+from ...sdk.model.dead_letter import DeadLetter
+from ...sdk.model.drop import Drop
 from ...sdk.model.ledger import LedgerEntry
 from ...sdk.model.outcome import Outcome
 from ...sdk.model.parked import Parked
 from ...sdk.model.tries import Try, added
 from ...sdk.model.workload import Ended, Extra, Headers, Kind
+from ..hand_out import HandOut
 from ..items import ItemKey, Items
 from ..ledger.rows import RowHome
 from ..partition import Partition
 from ..rules import ledger
+from ..rules.departure_steps import Leg
 from ..rules.settlement import History
 
 #: What outcomes are called where people read of them.
@@ -28,7 +32,7 @@ OUTCOMES = {int(outcome): outcome.name.lower() for outcome in Outcome}
 _NOTHING = Extra()
 
 
-class Departing(msgspec.Struct, frozen=True):
+class EndedItem(msgspec.Struct, frozen=True):
     """An item that ended: where it is among those that were read with it, when it was pushed (wall clock), its fence,
     and how it ended.
 
@@ -87,15 +91,13 @@ class Departing(msgspec.Struct, frozen=True):
         """The last note of its function about how far it came."""
         return self.ended.progress or self.extra.progress
 
-    def alone(self) -> Departing:
+    def alone(self) -> EndedItem:
         """The same in columns of its own, which outlive its flight."""
         return replace(self, items=self.items.one(self.index), index=0)
 
-    def tag(self, fate: Fate) -> Tag:
-        """What is settled when it is in its store. Of what was detached the ledger knows how it ended."""
-        if fate is not Fate.DELAYED and self.partition.is_detached(self.position):
-            fate = Fate.DELAYED
-        return Tag(self.partition, self.position, len(self.payload), fate)
+    def known(self) -> EndedItem:
+        """The same with its row as it is known now."""
+        return replace(self, row=self.partition.row(self.position))
 
     def tries(self, reason: str, now: float) -> tuple[Try, ...]:
         """How its attempts went, this one too. `now`: wall clock seconds."""
@@ -117,43 +119,72 @@ class Departing(msgspec.Struct, frozen=True):
         )
 
 
-def departing(items: Items, index: int, pushed_at: float, fence: int, ended: Ended) -> Departing:
+def ended_item(items: Items, index: int, pushed_at: float, fence: int, ended: Ended) -> EndedItem:
     """An item of a batch, with what is known of it."""
     part = items.partition if items.parts is None else items.parts[index]
     position = items.batch.positions[index]
     former, row = items.mapped.parked.get(index), part.row(position)
-    return Departing(items, index, pushed_at, fence, ended, part, position, former, row)
+    return EndedItem(items, index, pushed_at, fence, ended, part, position, former, row)
 
 
-class Tag(msgspec.Struct, frozen=True):
-    """An item on its way into a store: settled when it is there."""
+def ended_of(out: HandOut, index: int, ended: Ended) -> EndedItem:
+    """An item of a hand-out, with what is known of it."""
+    return ended_item(out.place, index, out.pushed_at, out.flight.fence, ended)
+
+
+#: What is appended where an item goes to: a copy, a letter, its id with its result, or a note.
+Load = Parked | DeadLetter | tuple[str, bytes] | Drop
+
+
+class Departure(msgspec.Struct):
+    """An item on its way out of its tailer.
+
+    size   the bytes of memory that are free when it is gone
+    fate   what it counts as then
+    leg    how far it is on its way (rules/departure_steps.py)
+    home   where its row is; None: it has none
+    load   what is appended; None: nothing is
+    item   the item itself, in columns of its own, where somebody still asks for it when it is done
+    runs   it is out meanwhile, and settled when it is done: nothing else counts it as leaving
+    not_before  the time (monotonic) before which what stays must not start
+    """
 
     partition: Partition
     position: int
     size: int
     fate: Fate
+    leg: Leg
+    home: RowHome | None = None
+    load: Load | None = None
+    item: EndedItem | None = None
+    runs: bool = False
+    not_before: float = 0.0
+
+    @property
+    def key(self) -> ItemKey:
+        """Which item it is."""
+        return self.partition.name, self.position
 
 
-class Leaving(msgspec.Struct, frozen=True):
-    """An item on its way into the delay service: its row before and as it shall be (None: it has none, as what was
-    parked by an older version). `written`: the row says so already."""
+def departure(
+    item: EndedItem, fate: Fate, leg: Leg, home: RowHome | None = None, load: Load | None = None
+) -> Departure:
+    """An item that leaves. Of what was detached the ledger knows how it ended."""
+    part, position = item.partition, item.position
+    if fate is not Fate.DELAYED and part.is_detached(position):
+        fate = Fate.DELAYED
+    return Departure(part, position, len(item.payload), fate, leg, home, load)
 
-    parked: Parked
-    home: RowHome | None
-    before: LedgerEntry | None
-    wanted: LedgerEntry | None
-    written: bool = False
 
-
-def settle(tags: Iterable[Tag]) -> None:
+def settle(gone: Iterable[Departure]) -> None:
     """Items that are where they were to go: now, and only now, the frontiers may pass them. Their memory is free. Those
     that were detached have been passed."""
-    together: defaultdict[tuple[Partition, Fate], list[Tag]] = defaultdict(list)
-    for tag in tags:
-        together[tag.partition, tag.fate].append(tag)
+    together: defaultdict[tuple[Partition, Fate], list[Departure]] = defaultdict(list)
+    for each in gone:
+        together[each.partition, each.fate].append(each)
     for (part, fate), those in together.items():
-        part.window.give(len(those), sum([tag.size for tag in those]))
-        positions = sorted([tag.position for tag in those])
+        part.window.give(len(those), sum([each.size for each in those]))
+        positions = sorted([each.position for each in those])
         if part.detached:
             passed = part.detached.keys() & positions
             positions = [position for position in positions if position not in passed]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tailrace.sdk.model.demand import Cell, Closed
 from tailrace.sdk.model.workload import Flight, Kind
-from tailrace.tailers.out import Out
+from tailrace.tailers.hand_out import HandOut
 
 CELLS = [Cell(name, 100) for name in ("resize", "send", "index")]
 
@@ -16,7 +16,7 @@ def out_of(cells, clogs=None):
     kinds = [Kind(cell.function, cell.priority) for cell in cells]
     count = len(cells)
     flight = Flight(1, 7, kinds, [str(n) for n in range(count)], [b"x"] * count, [1] * count)
-    return Out(flight, cells, Counter(cells), 0.0, None, clogs or {})
+    return HandOut(flight, cells, Counter(cells), 0.0, None, clogs or {})
 
 
 @given(

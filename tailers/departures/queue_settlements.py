@@ -20,8 +20,8 @@ from ...sdk.model.outcome import Outcome
 from ...sdk.model.tries import added
 from ...sdk.model.workload import Ended, Extra, Flight
 from ...sdk.source import QueueSource
-from ..means import Setup
-from ..out import Out
+from ..hand_out import HandOut
+from ..resources import Setup
 from ..rules.gathering import Gathering
 from ..rules.hand_back import HandBacks
 from ..rules.settlement import FIRST_AGAIN, Action, Settlement
@@ -50,7 +50,7 @@ class _Batch:
     size: int = 0
 
 
-class Settling:
+class QueueSettlements:
     """The settlements of one queue tailer. `settled` hears (items, bytes, dead letters) of each durable batch,
     `failing` why a store refuses ("" when it does not). Set `wake` after adding.
 
@@ -127,7 +127,7 @@ class Settling:
         """How often in a row an item was throttled so far; forgotten here, since it ended."""
         return self._throttles.pop(id_, 0)
 
-    def end(self, out: Out, index: int, settlement: Settlement, ended: Ended) -> None:
+    def end(self, out: HandOut, index: int, settlement: Settlement, ended: Ended) -> None:
         """An item that did not plainly succeed."""
         flight = out.flight
         batch = self._batch(flight.fence)
@@ -224,7 +224,7 @@ class Settling:
             batch = self._pending[fence] = _Batch()
         return batch
 
-    def _letter(self, out: Out, index: int, settlement: Settlement, ended: Ended) -> DeadLetter:
+    def _letter(self, out: HandOut, index: int, settlement: Settlement, ended: Ended) -> DeadLetter:
         flight = out.flight
         extra = flight.extras.get(index)
         return DeadLetter(

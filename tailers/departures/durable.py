@@ -21,7 +21,6 @@ from ...sdk.model.errors import Unavailable
 from ..rules.together import gathers
 
 T = TypeVar("T")
-Tag = TypeVar("Tag")
 
 #: A write takes at most so many items, and about so many bytes.
 BATCH_ITEMS = 1024
@@ -60,43 +59,48 @@ async def unless_refused(
     return answer
 
 
-class DurableWriter(Generic[T, Tag]):
-    """Items with their tags; `done` gets the tags of each batch once it is durable. Behind each write more items gather
+class DurableWriter(Generic[T]):
+    """Items on their way into a store; `done` gets each batch once it is durable. Behind each write more items gather
     (`gathering`; rules/together.py says for how long), unless a batch is there. `why` says why writing fails."""
 
     def __init__(
         self,
         write: Callable[[list[T]], Awaitable[object]],
-        done: Callable[[list[Tag]], None],
+        done: Callable[[list[T]], None],
         *,
         gathering: bool = False,
     ) -> None:
         self._write = write
         self._done = done
         self._gathering = gathering
-        self._items: deque[tuple[T, int, Tag]] = deque()
+        self._items: deque[tuple[T, int]] = deque()
         self._bytes = 0  # of `_items`
         self._soonest = math.inf  # the shortest time until something of it is due
+        self._awaited = False  # somebody waits for something of it
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()  # set when what gathers may wait less than it did
-        self._writing: list[Tag] = []
+        self._writing: list[T] = []
         self.why = ""
 
     def __len__(self) -> int:
         return len(self._items) + len(self._writing)
 
-    def tags(self) -> Iterator[Tag]:
-        """The tags of everything that is not durable yet."""
+    def __iter__(self) -> Iterator[T]:
+        """Everything that is not durable yet."""
         yield from self._writing
-        for _, _, tag in self._items:
-            yield tag
+        for item, _ in self._items:
+            yield item
 
-    def add(self, item: T, size: int, tag: Tag, due_in: float = math.inf) -> None:
-        """Takes an item of so many bytes, which is due again in so many seconds."""
+    def add(self, item: T, size: int, due_in: float = math.inf, *, awaited: bool = False) -> None:
+        """Takes an item of so many bytes, which is due again in so many seconds. `awaited`: nothing gathers while it is
+        here."""
         if not self._items:
             self._wake.set()
-        self._items.append((item, size, tag))
+        self._items.append((item, size))
         self._bytes += size
+        if awaited:
+            self._awaited = True
+            self._hurry.set()
         if due_in < self._soonest:
             self._soonest = due_in
             self._hurry.set()
@@ -109,19 +113,18 @@ class DurableWriter(Generic[T, Tag]):
             await self._wake.wait()
             self._wake.clear()
             while self._items:
-                batch, tags = self._next()
-                self._writing = tags
+                self._writing = batch = self._next()
                 await until_available(partial(self._write, batch), self._failing)
                 self._writing = []
-                self._done(tags)
+                self._done(batch)
                 if self._gathering:
-                    await self._gather(len(tags))
+                    await self._gather(len(batch))
 
     async def _gather(self, written: int) -> None:
         """Lets more come behind a write of so many."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        while len(self._items) < BATCH_ITEMS:
+        while len(self._items) < BATCH_ITEMS and not self._awaited:
             rest = began + gathers(written, self._soonest) - loop.time()
             if rest <= 0:
                 return
@@ -130,8 +133,8 @@ class DurableWriter(Generic[T, Tag]):
                 async with asyncio.timeout(rest):
                     await self._hurry.wait()
 
-    def _next(self) -> tuple[list[T], list[Tag]]:
-        batch: list[tuple[T, int, Tag]] = []
+    def _next(self) -> list[T]:
+        batch: list[tuple[T, int]] = []
         if len(self._items) <= BATCH_ITEMS and self._bytes <= BATCH_BYTES:
             batch.extend(self._items)
             self._items.clear()
@@ -139,10 +142,10 @@ class DurableWriter(Generic[T, Tag]):
         while self._items and len(batch) < BATCH_ITEMS and left > 0:
             batch.append(self._items.popleft())
             left -= batch[-1][1]
-        self._bytes -= sum([size for _, size, _ in batch])
+        self._bytes -= sum([size for _, size in batch])
         if not self._items:
-            self._soonest = math.inf
-        return [item for item, _, _ in batch], [tag for *_, tag in batch]
+            self._soonest, self._awaited = math.inf, False
+        return [item for item, _ in batch]
 
     def _failing(self, why: str) -> None:
         self.why = why

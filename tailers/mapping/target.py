@@ -1,4 +1,4 @@
-"""The aim of a stream tailer: its mapping, and the one kind of all its items where the configuration names it."""
+"""The target of a stream tailer: its mapping, and the one kind of all its items where the configuration names it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..rules.credit import Credit
 from .mapping import FieldMapping, Mapping, ParkedMapping
 
 
-class Aim:
-    """The aim of one tailer. `parked`: its source holds items of the delay service, which say where they go."""
+class Target:
+    """The target of one tailer. `parked`: its source holds items of the delay service, which say where they go."""
 
     def __init__(self, config: TailerConfig, *, parked: bool) -> None:
         self._config = config

@@ -15,7 +15,7 @@ _OPEN = re.compile(b"\x01")
 
 
 @dataclass(slots=True)
-class Out:
+class HandOut:
     """A flight that was pushed. Invariants: `open[i]` is 1 while item i has no outcome, `left` is their number;
     `counts` is by cell the credit, taken when it was pushed, that `give_back` has not given back yet."""
 

@@ -1,4 +1,4 @@
-"""Means that all tailers of a process work with, and the setup of each pump."""
+"""Resources that all tailers of a process work with, and the setup of each pump."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..sdk.duties import Duties
 from ..sdk.model.lease import LeaseSizes
 from ..sdk.source import SourceKind
 from .config import TailerConfig
-from .leaving.parking import Parking
+from .departures.parking import Parking
 from .ledger.remembered import Remembered
 from .registry import Environment
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """Means shared by the tailers of a process. `scheduler`: where it listens; `parking` takes what fails; `origin`
+class Resources:
+    """Resources shared by the tailers of a process. `scheduler`: where it listens; `parking` takes what fails; `origin`
     finds the configuration of the tailer that a parked item first came from; `remembered` are rows of what was parked
     here; `duties` hear of what fails beyond a tailer's own handling."""
 
@@ -36,9 +36,9 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup(Means):
-    """The means of one pump, with its tailer's configuration. `row` is the part of the source that it owns; empty: all
-    of it."""
+class Setup(Resources):
+    """The resources of one pump, with its tailer's configuration. `row` is the part of the source that it owns; empty:
+    all of it."""
 
     config: TailerConfig
     kind: SourceKind

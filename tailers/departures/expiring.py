@@ -5,20 +5,20 @@ The scheduler and the worker look too, each before an item gets on; this is for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from ...sdk.clock import Clock
 from ...sdk.model.audit import Fate
 from ...sdk.model.outcome import EXPIRED_WHY, Outcome
 from ...sdk.model.workload import Ended
 from ..config import TailerConfig
 from ..counts import Counts
 from ..items import Items
-from ..means import Setup
 from ..partition import Partition
+from ..resources import Setup
 from ..rules.expiry import is_over
 from ..rules.settlement import Action, Settlement
-from .departing import Departing, departing
+from ..surroundings import Surroundings
+from .departure import EndedItem, ended_item
 from .departures import Departures
 
 #: What is said of an item that its tailer did not hand out any more.
@@ -29,29 +29,26 @@ class Expiring:
     """Expired items of one tailer. Copies of what is due are not looked at here: only their rows say whether they may
     still run, so they end as expired at the scheduler.
 
-    looks          whether held items have deadlines at all
-    needs_payload  whether an item that expired must be in memory, to become a dead letter
+    looks  whether held items have deadlines at all
     """
 
-    def __init__(self, setup: Setup, departures: Departures, counts: Counts, wake: Callable[[], None]) -> None:
+    def __init__(self, setup: Setup, departures: Departures, counts: Counts, seen: Surroundings) -> None:
         config = setup.config
         self.looks = config.expires is not None
-        self.needs_payload = config.on_expiry == "dead_letter"
         self._config = config
         self._origin = setup.origin
-        self._clock: Clock = setup.clock
+        self._seen = seen
         self._departures = departures
         self._counts = counts
-        self._wake = wake
 
     def in_time(self, items: Items) -> Items:
         """The items that may still start; the others are over now."""
-        now = self._clock.wall()
+        now = self._seen.wall
         late = [index for index, extra in sorted(items.mapped.extras.items()) if is_over(extra.expires_at, now)]
         if not late:
             return items
         for index in late:
-            item = departing(items, index, now, 0, LATE)
+            item = ended_item(items, index, now, 0, LATE)
             attempts, crashes, throttles, _ = item.history(now)
             self.end(item, Settlement(Action.DONE, 0.0, attempts - 1, crashes, throttles, LATE.reason))
         return items.chosen(sorted(set(range(len(items))).difference(late)))
@@ -60,13 +57,12 @@ class Expiring:
         """Held positions expired whose payload is not in memory; nobody needs it."""
         part.settle(sorted(positions), Fate.EXPIRED)
         self._counts.settled += len(positions)
-        self._wake()
 
-    def end(self, item: Departing, settlement: Settlement) -> None:
+    def end(self, item: EndedItem, settlement: Settlement) -> None:
         """An item expired, wherever that was found."""
         former = item.former
         config: TailerConfig | None = self._config if former is None else self._origin(former.tailer)
         if config is not None and config.on_expiry == "dead_letter":
-            self._departures.bury(item, settlement, self._clock.wall(), Fate.EXPIRED)
+            self._departures.bury(item, settlement, self._seen.wall, Fate.EXPIRED)
         else:
             self._departures.end(item, Fate.EXPIRED)

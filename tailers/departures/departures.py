@@ -1,0 +1,247 @@
+"""Departures of a stream tailer's items: to the delay service, the dead letters, the results, or over as they are.
+
+Who parks writes the item's row in the ledger before and after (L15); what ends as a copy of the delay service ends in
+its row too, before it is settled. `destinations.py` has the queues.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from ...sdk.model.audit import Fate
+from ...sdk.model.drop import Cause, Drop
+from ...sdk.model.ledger import LedgerEntry, LedgerPlace
+from ...sdk.model.outcome import Outcome
+from ...sdk.model.parked import Parked
+from ...sdk.model.workload import DroppedBy, Ended
+from ..counts import Counts
+from ..items import Items
+from ..ledger.rows import RowHome, home_of
+from ..partition import Partition
+from ..rules.departure_steps import Step, Way, begin, resume
+from ..rules.detached import guard_due
+from ..rules.ledger import Find, found, parking, suspect, throttled
+from ..rules.settlement import Action, History, Settlement
+from ..surroundings import Decisions, Surroundings
+from .copies import copy_of
+from .departure import Departure, EndedItem, departure, ended_item, settle
+from .letters import letter_of
+
+#: How an item ended that was not run.
+NOT_RUN = Ended(Outcome.HELD)
+#: What became of an item whose row says that it is over.
+_FATES = {LedgerPlace.DONE: Fate.SUCCEEDED, LedgerPlace.DEAD: Fate.DEAD}
+#: What is noted of a drop by a gate that its scheduler does not describe.
+UNKNOWN = DroppedBy(0, "", "the scheduler named no gate")
+#: The ways of what does not leave, or not yet: whoever sent it there hears of it.
+_STAYS = frozenset((Way.COUNT, Way.DETACH, Way.FREE))
+
+
+def fate_of(row: LedgerEntry | None) -> Fate:
+    """Of what was ever parked the ledger says what became of it."""
+    return Fate.DELAYED if row is None or row.n else _FATES.get(row.place, Fate.DELAYED)
+
+
+class Departures:
+    """The ways out of one tailer, pure: what leaves is among its decisions, and `arrived` hears of it. `stayed` gets
+    those that stay where they are, or are out still, when their row is durable.
+
+    Invariant: its length is how many are on their way into a store, and nowhere else.
+    """
+
+    def __init__(
+        self,
+        tailer: str,
+        counts: Counts,
+        seen: Surroundings,
+        decided: Decisions,
+        stayed: Callable[[Way, list[Departure]], None],
+    ) -> None:
+        self._tailer = tailer
+        self._counts = counts
+        self._seen = seen
+        self._decided = decided
+        self._stayed = stayed
+        self._leaving = 0
+
+    def __len__(self) -> int:
+        return self._leaving
+
+    def _add(self, departing: Departure, due_in: float | None = None) -> None:
+        if departing.leg.step is Step.DONE:
+            self._gone([departing])
+            return
+        self._leaving += not departing.runs
+        self._decided.departures.append((departing, due_in))
+
+    def arrived(self, batch: list[Departure]) -> None:
+        """Departures whose steps are done."""
+        self._leaving -= sum([not each.runs for each in batch])
+        self._gone(batch)
+
+    def _gone(self, batch: list[Departure]) -> None:
+        left: list[Departure] = []
+        stayed: defaultdict[Way, list[Departure]] = defaultdict(list)
+        for each in batch:
+            way = each.leg.way
+            if way in _STAYS:
+                stayed[way].append(each)
+                continue
+            left.append(each)
+            self._count(way)
+        settle(left)
+        for way, those in stayed.items():
+            self._stayed(way, those)
+        self._decided.wake = True
+
+    def _count(self, way: Way) -> None:
+        match way:
+            case Way.PARK:
+                self._counts.parked += 1
+            case Way.BURY:
+                self._counts.dead += 1
+            case Way.GUARD | Way.GUARD_SOONER:
+                pass  # it still runs
+            case _:
+                self._counts.settled += 1
+                self._counts.dropped += way is Way.DROP
+
+    # To the delay service.
+
+    def park(self, item: EndedItem, settlement: Settlement, now: float) -> None:
+        """To the delay service, until it is due again: `now` is wall clock. What was parked before keeps its id, origin
+        and first sight."""
+        home, due = self._home(item), now + settlement.delay
+        row: LedgerEntry | None = None
+        if home is not None:
+            tries = item.tries(settlement.reason, now)
+            row = parking(item.row, home.position, settlement, due, item.fence, item.first_seen, tries)
+        copy = copy_of(item, self._origin(item), home, settlement, due, item.first_seen, row)
+        self._add(departure(item, Fate.DELAYED, begin(Way.PARK, item.row, row), home, copy), settlement.delay)
+
+    def append_again(self, item: EndedItem, row: LedgerEntry) -> None:
+        """To the delay service, as its row says, which somebody wrote who may have died before that (L15, L18)."""
+        going = departure(item, Fate.DELAYED, resume(Way.PARK, row), self._home(item), self._copy(item, row, row.due))
+        self._add(going, row.due - self._seen.wall)
+
+    def detach(self, item: EndedItem, before: LedgerEntry | None, row: LedgerEntry | None, *, runs: bool) -> None:
+        """Its row, then its guard; `row` None: its row `before` says so already. `runs`: below this owner; else where
+        nobody hears of it, and only its guard is wanted."""
+        wanted = before if row is None else row
+        assert wanted is not None
+        leg = resume(Way.DETACH, wanted) if row is None else begin(Way.DETACH, before, row)
+        going = departure(item, Fate.DELAYED, leg, self._home(item), self._guard(item, wanted))
+        going.runs = runs
+        self._add(going)
+
+    def guard_again(self, item: EndedItem, row: LedgerEntry) -> None:
+        """A guard was looked at while its item runs: it goes back into the delay service, then its copy is over."""
+        self._add(departure(item, Fate.DELAYED, begin(Way.GUARD), None, self._guard(item, row)))
+
+    def _guard(self, item: EndedItem, row: LedgerEntry) -> Parked:
+        """What keeps a detached item, as its row says, until it is looked at again."""
+        return self._copy(item, row, guard_due(self._seen.wall, row.first_seen))
+
+    def _copy(self, item: EndedItem, row: LedgerEntry, due: float) -> Parked:
+        settlement = Settlement(Action.PARK, 0.0, row.attempts, row.crashes, row.throttles, "")
+        return copy_of(item, self._origin(item), self._home(item), settlement, due, row.first_seen, row)
+
+    # To where it ends.
+
+    def bury(self, item: EndedItem, settlement: Settlement, now: float, fate: Fate = Fate.DEAD) -> None:
+        """To the dead letters at `now`, wall clock, with the reason; then it ended as `fate` says."""
+        home = self._home(item)
+        letter = letter_of(item, self._origin(item), home, settlement, now)
+        self._end(Way.BURY, item, LedgerPlace.DEAD, fate, letter)
+
+    def store(self, item: EndedItem, result: bytes) -> None:
+        """A success whose return value is kept."""
+        self._end(Way.STORE, item, LedgerPlace.DONE, Fate.SUCCEEDED, (item.id, result))
+
+    def drop(self, item: EndedItem) -> None:
+        """A note of what an operator's gate dropped: by which version, who and why."""
+        gate, position = item.ended.dropped_by or UNKNOWN, item.position
+        note = Drop(position, position, 1, Cause.GATE, *gate, self._seen.wall)
+        self._end(Way.DROP, item, LedgerPlace.DONE, Fate.DROPPED, note)
+
+    def end(self, item: EndedItem, fate: Fate) -> None:
+        """It is over. Of a copy first its row says so, then it is settled."""
+        self._end(Way.END, item, LedgerPlace.DONE, fate, None)
+
+    def _end(self, way: Way, item: EndedItem, place: LedgerPlace, fate: Fate, load: Any) -> None:
+        """The last write of a row is that of a copy, or of what was detached; the row of any other item of the source
+        itself goes with the checkpoint."""
+        row, home = item.row, None
+        if row is not None and (item.former is not None or row.is_detached):
+            home = self._home(item)
+        after = None if home is None or row is None else row._replace(place=place)
+        self._add(departure(item, fate, begin(way, row, after), home, load))
+
+    def bury_refused(self, items: Items) -> Items:
+        """The items without what its source cannot hand out as it is: that becomes dead letters."""
+        refused = items.batch.refused
+        for index, why in refused.items():
+            item = ended_item(items, index, self._seen.wall, 0, Ended(Outcome.FATAL, why))
+            self.bury(item, Settlement(Action.DEAD, 0.0, 0, 0, 0, why), item.pushed_at)
+        return items.chosen([index for index in range(len(items)) if index not in refused])
+
+    # By its row alone.
+
+    def to_run(self, items: Items) -> Items:
+        """The items that are to be run from their source. Of the others those that may not have reached the delay
+        service are appended again (L15), and all are settled."""
+        going: list[int] = []
+        now = self._seen.wall
+        for index, position in enumerate(items.batch.positions):
+            row = items.partition.rows.get(position)
+            item = ended_item(items, index, now, 0, NOT_RUN)
+            match found(row):
+                case Find.RUN | Find.ALONE:
+                    going.append(index)
+                case Find.APPEND if row is not None:
+                    self.append_again(item, row)
+                case Find.OUT:
+                    pass  # detaching.py has it
+                case _:
+                    self.skip([item], fate_of(row))
+        return items.chosen(going)
+
+    def skip(self, items: list[EndedItem], fate: Fate) -> None:
+        """Items that are over or elsewhere, as their rows say."""
+        if items:
+            self._gone([departure(item, fate, begin(Way.END)) for item in items])
+
+    def release(self, item: EndedItem, row: LedgerEntry) -> None:
+        """A detached item whose payload is not here any more does not run: from now on its row says when its guard
+        may start it."""
+        self._add(departure(item, Fate.DELAYED, begin(Way.RELEASE, item.row, row), self._home(item)))
+
+    def free(self, part: Partition, before: LedgerEntry, row: LedgerEntry) -> None:
+        """Likewise of an item that a former owner had detached, and of which nothing runs any more."""
+        home = RowHome(self._tailer, part.name, row.position)
+        self._add(Departure(part, row.position, 0, Fate.DELAYED, begin(Way.FREE, before, row), home, runs=True))
+
+    def count(self, item: EndedItem, history: History, not_before: float) -> None:
+        """An item that stays in the stream that this tailer reads: what it has behind it, and the time (monotonic)
+        before which it must not start, outlive this tailer. Then it may run again."""
+        row, home = item.row, self._home(item)
+        due = self._seen.wall + not_before - self._seen.monotonic if not_before else 0.0
+        after: LedgerEntry | None = None  # parked by an older version: it has no row
+        if item.former is None:
+            throttled_only = item.ended.outcome == Outcome.THROTTLED  # which is no attempt
+            tries = () if throttled_only else item.tries(item.ended.reason, self._seen.wall)
+            after = suspect(row, item.position, history, due=due, tries=tries)
+        elif home is not None and row is not None:
+            after = throttled(row, history, due)
+        going = departure(item, Fate.DELAYED, begin(Way.COUNT, row, after), home)
+        going.item, going.not_before = item.alone(), not_before
+        self._add(going)
+
+    def _home(self, item: EndedItem) -> RowHome | None:
+        return RowHome(self._tailer, *item.key) if item.former is None else home_of(item.former)
+
+    def _origin(self, item: EndedItem) -> str:
+        """The tailer that it first came from."""
+        return self._tailer if item.former is None else item.former.tailer

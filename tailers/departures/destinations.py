@@ -1,0 +1,192 @@
+"""Destinations of what leaves a stream tailer: a queue for each, so that one that is away holds up no other.
+
+Here are the awaits; `rules/departure_steps.py` says what follows each answer. Only when all that is durable may the
+frontier pass an item (law 3). Batches, never item by item; a step that failed is repeated without those before it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from ...sdk.model.dead_letter import DeadLetter
+from ...sdk.model.drop import Drop
+from ...sdk.model.errors import UserError
+from ...sdk.model.ledger import LedgerEntry
+from ...sdk.model.parked import Parked
+from ..ledger.rows import RowChange, RowHome, Rows
+from ..partition import Partition
+from ..resources import Setup
+from ..rules.departure_steps import Event, Step, Way, follow
+from ..rules.detached import FIRST_LOOK
+from .copies import as_row_says
+from .departure import Departure
+from .durable import DurableWriter
+from .letters import unparkable
+
+#: What nobody waits for longer than for the write itself.
+AWAITED = frozenset((Way.COUNT, Way.FREE))
+
+Append = Callable[[list[Departure]], Awaitable[None]]
+
+
+class Destinations:
+    """The queues of one tailer. `done` gets each departure that is over."""
+
+    def __init__(self, setup: Setup, rows: Rows, done: Callable[[list[Departure]], None]) -> None:
+        self._tailer = setup.config.name
+        self._environment = setup.environment
+        self._remembered = setup.remembered
+        self._parking = setup.parking
+        self._clock = setup.clock
+        self._rows = rows
+        self._done = done
+        many = setup.config.order == "none"  # in order, the next one waits until the one before it is gone
+        self._by_way: dict[Way, DurableWriter[Departure]] = {}
+        self._queue(self._park, Way.PARK, Way.GUARD, Way.GUARD_SOONER, Way.DETACH, gathering=many)
+        self._queue(self._bury, Way.BURY, gathering=many)
+        self._queue(self._store, Way.STORE)
+        self._queue(self._note, Way.DROP)
+        self._queue(None, Way.END, Way.COUNT, Way.RELEASE, Way.FREE, gathering=many)
+        self._queues = tuple(dict.fromkeys(self._by_way.values()))
+
+    def _queue(self, append: Append | None, *ways: Way, gathering: bool = False) -> None:
+        """The queue of one destination, and the ways that lead there; None: nothing is appended."""
+        write = partial(self._deliver, append, frozenset(ways))
+        self._by_way |= dict.fromkeys(ways, DurableWriter(write, self._delivered, gathering=gathering))
+
+    def __iter__(self) -> Iterator[Departure]:
+        """All that is on its way."""
+        return chain.from_iterable(self._queues)
+
+    @property
+    def failing(self) -> str:
+        """Why a store refuses; empty when none does."""
+        return next((queue.why for queue in self._queues if queue.why), "")
+
+    def steps(self) -> list[Coroutine[Any, Any, None]]:
+        """The loops that write."""
+        return [queue.run() for queue in self._queues]
+
+    def add(self, departure: Departure, due_in: float | None = None) -> None:
+        """Takes one on its way, which is due again in so many seconds, if it ever is."""
+        size, way = _size(departure), departure.leg.way
+        queue = self._by_way[way]
+        if due_in is None:
+            queue.add(departure, size, awaited=way in AWAITED)
+        else:
+            queue.add(departure, size, due_in)
+
+    async def _deliver(self, append: Append | None, ways: frozenset[Way], batch: list[Departure]) -> None:
+        """Takes a batch on by the steps that are left. What was refused here may go another way from now on."""
+        while writing := [each for each in batch if each.leg.step is Step.ROW]:
+            for each, found in zip(writing, await self._write(writing), strict=True):
+                self._wrote(each, found)
+        while append is not None and (
+            appending := [each for each in batch if each.leg.step is Step.APPEND and each.leg.way in ways]
+        ):
+            await append(appending)
+        marking = [each for each in batch if each.leg.step is Step.MARK]
+        await self._write(marking)
+        for each in marking:
+            self._went_on(each, Event.MARKED)
+
+    def _delivered(self, batch: list[Departure]) -> None:
+        refused = [each for each in batch if each.leg.step is Step.APPEND]
+        for each in refused:
+            self.add(each)
+        self._done([each for each in batch if each.leg.step is not Step.APPEND] if refused else batch)
+
+    async def _write(self, those: Sequence[Departure]) -> list[LedgerEntry | None]:
+        changes = [
+            RowChange(home, each.leg.before, row)
+            for each in those
+            if (home := each.home) is not None and (row := each.leg.row) is not None
+        ]
+        return await self._rows.write(changes)
+
+    def _wrote(self, each: Departure, found: LedgerEntry | None) -> None:
+        """A row was written: what is appended says what it says, by whomever it was written."""
+        wanted = each.leg.row
+        self._went_on(each, Event.WRITTEN, found)
+        row = each.leg.row
+        if row is not None and row != wanted and isinstance(each.load, Parked):
+            each.load = as_row_says(each.load, row)
+
+    def _went_on(self, each: Departure, event: Event, found: LedgerEntry | None = None) -> None:
+        each.leg = follow(each.leg, event, self._clock.wall(), found)
+
+    def _appended(self, those: Sequence[Departure]) -> None:
+        now = self._clock.wall()
+        for each in those:
+            each.leg = follow(each.leg, Event.APPENDED, now)
+
+    # Appends.
+
+    async def _park(self, batch: list[Departure]) -> None:
+        """Into the delay service. What it refuses for good, such as a delay beyond its bound, goes another way."""
+        try:
+            await self._parking.park([cast(Parked, each.load) for each in batch])
+        except UserError:
+            for each in batch:
+                await self._park_alone(each)
+        else:
+            self._appended(batch)
+        soon: list[tuple[RowHome, LedgerEntry]] = [
+            (each.home, each.leg.row)
+            for each in batch
+            if each.leg.way is Way.PARK and each.leg.step is Step.DONE and each.home and each.leg.row
+        ]
+        self._remembered.keep(soon)
+
+    async def _park_alone(self, each: Departure) -> None:
+        parked = cast(Parked, each.load)
+        try:
+            await self._parking.park([parked])
+        except UserError as error:
+            if each.leg.way is Way.GUARD_SOONER:
+                raise
+            row, now = each.leg.row, self._clock.wall()
+            each.leg = after = follow(each.leg, Event.REFUSED, now)
+            if after.way is Way.BURY:
+                each.load = unparkable(parked, each.home, str(error), now, row)
+            elif after.way is Way.GUARD_SOONER:  # the bound on delays may have been lowered since it was parked
+                each.load = replace(parked, due=min(parked.due, now + FIRST_LOOK))
+        else:
+            self._appended((each,))
+
+    async def _bury(self, batch: list[Departure]) -> None:
+        await self._environment.dead_letters.add([cast(DeadLetter, each.load) for each in batch])
+        self._appended(batch)
+
+    async def _store(self, batch: list[Departure]) -> None:
+        await self._environment.results.put(dict(cast(tuple[str, bytes], each.load) for each in batch))
+        self._appended(batch)
+
+    async def _note(self, batch: list[Departure]) -> None:
+        """Notes of what a gate dropped."""
+        together: dict[Partition, list[Departure]] = defaultdict(list)
+        for each in batch:
+            together[each.partition].append(each)
+        for part, those in together.items():
+            drops = [cast(Drop, each.load) for each in those]
+            await self._environment.drops.add(self._tailer, part.name, drops, part.frontier.position)
+            self._appended(those)
+
+
+def _size(departure: Departure) -> int:
+    """The bytes of a write that are this one's."""
+    match departure.load:
+        case Parked() | DeadLetter() as load:
+            return len(load.payload)
+        case (_, bytes() as result):
+            return len(result)
+        case Drop():
+            return departure.size
+        case _:
+            return 0

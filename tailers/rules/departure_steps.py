@@ -1,0 +1,136 @@
+"""Steps of an item that leaves a stream tailer, pure: its row, the append where it goes to, the mark in its row, done.
+
+    way       row                    append to           mark
+    park      PARKING(n+1)           the delay service   PARKED, unless it is due soon (L15)
+    guard     ·                      the delay service   ·
+    detach    PARKING(n+1), NOT_YET  the delay service   ·
+    bury      ·                      the dead letters    DEAD     } of a copy, and of what was detached:
+    store     ·                      the results         DONE     } the row of any other item goes with the checkpoint
+    drop      ·                      the drops           DONE     }
+    end       ·                      ·                   DONE, of such an item likewise
+    count     ·                      ·                   what it has behind it: it stays, and runs again
+    release   ·                      ·                   when the guard of what was detached may start it
+    free      ·                      ·                   likewise, of an item that a former owner had detached
+
+Each step is repeatable alone: a store that was away is asked again for this step, not for those before it. A write that
+finds another row than it knew decides here what follows.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from ...sdk.model.ledger import LedgerEntry, LedgerPlace
+from .ledger import Next, after_parking, is_soon
+
+
+class Way(Enum):
+    """Ways out. GUARD_SOONER: a guard that was refused, as the bound on delays was lowered."""
+
+    PARK = "park"
+    GUARD = "guard"
+    GUARD_SOONER = "guard sooner"
+    DETACH = "detach"
+    BURY = "bury"
+    STORE = "store"
+    DROP = "drop"
+    END = "end"
+    COUNT = "count"
+    RELEASE = "release"
+    FREE = "free"
+
+
+class Step(Enum):
+    """The step that is next. The last three are ends: OVERTAKEN by another write of its row, or REFUSED a guard, a
+    detached item stays where it is."""
+
+    ROW = "row"
+    APPEND = "append"
+    MARK = "mark"
+    DONE = "done"
+    OVERTAKEN = "overtaken"
+    REFUSED = "refused"
+
+
+class Event(Enum):
+    """Events of a departure: its row was WRITTEN, or the store answered an append."""
+
+    WRITTEN = "written"
+    APPENDED = "appended"
+    REFUSED = "refused"
+    MARKED = "marked"
+
+
+class Leg(NamedTuple):
+    """The state of a departure: the step that is next on its way; `before`, its row as it was last read, and `row`, as
+    it is to be once it is written (None: it has none, or keeps what it has)."""
+
+    way: Way
+    step: Step
+    before: LedgerEntry | None = None
+    row: LedgerEntry | None = None
+
+
+#: Ways whose row is written before anything is appended.
+_ROW_FIRST = frozenset((Way.PARK, Way.DETACH))
+#: Ways that are their row's alone.
+_ROW_ONLY = frozenset((Way.END, Way.COUNT, Way.RELEASE, Way.FREE))
+
+
+def begin(way: Way, before: LedgerEntry | None = None, row: LedgerEntry | None = None) -> Leg:
+    """The state of a departure that begins, with its row as it was last read and as it shall be."""
+    if way in _ROW_ONLY:
+        return Leg(way, Step.MARK if row is not None else Step.DONE, before, row)
+    return Leg(way, Step.ROW if row is not None and way in _ROW_FIRST else Step.APPEND, before, row)
+
+
+def resume(way: Way, row: LedgerEntry) -> Leg:
+    """The state of one whose row says already that it is to be appended, by whomever that was written (L15, L18)."""
+    return Leg(way, Step.APPEND, row, row)
+
+
+def follow(leg: Leg, event: Event, now: float, found: LedgerEntry | None = None) -> Leg:
+    """The state after an event at `now`, wall clock; `found` is the row as it stands after it was WRITTEN."""
+    if event is Event.WRITTEN:
+        return _written(leg, found)
+    if event is Event.REFUSED:
+        return _refused(leg)
+    way, _, before, row = leg
+    if event is Event.MARKED or row is None or way is Way.DETACH:
+        return Leg(way, Step.DONE, before, row)
+    if way is not Way.PARK:
+        return Leg(way, Step.MARK, before, row)
+    if is_soon(row, now):
+        return Leg(way, Step.DONE, row, row)
+    return Leg(way, Step.MARK, row, row._replace(place=LedgerPlace.PARKED))
+
+
+def _written(leg: Leg, found: LedgerEntry | None) -> Leg:
+    """After the row of what is parked or detached was compared and set."""
+    way, _, before, row = leg
+    assert row is not None
+    if way is Way.DETACH:
+        return Leg(way, Step.APPEND if found == row else Step.OVERTAKEN, before, row)
+    match after_parking(row, found):
+        case Next.APPEND:
+            return Leg(way, Step.APPEND, found, found)
+        case Next.AGAIN if found is not None:
+            return Leg(way, Step.ROW, found, row._replace(n=found.n + 1))
+        case _:
+            return Leg(way, Step.DONE, found, None)
+
+
+def _refused(leg: Leg) -> Leg:
+    """After the delay service refused it for good: a park is a dead letter, a guard is looked at sooner, and what has
+    no guard is not passed. Raises ValueError for any other."""
+    way, _, _, row = leg
+    match way:
+        case Way.PARK:
+            return Leg(Way.BURY, Step.APPEND, row, None if row is None else row._replace(place=LedgerPlace.DEAD))
+        case Way.GUARD:
+            return Leg(Way.GUARD_SOONER, Step.APPEND)
+        case Way.DETACH:
+            return Leg(way, Step.REFUSED, row, row)
+        case _:
+            raise ValueError(f"what goes the way {way.value!r} cannot be refused")

@@ -1,0 +1,69 @@
+"""Trimming of a source behind its checkpoint: what it is told, and when; pure.
+
+A source that forgets what its checkpoint has passed hears each position once, at most so often. What it forgets is
+gone: so whoever tells it is an owner still, by its store's word of just now. A source that was opened again may have
+forgotten what it was told, and hears it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class Trimming:
+    """The checkpoints of its partitions of which one source has heard. It is told at most each `every` seconds; times
+    are monotonic.
+
+    opened  since then it was opened again, and hears all of it anew
+    """
+
+    __slots__ = ("_at", "_every", "_told", "opened")
+
+    def __init__(self, every: float) -> None:
+        self.opened = False
+        self._every = every
+        self._at = 0.0
+        self._told: dict[str, int] = {}
+
+    def reopened(self) -> None:
+        """The source is opened, perhaps again."""
+        self.opened = bool(self._told)
+
+    def untold(self, checkpoints: Mapping[str, int]) -> dict[str, int]:
+        """The checkpoints of which it has not heard."""
+        return {name: position for name, position in checkpoints.items() if position > self._told.get(name, 0)}
+
+    def wait(self, now: float, checkpoints: Mapping[str, int]) -> float | None:
+        """Seconds after which it is told what it has not heard, also when nothing moves any more; None: it has heard
+        all."""
+        return max(0.0, self._at + self._every - now) if self.opened or self.untold(checkpoints) else None
+
+    def is_time(self, now: float) -> bool:
+        """Whether it is told now. Then the next time is a while after."""
+        if now < self._at + self._every:
+            return False
+        self._at = now
+        return True
+
+    def must_ask(self, checkpoints: Mapping[str, int], *, asked: bool) -> bool:
+        """Whether the store is to be asked before whether this owner is one still: unless it said so just now
+        (`asked`) to a source that was not opened since."""
+        return self.opened or (not asked and bool(self.untold(checkpoints)))
+
+    def to_tell(self, checkpoints: Mapping[str, int]) -> dict[str, int]:
+        """What it is told now, by an owner that is one still."""
+        if self.opened:
+            self.opened = False
+            self._told.clear()
+        return self.untold(checkpoints)
+
+    def heard(self, positions: Mapping[str, int]) -> None:
+        """It was told."""
+        self._told.update(positions)
+
+
+def apart(every: float, of_each: float, held_up: float, many: int, *, passed: bool) -> float:
+    """Seconds between two commits: `every`, `of_each` for each of the `many` partitions of the last one, and at least
+    `held_up` behind one that moved nothing. An item on its way into a store holds the frontier for that long, and what
+    settles above it meanwhile would be written again and again."""
+    return max(every, of_each * many, 0.0 if passed or not many else held_up)

@@ -1,0 +1,299 @@
+"""The core of a stream tailer: events in, decisions out. Pure: no clock, no source, no store; `Surroundings` has the
+time, the credit, and whether anything may be pushed.
+
+An item is always in one place: in flight, held, being read again, on its way into a store (delay service, dead
+letters, results), or settled. The way of an item: `read` (what of a batch is to be run) → `offer` (what has credit is
+pushed, the rest held by position) → `succeeded` or `ended` (settled, held again, or a departure) → `arrived`.
+`pumps/stream_pump.py` is the shell: it tells the events, and carries out what was decided.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from ..sdk.model.audit import Audit, Fate
+from ..sdk.model.demand import Cell
+from ..sdk.model.function_spec import FunctionSpec
+from ..sdk.model.workload import Ended
+from ..sdk.source import Capabilities, StreamBatch
+from ..stores.checkpoints.checkpoints import Mark
+from .accounts import Accounts
+from .counts import Counts
+from .departures.departure import Departure, ended_item, ended_of
+from .departures.departures import NOT_RUN, Departures
+from .departures.detaching import Detaching, Spot, detach_after
+from .departures.expiring import Expiring
+from .departures.settlements import Settle, Settlements
+from .hand_out import HandOut
+from .holding import Holding
+from .items import Items, chosen
+from .ledger.suspicion import wait_out
+from .mapping.target import Target
+from .ordering import Ordering
+from .partition import Partition
+from .reading import Reading
+from .resources import Setup
+from .rules.departure_steps import Way
+from .rules.window import FULL, Room, Window
+from .stream_policy import StreamPolicy
+from .surroundings import Decisions, Push, Surroundings
+from .takeover.inherited import Inherited, Record
+
+
+class StreamCore:
+    """The state of one stream tailer. `flights` are out; `settlement` says what becomes of an item that ended
+    (Pump.settlement). `adopted` hears of an adopted item that did, `lost` of one whose session is gone, and before
+    which time it must not start.
+
+    Invariant: `window` counts the payloads in memory: in flight, kept although held, on their way into a store.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        counts: Counts,
+        capabilities: Capabilities,
+        window: Window,
+        flights: dict[int, HandOut],
+        settlement: Settle,
+        adopted: Callable[[Record, Ended], None],
+        lost: Callable[[Record, float], None],
+        policy: StreamPolicy,
+    ) -> None:
+        config = setup.config
+        self.seen = seen = Surroundings()
+        self.decided = decided = Decisions()
+        self.partitions: dict[str, Partition] = {}
+        self.target = Target(config, parked=setup.kind.name == "due")
+        self.reading = Reading(self.target, seen, window, self.partitions)
+        of_source = Fate.ABSENT if capabilities.holes else Fate.LOST
+        self._gap = of_source if policy.gap is None else policy.gap
+        self._config = config
+        self._sparse = capabilities.sparse
+        self._window = window
+        self._flights = flights
+        self._counts = counts
+        self._starts = policy.starts
+        self.departures = Departures(config.name, counts, seen, decided, self._stayed)
+        self.expiring = Expiring(setup, self.departures, counts, seen)
+        self.holding = Holding(config, self.partitions, seen, decided, rereads=capabilities.rereads)
+        self.ordering = Ordering(config, self.partitions, self.holding, seen, self.departures)
+        self.inherited = Inherited(adopted, lost, self.ordering)
+        self.detaching = Detaching(
+            detach_after(config, policy), self.departures, self.inherited, flights, seen, decided
+        )
+        ends_by = (self.ordering, self.departures, self.holding, self.expiring, self.detaching)
+        self._settlements = Settlements(settlement, seen, *ends_by)
+        self.accounts = Accounts(config.name, self.partitions, self.holding, self.inherited)
+
+    # Partitions.
+
+    def partition(self, name: str, mark: Mark) -> Partition:
+        """One that came into being, or that the checkpoint knows; of this tailer once it is `given`."""
+        return Partition(name, mark, self._window, self._sparse)
+
+    def given(self, part: Partition) -> None:
+        """It is this tailer's from now on."""
+        self.partitions[part.name] = part
+        self.holding.watch(part)
+
+    # Read.
+
+    @property
+    def room(self) -> Room:
+        """How much may be read now."""
+        if not self.seen.active or not self.ordering.may_read:
+            return FULL
+        return self.holding.within_look_ahead(self.reading.room(len(self.holding)))
+
+    def cannot_read(self) -> None:
+        """There is no room: what was adopted and cannot be read before something is handed out runs again."""
+        if self.seen.active and (self.seen.credit.clogs or not self._window.room(self.reading.span()).items):
+            self.inherited.give_up(self.seen.monotonic)
+
+    def items(self, part: Partition, batch: StreamBatch) -> Items:
+        """Records as items."""
+        return Items(part, batch, self.target.mapping.map(batch))
+
+    def read(self, part: Partition, batch: StreamBatch, first: Callable[[Items], None]) -> bool:
+        """Items read for the first time in this epoch; `first` gets those that it may hand out. Those whose row says
+        that they are elsewhere are not run. Returns whether the frontier may have moved."""
+        run = part.read(batch, self._gap)
+        moved = run is not None or bool(batch.absent or batch.lost) or not batch.positions
+        items = self.items(part, chosen(batch, run) if run is not None else batch)
+        self._counts.read += len(items)
+        self._counts.unreadable += items.mapped.unreadable
+        part.window.take(len(items), items.size)
+        if part.rows:
+            self.detaching.read(items)
+        if not self.inherited.awaits_some:
+            self._first(items, first)
+            return moved
+        for piece in self.ordering.pieces(items) if self.inherited.pending else (items,):
+            self._first(self.inherited.took(piece), first)
+        self.inherited.passed(part)
+        self.decided.wake = True  # what had ended before it was read may be held by now, and nothing else may offer it
+        return moved
+
+    def _first(self, items: Items, first: Callable[[Items], None]) -> None:
+        part, positions = items.partition, items.batch.positions
+        if positions and part.rows and part.is_troubled(positions):
+            items = self.departures.to_run(items)
+        if items:
+            first(items)
+
+    # Push.
+
+    def push_or_hold(self, items: Items, *, new: bool = False) -> None:
+        """Items in memory; those with credit are pushed, others held. `new` ones pass none that waits as urgently."""
+        if items.batch.refused:
+            items = self.departures.bury_refused(items)
+        items = self.ordering.ready(items)
+        if self.expiring.looks:
+            items = self.expiring.in_time(items)
+        if not items:
+            return
+        wait_out(items)
+        mapped, idle = items.mapped, self.seen.idle
+        credit, counts = self.seen.credit, Counter(mapped.cells)
+        rooms = self.holding.rooms(counts) if new and self._config.ranked and not idle else None
+        if not credit.closed and not mapped.due and not idle and rooms is None and credit.fits(counts):
+            self._push(items, counts)
+            return
+        going = self.holding.with_credit(items, idle, rooms)
+        if going:
+            self._push(going, counts if going is items else Counter(going.mapped.cells))
+
+    def push_together(self, items: Items) -> None:
+        """Copies that were read of many functions: those with credit are pushed, others held."""
+        mapped = items.mapped  # what cannot be read names no function, so it stays
+        credit, counts = self.seen.credit, Counter(mapped.cells)
+        all_due = max(mapped.due.values(), default=0.0) <= self.seen.wall
+        if all_due and not self.seen.idle and not credit.closed and credit.fits(counts):
+            self._push(items, counts)
+            return
+        going = self.holding.with_credit(items, self.seen.idle)
+        if going:
+            self._push(going, Counter(going.mapped.cells))
+
+    def _push(self, items: Items, counts: Counter[Cell]) -> None:
+        self.seen.credit.take(counts)
+        if not self._starts:
+            self.handed_out(items)
+        self.decided.pushes.append(Push(items, counts))
+
+    def handed_out(self, items: Items) -> None:
+        """These are on their way to the scheduler."""
+        items.hand_out()
+        self.ordering.handed_out(items)
+
+    def offer(self) -> None:
+        """Offers what is held when credit, a gate or its time allows it."""
+        for part, batch, unread in self.holding.expired():
+            if batch.positions:
+                self.push_or_hold(self.items(part, batch))  # which finds that they are over
+            if unread:
+                self.expiring.unread(part, unread)
+        for part, batch in self.holding.offered():
+            self.push_or_hold(self.items(part, batch))
+
+    def reread(self, part: Partition, positions: list[int], batch: StreamBatch) -> None:
+        """Held items whose payload had been let go of, those of them that the source still has."""
+        self.holding.reread(part, positions)
+        if batch.positions:
+            part.window.take(len(batch.positions), sum(map(len, batch.payloads)))
+            self.push_or_hold(self.items(part, batch))
+
+    # Settle.
+
+    def succeeded(self, out: HandOut, indexes: list[int]) -> None:
+        """Passed by the frontier; nothing is written, but of what it passed before."""
+        items: Items = out.place
+        part, positions = items.partition, items.batch.positions
+        indexes = self.detaching.succeeded(out, indexes)
+        if len(indexes) < len(positions):
+            positions = [positions[index] for index in indexes]
+        part.settle(positions, Fate.SUCCEEDED)
+        part.window.give(len(indexes), out.release(indexes))
+        self._counts.settled += len(indexes)
+
+    def ended(self, out: HandOut, ends: Mapping[int, Ended]) -> None:
+        """Items that did not plainly succeed."""
+        for index, ended in ends.items():
+            self._settlements.ended(ended_of(out, index, ended))
+
+    def adopted_ended(self, record: Record, ended: Ended) -> None:
+        """An adopted item ended; it settles as one that this epoch handed out, but for its fence."""
+        self._settlements.ended(ended_item(record.items, 0, self.seen.wall, record.fence, ended))
+
+    def adopted_lost(self, record: Record, not_before: float) -> None:
+        """An adopted item is to run again, not before that time (monotonic)."""
+        self._lost(record.items, 0, self.seen.wall, record.fence, not_before)
+
+    def session_lost(self, wait: float, unsent: Sequence[int]) -> None:
+        """What was out is handed out again when nothing of it can be running any more."""
+        flights = dict(self._flights)
+        self._flights.clear()
+        for number, out in flights.items():
+            not_before = 0.0 if number in unsent else self.seen.monotonic + wait
+            for index in out.still_open():
+                self._lost(out.place, index, out.pushed_at, out.flight.fence, not_before, lost=not_before > 0)
+
+    def _lost(
+        self, items: Items, index: int, pushed_at: float, fence: int, not_before: float, *, lost: bool = False
+    ) -> None:
+        """An item comes back whose session is gone; it may run until that time."""
+        if self.detaching.knows(items.part(index), items.position(index)):
+            self.detaching.lost(ended_item(items, index, pushed_at, fence, NOT_RUN), not_before)
+        else:
+            self.holding.hold(items, index, not_before, lost=lost)
+
+    def _stayed(self, way: Way, those: list[Departure]) -> None:
+        """Rows are durable of what has not left."""
+        match way:
+            case Way.DETACH:
+                for item in self.detaching.durable(those):
+                    self._settlements.ended(item)
+            case Way.FREE:
+                self._freed(those)
+            case _:  # what it has behind it: it may run again
+                for each in those:
+                    if each.item is not None:
+                        self.holding.hold(each.item.items, each.item.index, each.not_before)
+
+    def _freed(self, those: list[Departure]) -> None:
+        """Rows say that their guards may start."""
+        for each in those:
+            part, position = each.partition, each.position
+            if position < part.frontier.end and not self.detaching.knows(part, position):
+                part.rows.pop(position, None)  # it is settled
+
+    def tick(self) -> None:
+        """Detaches what is out for long, and what was lost comes back when its time is over."""
+        for item in self.detaching.tick():
+            self._settlements.ended(item)
+
+    def functions_changed(self, functions: Mapping[str, FunctionSpec]) -> None:
+        """A function's own priority may give its items another cell."""
+        if self.target.functions_changed(functions):
+            for part in self.partitions.values():
+                part.rename(self.target.mapping.kind)
+
+    # What people see.
+
+    def leaving(self, departing: Iterator[Departure]) -> Iterator[Spot]:
+        """What is on its way into a store, and nowhere else."""
+        return chain([(each.partition, each.position) for each in departing if not each.runs], self.detaching)
+
+    @property
+    def going(self) -> int:
+        """How many that are."""
+        return len(self.departures) + len(self.detaching)
+
+    def audits(
+        self, leaving: Iterator[Spot], partition: str | None = None, span: tuple[int, int] | None = None
+    ) -> list[Audit]:
+        """What became of every position; `leaving` are on their way to a worker or into a store."""
+        return self.accounts.audits(self._flights, leaving, partition, span)

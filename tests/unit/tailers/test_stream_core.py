@@ -1,0 +1,174 @@
+"""The core of a stream tailer: told what happens, it says what is to be done. No loop, no clock, no store."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import tailrace.tailers
+from tailrace.sdk.model.demand import Cell
+from tailrace.sdk.model.ledger import LedgerPlace
+from tailrace.sdk.model.outcome import Outcome
+from tailrace.sdk.model.priority import DEFAULT_PRIORITY
+from tailrace.sdk.model.retry import DEFAULT_RETRY
+from tailrace.sdk.model.workload import Ended
+from tailrace.sdk.source import Capabilities, StreamBatch
+from tailrace.stores.checkpoints.checkpoints import Mark
+from tailrace.tailers.config import TailerConfig
+from tailrace.tailers.counts import Counts
+from tailrace.tailers.hand_out import HandOut
+from tailrace.tailers.resources import Setup
+from tailrace.tailers.rules.departure_steps import Step, Way
+from tailrace.tailers.rules.settlement import Family, History, Settlement, settle
+from tailrace.tailers.stream_core import StreamCore
+from tailrace.tailers.stream_policy import StreamPolicy
+
+CELL = Cell("resize", int(DEFAULT_PRIORITY))
+
+
+class Kind:
+    name, family = "folder", "stream"
+
+
+class World:
+    """A core, and a shell that only notes what it decided."""
+
+    def __init__(self, *, rereads: bool = True, credit: int = 10, **config: Any) -> None:
+        named = {"name": "t", "function": "resize", "source": {"kind": "log", "stream": "orders"}, **config}
+        setup = cast(Setup, type("S", (), {"config": TailerConfig.model_validate(named), "kind": Kind, "origin": None}))
+        self.counts, self.flights = Counts(), cast(dict[int, HandOut], {})
+        capabilities = Capabilities(rereads=rereads)
+        told = (self._settlement, lambda *_: None, lambda *_: None)
+        window = setup.config.window.rule()
+        self.core = StreamCore(setup, self.counts, capabilities, window, self.flights, *told, policy=StreamPolicy())
+        self.part = self.core.partition("0", Mark(0))
+        self.core.given(self.part)
+        self.core.seen.idle, self.core.seen.active = False, True
+        self.grant(credit)
+
+    @staticmethod
+    def _settlement(function: str, ended: Ended, family: Family, history: History, origin: str) -> Settlement:
+        return settle(ended, family, DEFAULT_RETRY, history, random.Random(1).random)
+
+    def grant(self, items: int) -> None:
+        self.core.seen.credit.limit([(CELL, items)], items)
+
+    def read(self, *positions: int) -> None:
+        size = len(positions)
+        batch = StreamBatch("0", list(positions), [0.0] * size, [""] * size, [()] * size, [b"{}"] * size)
+        self.core.read(self.part, batch, lambda items: self.core.push_or_hold(items, new=True))
+
+    def pushed(self) -> list[HandOut]:
+        """What was decided to be pushed is handed out."""
+        pushes, self.core.decided.pushes = self.core.decided.pushes, []
+        outs = []
+        for items, counts in pushes:
+            number = len(self.flights) + 1
+            flight = items.flight(number, number, cast(Any, None), wants_result=False)
+            self.flights[number] = HandOut(flight, items.mapped.cells, counts, self.core.seen.wall, items)
+            outs.append(self.flights[number])
+        return outs
+
+    def positions(self) -> list[list[int]]:
+        return [out.place.batch.positions for out in self.pushed()]
+
+
+def test_what_has_credit_is_pushed_and_the_rest_is_held_until_it_has() -> None:
+    world = World(credit=2)
+    world.read(0, 1, 2, 3)
+    assert world.positions() == [[0, 1]] and len(world.core.holding) == 2
+    world.core.offer()
+    assert world.positions() == [], "there is no credit"
+    world.grant(4)
+    world.core.offer()
+    assert world.positions() == [[2, 3]] and not len(world.core.holding)
+
+
+def test_nothing_is_pushed_by_one_that_is_idle_and_all_of_it_once_it_is_not() -> None:
+    world = World()
+    world.core.seen.idle, world.core.seen.active = True, False
+    world.read(0, 1)
+    world.core.offer()
+    assert world.positions() == [] and not world.core.room.items
+    world.core.seen.idle, world.core.seen.active = False, True
+    world.core.offer()
+    assert world.positions() == [[0, 1]]
+
+
+def test_what_succeeded_lets_the_frontier_pass_and_nothing_is_written() -> None:
+    world = World()
+    world.read(0, 1, 2)
+    (out,) = world.pushed()
+    world.core.succeeded(out, [0, 2])
+    world.part.advance()
+    assert world.part.frontier.position == 1 and world.core.decided.departures == []
+    world.core.succeeded(out, [1])
+    world.part.advance()
+    assert world.part.frontier.position == 3 and world.part.window.used_items == 0
+
+
+def test_what_failed_departs_by_its_row_and_the_frontier_waits_until_it_has_arrived() -> None:
+    # Given an item that failed beside one that did not
+    world = World()
+    world.read(0, 1)
+    (out,) = world.pushed()
+    world.core.ended(out, {0: Ended(Outcome.RETRY, "boom")})
+    world.core.succeeded(out, [1])
+    # Then it is to be parked, its row first
+    ((parked, due_in),) = world.core.decided.departures
+    assert (parked.leg.way, parked.leg.step, parked.key) == (Way.PARK, Step.ROW, ("0", 0))
+    assert parked.leg.row is not None and parked.leg.row.place is LedgerPlace.PARKING and due_in
+    world.part.advance()
+    assert world.part.frontier.position == 0 and world.core.going == 1
+    # When all of its steps are done
+    parked.leg = parked.leg._replace(step=Step.DONE)
+    world.core.departures.arrived([parked])
+    # Then, and only then, the frontier passes it
+    world.part.advance()
+    assert world.part.frontier.position == 2 and world.core.going == 0 and world.counts.parked == 1
+    assert world.core.decided.wake
+
+
+def test_what_is_lost_with_its_session_is_offered_again_when_nothing_of_it_can_run() -> None:
+    world = World()
+    world.core.seen.monotonic = 100.0
+    world.read(0, 1)
+    world.pushed()
+    world.core.session_lost(30.0, unsent=[])
+    world.core.offer()
+    assert world.positions() == [] and world.core.holding.wait() == 30.0 and not world.flights
+    world.core.seen.monotonic, world.core.seen.credit = 130.0, type(world.core.seen.credit)()
+    world.grant(10)
+    world.core.offer()
+    assert world.positions() == [[0, 1]]
+
+
+def test_what_is_not_in_memory_any_more_is_read_again_with_its_credit_taken() -> None:
+    # Given a window of which held payloads may take half, and more that is held
+    world = World(credit=0, window={"items": 4})
+    world.read(0, 1, 2, 3)
+    assert world.part.window.used_items == 2
+    # When there is credit for all
+    world.grant(4)
+    world.core.offer()
+    # Then those that are here are pushed, and the others are to be read again under credit that is theirs
+    assert world.positions() == [[0, 1]] and world.core.seen.credit.out == 4
+    assert world.core.holding.to_reread() == [(world.part, [2, 3])]
+    again = StreamBatch("0", [2], [0.0], [""], [()], [b"{}"])
+    world.core.reread(world.part, [2, 3], again)  # 3 is gone
+    assert world.positions() == [[2]] and world.core.seen.credit.out == 3 and not world.core.holding.reading_again
+
+
+#: The files of the core, which neither await nor ask a clock.
+CORE = ("stream_core", "holding", "ordering", "reading", "items", "partition", "accounts", "surroundings")
+DEPARTING = ("departure", "departures", "detaching", "expiring", "settlements", "letters", "copies")
+
+
+@pytest.mark.parametrize("file", [*CORE, *[f"departures/{name}" for name in DEPARTING]])
+def test_the_core_awaits_nothing_and_asks_no_clock(file: str) -> None:
+    text = (Path(tailrace.tailers.__path__[0]) / f"{file}.py").read_text()
+    assert not re.search(r"\bawait\b|\basync\b|^import (asyncio|time)\b|sdk\.clock", text, re.MULTILINE), file
