@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from ..sdk.model.backoff import Backoff
+from ..sdk.model.backoff import REAP, STORE, Backoff
 from ..sdk.model.errors import TailraceError
 from .parts import PartSettings, to_data
 from .running import GRACE
@@ -26,9 +26,6 @@ from .running import GRACE
 READY_TIMEOUT = 60.0
 #: What a worker's guard gets to end what that leaves, seconds.
 GUARD_TIMEOUT = 10.0
-#: Delay before a part that died is started again, seconds: the first, and the cap it doubles to.
-FIRST_PAUSE = 0.1
-LAST_PAUSE = 5.0
 #: A part that ran this long starts its back-off afresh, seconds.
 SETTLED = 30.0
 
@@ -157,10 +154,10 @@ async def _kill(child: Child) -> None:
 
 async def _reaped(child: Child) -> None:
     """Waits without a thread: a thread in `wait` could not be cancelled."""
-    pause = 0.005
+    backoff = Backoff(*REAP)
     while child.process.poll() is None:
+        pause = backoff.pause()
         await asyncio.sleep(pause)
-        pause = min(0.1, pause * 1.5)
 
 
 class KeptProcess:
@@ -194,7 +191,7 @@ class KeptProcess:
         self._task = asyncio.create_task(self._keep(), name=f"keep-{self.name}")
 
     async def _keep(self) -> None:
-        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
+        backoff = Backoff(*STORE)
         loop = asyncio.get_running_loop()
         while True:
             child = self.child

@@ -15,15 +15,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..clock import SYSTEM_CLOCK, Clock
-from ..model.backoff import Backoff
+from ..model.backoff import CONNECTION, Backoff
 from ..model.errors import SessionLost
 from .link import Link
 from .stream import DialedStream, Stream, StreamClosed
 from .v1 import scheduler_pb2 as pb
 
-#: Reconnection delays, seconds: the first, and the cap it doubles to.
-FIRST_PAUSE = 0.02
-LAST_PAUSE = 1.0
 #: After a frame that took long to send, and behind which more came already, more is let gather for this share of that
 #: time, so that under load frames grow and each message's fixed cost is shared by more items. Behind a lone item's
 #: frame there is no pause, however slow the machine is: nothing came behind it, or it took less than the least.
@@ -205,14 +202,14 @@ class Dialer:
             await asyncio.shield(self._task)
 
     async def _run(self) -> None:
-        backoff, said = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random), False
+        backoff, said = Backoff(*CONNECTION, random.random), False
         while True:
             began = self._clock.monotonic()
             welcomed, reason = await self._connect()
             if not welcomed and not said:
                 self._unreachable(reason)
             said = not welcomed
-            if welcomed and self._clock.monotonic() - began >= LAST_PAUSE:
+            if welcomed and self._clock.monotonic() - began >= CONNECTION.last:
                 backoff.reset()  # it worked for a while: again at once
                 continue
             await asyncio.sleep(backoff.pause())
