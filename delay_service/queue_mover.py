@@ -18,6 +18,7 @@ from ..sdk.model.backoff import STORE, Backoff
 from ..sdk.model.claim import Leased, Settle, State
 from ..sdk.model.demand import Cell, Demand
 from ..sdk.model.errors import Unavailable
+from ..sdk.model.linger import DUE_MOVES
 from ..sdk.model.parked import due_stream, ticket_of
 from ..sdk.model.workload import Extra, Kind
 from ..stores.log.log import Log, Record
@@ -33,8 +34,6 @@ KIND = Kind(QUEUE)
 #: Seconds for which a move has its items, and for which a look that finds nothing due waits.
 LEASE = 30.0
 LOOK = 1.0
-#: Pause after a move that was not a full batch: what becomes due within it moves together, in one commit of each store.
-TOGETHER = 0.05
 #: A queue counts microseconds and cuts: so much later is never earlier.
 NEVER_EARLY = 2e-6
 
@@ -92,7 +91,7 @@ class QueueMover:
         while not self._draining.is_set():
             try:
                 moved = await self.step()
-                sleep = TOGETHER if 0 < moved < self._items else 0.0
+                sleep = DUE_MOVES.seconds if 0 < moved < self._items else 0.0
                 backoff.reset()
                 self.duties.well(QUEUE)
             except Exception as error:

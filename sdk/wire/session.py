@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from ..clock import SYSTEM_CLOCK, Clock
 from ..model.backoff import CONNECTION, Backoff
 from ..model.errors import SessionLost
+from ..model.linger import FRAMES
 from .link import Link
 from .stream import DialedStream, Stream, StreamClosed
 from .v1 import scheduler_pb2 as pb
@@ -26,7 +27,6 @@ from .v1 import scheduler_pb2 as pb
 #: frame there is no pause, however slow the machine is: nothing came behind it, or it took less than the least.
 PAUSE_SHARE = 1.5
 LEAST_PAUSE = 0.001
-MOST_PAUSE = 0.005
 
 
 class Endpoint(Protocol):
@@ -101,7 +101,7 @@ class LinkConnection:
                 link.stamp(frame)
                 await stream.send(frame)
                 self._writing = math.inf
-                pause = min(MOST_PAUSE, PAUSE_SHARE * (clock.monotonic() - began))
+                pause = min(FRAMES.seconds, PAUSE_SHARE * (clock.monotonic() - began))
                 if pause >= LEAST_PAUSE and wake.is_set():
                     await asyncio.sleep(pause)
             elif link.owes_ack:
