@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from ..sdk.lifecycle import end_all
 from ..sdk.model.backoff import REAP, STORE, Backoff
 from ..sdk.model.errors import TailraceError
 from .parts import PartSettings, to_data
@@ -226,6 +227,5 @@ class KeptProcess:
 
     async def _forget(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_all([self._task])
             self._task = None

@@ -20,6 +20,7 @@ from operator import add
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.duties import Duties
+from ..sdk.lifecycle import end_all
 from ..sdk.model.backoff import STORE, Backoff
 from ..sdk.model.errors import StaleFence, Unavailable
 from ..sdk.model.parked import Ticket, due_stream, ticket_of
@@ -205,10 +206,7 @@ class Mover:
 
     async def _stand_down(self) -> None:
         _LOG.info("another mover has taken over; this one stands by")
-        rungs = [self._tasks.pop(stream) for stream in list(self._tasks) if stream != SOURCE]
-        for task in rungs:
-            task.cancel()
-        await asyncio.gather(*rungs, return_exceptions=True)
+        await end_all([self._tasks.pop(stream) for stream in list(self._tasks) if stream != SOURCE])
         self.duties.ailing.clear()
         self._stands_by = True
 

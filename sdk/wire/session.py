@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..clock import SYSTEM_CLOCK, Clock
+from ..lifecycle import end_all
 from ..model.backoff import CONNECTION, Backoff
 from ..model.errors import SessionLost
 from ..model.linger import FRAMES
@@ -79,9 +80,7 @@ class LinkConnection:
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_all(tasks)
         for task in done:
             error = None if task.cancelled() else task.exception()
             if error is not None and not isinstance(error, StreamClosed):
@@ -193,8 +192,7 @@ class Dialer:
         """Ends the session and waits for it. What an endpoint raised is told by `wait`, not here. Harmless twice."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end_all([task])
 
     async def wait(self) -> None:
         """Waits for an end that is not `close`: only an error of the endpoint, which is raised."""
@@ -303,8 +301,7 @@ class Served:
         """Serves one connection of this session from its hello to its end. A former connection that is still open is
         ended first: the dialing side knows better."""
         if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_all([self._task])
         self._task = asyncio.current_task()
         self.link.acknowledged(hello.link.ack)
         welcome.link.ack = self.link.last_handled
