@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Protocol
 
+from ..sdk.clock import SYSTEM_CLOCK
+from ..sdk.duties import Duties
 from ..sdk.lifecycle import Group, Part
 from ..sdk.model.errors import ConfigError
 from ..sdk.model.metrics import Sample
 from ..sdk.notices import Posted
 from ..sdk.run_dir import RunDir
+from ..sdk.wire.entry import ENTRY
 from .remade import Remade
+
+#: Seconds between looks at what was told: somebody may remove it, or the whole directory.
+LOOK = 10.0
 
 _LOG = logging.getLogger("tailrace.parts")
 
@@ -24,7 +31,8 @@ class Listening(Part, Protocol):
 
 class Posting:
     """A Part, to be started after the one that listens: `kind` is gateway or scheduler, `home` says of which platform.
-    A directory in which nothing can be told is a warning: who is given the address finds the part all the same."""
+    A directory in which nothing can be told is a warning: who is given the address finds the part all the same. What
+    somebody removes is told again, with the card that callers show."""
 
     def __init__(self, run_dir: RunDir, kind: str, home: str, part: Listening) -> None:
         self._run_dir = run_dir
@@ -32,23 +40,46 @@ class Posting:
         self._home = home
         self._part = part
         self._posted = Posted(run_dir, kind)
+        self.duties = Duties(f"the notice of the {kind}")
 
     async def start(self) -> None:
         """Tells the address."""
+        self._tell()
+        self.duties.begin(self._keep(), f"keep-{self._kind}-notice")
+
+    def _tell(self) -> None:
+        check = ENTRY.get()
         try:
-            self._run_dir.open()
+            self._run_dir.open(check.card.secret if check is not None else "")
             self._posted.post(self._part.address, self._home)
         except (ConfigError, OSError) as error:
             why = str(error) if isinstance(error, ConfigError) else f"{self._run_dir.path}: {error.strerror}"
-            option = f"--{self._kind} {self._part.address}"
-            _LOG.warning("no notice tells where the %s listens, so commands need %s: %s", self._kind, option, why)
+            if self.duties.ails("telling where it listens", why, SYSTEM_CLOCK.monotonic()):
+                option = f"--{self._kind} {self._part.address}"
+                _LOG.warning("no notice tells where the %s listens, so commands need %s: %s", self._kind, option, why)
+        else:
+            self.duties.well("telling where it listens")
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            if not self._posted.stands():
+                self._posted.withdraw()
+                self._run_dir.close()  # it may be another one by now
+                self._tell()
+                if self._posted.stands():
+                    _LOG.warning(
+                        "the notice of the %s was gone from %s, and is told again", self._kind, self._run_dir.path
+                    )
 
     async def drain(self, timeout: float) -> None:
         """Takes the notice back: the part takes nothing new."""
+        await self.duties.end()
         self._posted.withdraw()
 
     async def stop(self) -> None:
         """Takes the notice back. Harmless twice."""
+        await self.duties.end()
         self._posted.withdraw()
         self._run_dir.close()
 

@@ -125,6 +125,8 @@ class ExecutorProcess:
         self._watch = watch
         self._pid_namespace = pid_namespace
         self._page = -1
+        self._connecting = False  # the sockets are on their way to the loop
+        self._death: tuple[int, int, float] | None = None  # it was reaped meanwhile
         self._ward = Ward("")
         self._spared = {os.getpid(), os.getppid(), 1}
         self._lock = threading.Lock()
@@ -174,16 +176,27 @@ class ExecutorProcess:
         self._floor = peak_memory(resource.getrusage(resource.RUSAGE_SELF))
         threading.Thread(target=self._reap, args=(self._process,), name="tailrace-reap", daemon=True).start()
         self._sockets = list(ours)
-        for end, kind in zip(ours, (Ready | Failed | Done | Notes | Waits, Dying), strict=True):
-            end.setblocking(False)
-            pipe = _Pipe(kind, self._accept, self._misheard)
-            transport, _ = await self._loop.create_unix_connection(partial(_same, pipe), sock=end)
-            self._pipes.append(pipe)
-            self._transports.append(transport)
-            writer, _ = await self._loop.create_unix_connection(_Writer, sock=end.dup())
-            writer.pause_reading()  # nothing was said yet: the process is set up below
-            self._writers.append(writer)
+        self._connecting = True
+        try:
+            for end, kind in zip(ours, (Ready | Failed | Done | Notes | Waits, Dying), strict=True):
+                await self._connect(end, kind)
+        finally:
+            self._connecting = False
+            if self._death is not None:
+                self._reaped(*self._death)
         self.send(self.setup)
+
+    async def _connect(self, end: socket.socket, kind: Any) -> None:
+        end.setblocking(False)
+        copy = end.dup()  # before the loop has it, which closes it when the process has ended
+        pipe = _Pipe(kind, self._accept, self._misheard)
+        transport, _ = await self._loop.create_unix_connection(partial(_same, pipe), sock=end)
+        self._pipes.append(pipe)
+        self._transports.append(transport)
+        writer, _ = await self._loop.create_unix_connection(_Writer, sock=copy)
+        if not writer.is_closing():
+            writer.pause_reading()  # nothing was said yet: the process is set up when all are connected
+        self._writers.append(writer)
 
     def send(self, frame: Any) -> None:
         """A frame on the work socket."""
@@ -289,6 +302,9 @@ class ExecutorProcess:
             self._loop.call_soon_threadsafe(self._reaped, process.returncode, peak, when)
 
     def _reaped(self, code: int, peak: int, when: float) -> None:
+        if self._connecting:  # what the loop is given just now is not to be closed under it: libuv ends the worker
+            self._death = (code, peak, when)
+            return
         for end, pipe, transport in zip(self._sockets, self._pipes, self._transports, strict=False):
             transport.pause_reading()
             with contextlib.suppress(OSError):  # would block: that was all

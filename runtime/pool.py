@@ -135,6 +135,9 @@ class Pool:
             await executor.start()
         except OSError as error:  # no memory, no descriptors: like a process that died young
             LOG.error("pool %s: an executor cannot be started: %s", self.name, error)
+            if executor.pid:  # it runs, and nobody can speak to it: its death is told once it was reaped
+                executor.kill("")
+                return
             self.executors.remove(executor)
             executor.close()
             self._deaths += 1

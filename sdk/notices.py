@@ -71,6 +71,16 @@ class Posted:
                 return
         raise BlockingIOError(11, "somebody removes or locks what is made in it")
 
+    def stands(self) -> bool:
+        """Whether it is still there: somebody may have removed it, or its directory."""
+        if self._held < 0:
+            return False
+        try:
+            there = (self._run_dir.path / self._name).lstat()
+        except OSError:
+            return False
+        return os.path.samestat(there, os.fstat(self._held))
+
     def withdraw(self) -> None:
         """Takes it back. Harmless twice."""
         held, self._held = self._held, -1

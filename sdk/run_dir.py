@@ -79,8 +79,8 @@ class RunDir:
         self._group_id = _group_id(group)
         self.folder = -1  # its descriptor while it is open
 
-    def open(self) -> Card:
-        """The card, made where it is missing."""
+    def open(self, secret: str = "") -> Card:
+        """The card, made where it is missing, with this secret (empty: a new one)."""
         if self.folder < 0:
             try:
                 self.folder = self._opened()
@@ -88,7 +88,7 @@ class RunDir:
                 raise ConfigError(
                     f"the run directory {self.path} cannot be used: {error.strerror}; {_WHAT_TO_DO}"
                 ) from None
-        return self.restored("")
+        return self.restored(secret)
 
     def restored(self, secret: str) -> Card:
         """The card; where it is gone, it is made again with this secret (empty: a new one)."""

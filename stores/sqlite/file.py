@@ -25,6 +25,7 @@ from typing import Any, TypeVar, cast
 
 from ...sdk.model.errors import NotConnected, Overloaded, StoreFull, TailraceError
 from .answers import SKIPPED, Answer, Job, Write, resolve
+from .connecting import Connecting
 from .errors import explained
 from .write_line import WriteLine
 
@@ -34,11 +35,6 @@ T = TypeVar("T")
 MAX_PENDING = 20_000
 #: Writes that share one transaction.
 MAX_GROUP = 512
-#: Pages of the write-ahead log (8 MB) before it is written back and begun anew. A sync of a part that was written
-#: before need not wait for the file system to note that the file has grown: a fifth of a lone commit's time on ext4.
-LOG_PAGES = 2000
-#: Seconds for which a write waits for another process that writes the same file, before it is refused.
-BUSY = 5.0
 #: Seconds between looks at standing writes that gave no time of their own.
 STANDING_LOOK = 1.0
 
@@ -80,6 +76,7 @@ class SqliteFile:
         self._on_death: Callable[[BaseException], None] | None = None
         self._taken: list[Write] = []  # by the writer, and not answered yet
         self._died = False
+        self._wanted = False  # from the end of `open` to the beginning of `close`
         self._at_close: list[Callable[[sqlite3.Connection], None]] = []
         self._monotonic: Callable[[], float] = time.monotonic  # of this host; a simulated one has its own
 
@@ -99,53 +96,20 @@ class SqliteFile:
     async def open(self) -> None:
         """Opens the file, makes its tables and starts the writer. Raises StoreFull or TailraceError with what to do."""
         self._loop = asyncio.get_running_loop()
-        writer = await asyncio.to_thread(self._connect_and_mark)
-        try:
-            self._reader = await asyncio.to_thread(self._connect)
-        except BaseException:
-            writer.close()
-            raise
-        self._reader.execute("PRAGMA query_only=1")
-        self._closing = False
-        self._thread = threading.Thread(target=self._run, args=(writer,), name=f"sqlite-{self.name}", daemon=True)
+        connecting = Connecting(self.path, self._schema, self._synchronous, self._what, self.mark)
+        connections = await connecting.both()
+        self._reader, self.bears_mark = connections.reader, connections.bears_mark
+        self._closing, self._wanted = False, True
+        writer = (connections.writer,)
+        self._thread = threading.Thread(target=self._run, args=writer, name=f"sqlite-{self.name}", daemon=True)
         self._thread.start()
 
-    def _connect_and_mark(self) -> sqlite3.Connection:
-        with contextlib.suppress(OSError):  # made already, or SQLite says better why it cannot be
-            self.path.touch(mode=0o600, exist_ok=False)  # whatever the umask: a later change looks like a restore
-        connection = self._connect()
-        try:
-            if self.mark:
-                connection.execute(f"PRAGMA user_version={self.mark}")
-                # it is to be in the file itself
-                (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                self.bears_mark = not busy
-        except sqlite3.Error as error:
-            connection.close()
-            raise self._explain(error) from None
-        return connection
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = None
-        try:
-            connection = sqlite3.connect(
-                self.path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=BUSY
-            )
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute(f"PRAGMA synchronous={self._synchronous}")
-            connection.execute("PRAGMA foreign_keys=ON")
-            connection.execute("PRAGMA temp_store=MEMORY")
-            connection.execute("PRAGMA cache_size=-16384")
-            connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
-            connection.executescript(self._schema)
-        except sqlite3.Error as error:
-            if connection is not None:
-                connection.close()
-            raise self._explain(error) from None
-        return connection
+    @property
+    def _what(self) -> str:
+        return f"{self.name} store at {self.path}"
 
     def _explain(self, error: Exception) -> Exception:
-        return explained(error, f"{self.name} store at {self.path}")
+        return explained(error, self._what)
 
     async def write(
         self,
@@ -196,13 +160,15 @@ class SqliteFile:
                 raise self._explain(error) from None
 
     async def close(self) -> None:
-        """Commits what waits, ends the threads and closes the file. Harmless when closed."""
-        thread, self._thread = self._thread, None
+        """Commits what waits, ends the threads and closes the file. Harmless when closed; after one that was cancelled
+        it waits for what is left of that."""
+        self._wanted, thread = False, self._thread
         if thread is not None:
             with self._condition:
                 self._closing = True
                 self._condition.notify()
             await asyncio.to_thread(thread.join)
+            self._thread = None
         async with self._reader_lock:
             if self._reader is not None:
                 self._reader.close()
@@ -246,10 +212,14 @@ class SqliteFile:
             connection.close()  # what was not committed is undone
         why = NotConnected(f"the writer of the {self.name} store ended: {error!r}")
         self._answer([(each, None, why) for each in left])
-        loop, tell = self._loop, self._on_death
-        if loop is not None and tell is not None:
+        if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(tell, error)
+                self._loop.call_soon_threadsafe(self._tell_death, threading.current_thread(), error)
+
+    def _tell_death(self, writer: threading.Thread, error: BaseException) -> None:
+        """Whoever closed the file meanwhile hears nothing: it would close what was opened since."""
+        if self._on_death is not None and self._wanted and self._thread in (writer, None):
+            self._on_death(error)
 
     def _take(self, standing: list[Write]) -> tuple[list[Write], bool]:
         """Waits for writes, or for the moment that a standing one asked for."""

@@ -147,7 +147,7 @@ class InlineFile(SqliteFile):
         if self._died:
             self._reload(self._connection)
             self._died = False
-        self._closing = False
+        self._closing, self._wanted = False, True
 
     async def _queue(
         self, fn: Any, deadline: float | None, committed: Callable[[Any], None] | None = None, *, heavy: bool = False
@@ -275,7 +275,7 @@ class InlineFile(SqliteFile):
     async def close(self) -> None:
         while self._connection is not None and self._pending:  # noqa: ASYNC110 - each sleep is one group
             await asyncio.sleep(self._host.latency())
-        self._closing = True
+        self._closing, self._wanted = True, False
         if self._look is not None:
             self._look.cancel()
         standing, self._standing = self._standing, []

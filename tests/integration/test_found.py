@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -11,13 +12,17 @@ from pathlib import Path
 import pytest
 
 import tailrace
-from tailrace.assembly import parts
+from tailrace.assembly import parts, posting
 from tailrace.assembly.node import Node
 from tailrace.assembly.settings import ConfigDirectory
 from tailrace.sdk.discovery import find_scheduler
 from tailrace.sdk.model.function_spec import FunctionSpec
-from tailrace.sdk.run_dir import VARIABLE, RunDir
+from tailrace.sdk.notices import notices
+from tailrace.sdk.run_dir import VARIABLE, RunDir, cards
+from tailrace.sdk.wire.entry import ENTRY, CallerCheck
 from tailrace.sdk.wire.gateway import GatewayClient
+
+from ..scenes.lone_node import until
 
 Nodes = Callable[[str], Awaitable[Node]]
 
@@ -100,6 +105,34 @@ async def test_a_gateway_apart_and_a_scheduler_are_found_too(run_dir: Path, tmp_
             assert not any(run_dir.glob("scheduler.*"))
         for part in (scheduler, gateway, store):
             await part.stop()
+    assert not any(run_dir.glob("*.notice"))
+
+
+@pytest.mark.parametrize("what", ["notice", "directory"])
+async def test_what_somebody_removes_is_told_again_with_the_same_secret(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(posting, "LOOK", 0.01)
+    # Given a node that asks for the secret of its card
+    card = RunDir(run_dir).open()
+    ENTRY.set(CallerCheck(card))
+    async with node(tmp_path / "data") as running:
+        # When somebody removes what tells of it
+        if what == "directory":
+            shutil.rmtree(run_dir)
+        else:
+            [told] = run_dir.glob("*.notice")
+            told.unlink()
+
+        # Then it is told again, and a client gets in
+        async def found() -> bool:
+            return bool(notices("gateway"))
+
+        await until(found)
+        assert [each.secret for each in cards()] == [card.secret]
+        async with tailrace.AsyncClient() as client:
+            assert client.gateway == running.address
+            await client.submit("add", a=1)
     assert not any(run_dir.glob("*.notice"))
 
 

@@ -28,7 +28,7 @@ from tailrace.sdk.wire.delay import DelayClient
 from tailrace.sdk.wire.gateway import GatewayClient
 from tailrace.stores.queue.queue import NewItem
 from tailrace.stores.queue.sqlite.memory import Memory
-from tailrace.stores.sqlite import file as files
+from tailrace.stores.sqlite import connecting
 from tailrace.tailers.supervisor import Tailers
 
 from ..scenes import lone_node
@@ -70,7 +70,7 @@ async def test_retention_goes_on_after_another_process_kept_the_file_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "SWEEP_PERIOD", 0.02)
-    monkeypatch.setattr(files, "BUSY", 0.05)
+    monkeypatch.setattr(connecting, "BUSY", 0.05)
     async with node(tmp_path, "retention: 1ms\n") as running, GatewayClient(running.address) as operator:
         # Given a process that writes the queue's file for longer than anybody waits
         file = tmp_path / "data" / "queue.db"

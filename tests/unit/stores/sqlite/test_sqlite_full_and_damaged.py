@@ -13,7 +13,7 @@ import pytest
 from scenes.sqlite_groups import SCHEMA, SOON, add, grouped, opened, standing, texts
 
 from tailrace.sdk.model.errors import NotConnected, StoreFull, TailraceError, Unavailable
-from tailrace.stores.sqlite import file as sqlite
+from tailrace.stores.sqlite import connecting
 from tailrace.stores.sqlite.file import AskAgain, SqliteFile
 
 
@@ -126,7 +126,7 @@ async def test_a_memory_that_cannot_be_read_again_ends_the_writer(file: SqliteFi
 
 async def test_a_group_that_never_began_leaves_memory_alone(file: SqliteFile, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given another process that writes the file
-    monkeypatch.setattr(sqlite, "BUSY", 0.01)
+    monkeypatch.setattr(connecting, "BUSY", 0.01)
     await file.close()
     await file.open()
     reloaded: list[list[str]] = []

@@ -1,0 +1,106 @@
+"""The connections of a SQLite file: one that writes, one that only reads.
+
+They are opened in a thread, which cannot be cancelled. So whoever is cancelled as it opens a file waits until it is
+open, and it is closed again: a connection that nobody knows would keep the file, and its write-ahead log, from the next
+one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import explained
+
+#: Pages of the write-ahead log (8 MB) before it is written back and begun anew. A sync of a part that was written
+#: before need not wait for the file system to note that the file has grown: a fifth of a lone commit's time on ext4.
+LOG_PAGES = 2000
+#: Seconds for which a write waits for another process that writes the same file, before it is refused.
+BUSY = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """Both; `bears_mark`: no reader of what is old of the write-ahead log kept the mark from the file's own header."""
+
+    writer: sqlite3.Connection
+    reader: sqlite3.Connection
+    bears_mark: bool
+
+    def close(self) -> None:
+        """Closes both."""
+        self.writer.close()
+        self.reader.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Connecting:
+    """The way a file is opened: `schema` makes what is missing, `synchronous` is FULL or NORMAL, `what` names it in
+    errors. A `mark` that is not 0 is given to the file (see restored.py)."""
+
+    path: Path
+    schema: str
+    synchronous: str
+    what: str
+    mark: int
+
+    async def both(self) -> Connections:
+        """Opens it, in another thread. Raises StoreFull or TailraceError with what to do."""
+        connecting = asyncio.ensure_future(asyncio.to_thread(self._both))
+        try:
+            return await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            connecting.add_done_callback(_close)
+            await asyncio.wait([connecting])
+            raise
+
+    def _both(self) -> Connections:
+        writer, bears_mark = self._connect_and_mark()
+        try:
+            reader = self._connect()
+        except BaseException:
+            writer.close()
+            raise
+        reader.execute("PRAGMA query_only=1")
+        return Connections(writer, reader, bears_mark)
+
+    def _connect_and_mark(self) -> tuple[sqlite3.Connection, bool]:
+        with contextlib.suppress(OSError):  # made already, or SQLite says better why it cannot be
+            self.path.touch(mode=0o600, exist_ok=False)  # whatever the umask: a later change looks like a restore
+        connection, busy = self._connect(), False
+        try:
+            if self.mark:
+                connection.execute(f"PRAGMA user_version={self.mark}")
+                # it is to be in the file itself
+                (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error as error:
+            connection.close()
+            raise explained(error, self.what) from None
+        return connection, bool(self.mark) and not busy
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = None
+        try:
+            connection = sqlite3.connect(
+                self.path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=BUSY
+            )
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute(f"PRAGMA synchronous={self.synchronous}")
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute("PRAGMA temp_store=MEMORY")
+            connection.execute("PRAGMA cache_size=-16384")
+            connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
+            connection.executescript(self.schema)
+        except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
+            raise explained(error, self.what) from None
+        return connection
+
+
+def _close(connecting: asyncio.Future[Connections]) -> None:
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().close()
