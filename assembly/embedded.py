@@ -19,6 +19,7 @@ from typing import Self
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.duties import Duties
 from ..sdk.lifecycle import each_of
+from ..sdk.model.backoff import SWEEP, Backoff
 from ..sdk.model.errors import TailraceError
 from ..sdk.model.lease import LeaseSizes, wait_for_source
 from ..sdk.model.reopening import Trouble
@@ -41,9 +42,7 @@ from .heights import NotedHeights
 from .left_behind import refuse_what_rests_in, refuse_what_waits_in
 
 #: Seconds between sweeps of what is past its retention.
-SWEEP_PERIOD = 5.0
-#: … and of a sweep that failed: what its pauses double to.
-LONGEST_SWEEP_PAUSE = 60.0
+SWEEP_PERIOD = SWEEP.first
 #: The files that know what was handed out.
 QUEUE_FILE, STATE_FILE = "queue.db", "state.db"
 LOG_FILE, DELAY_FILE = "log.db", "delay.db"
@@ -230,8 +229,8 @@ class EmbeddedStores:
         swept.append(("write-ahead logs", self._watch_logs))
         if self.delay_queue is not None:
             swept.append(("delay queue", _whole(self.delay_queue)))
-        pauses = dict.fromkeys([name for name, _ in swept], 0.0)
-        due = dict.fromkeys(pauses, 0.0)
+        backoffs = {name: Backoff(SWEEP_PERIOD, SWEEP.last) for name, _ in swept}
+        due = dict.fromkeys(backoffs, 0.0)
         while True:
             await asyncio.sleep(SWEEP_PERIOD)
             await self._note()
@@ -243,10 +242,9 @@ class EmbeddedStores:
                     await sweep()
                 except Exception as error:
                     self._ails(duty, error)
-                    pauses[name] = min(LONGEST_SWEEP_PAUSE, max(SWEEP_PERIOD, 2 * pauses[name]))
-                    due[name] = self._clock.monotonic() + pauses[name]
+                    due[name] = self._clock.monotonic() + backoffs[name].pause()
                 else:
-                    pauses[name] = 0.0
+                    backoffs[name].reset()
                     if self.duties.well(duty):
                         _LOG.info("%s goes on", duty)
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ..sdk.duties import Duties
-from ..sdk.model.backoff import Backoff
+from ..sdk.model.backoff import CALL, Backoff
 from ..sdk.model.errors import TailraceError, Unavailable
 from ..sdk.model.reopening import Trouble
-from ..sdk.wire.gateway import FIRST_PAUSE, LAST_PAUSE, GatewayClient
+from ..sdk.wire.gateway import GatewayClient
 from ..stores.troubles import TELL_EVERY, Troubles
 
 #: Seconds that a store server gets to say what it was told; it is asked with all that operators ask.
@@ -26,7 +26,7 @@ _LOG = logging.getLogger("tailrace.parts")
 
 async def tell_failure(gateway: str, part: str, why: str, times: int) -> None:
     """Tries until the gateway is told, or refuses to be: an earlier version knows no such call."""
-    backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
+    backoff = Backoff(*CALL, random.random)
     async with GatewayClient(gateway) as client:
         while True:
             try:

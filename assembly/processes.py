@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from ..sdk.model.backoff import Backoff
+from ..sdk.lifecycle import end_all
+from ..sdk.model.backoff import REAP, STORE, Backoff
 from ..sdk.model.errors import TailraceError
 from .parts import PartSettings, to_data
 from .running import GRACE
@@ -26,9 +27,6 @@ from .running import GRACE
 READY_TIMEOUT = 60.0
 #: What a worker's guard gets to end what that leaves, seconds.
 GUARD_TIMEOUT = 10.0
-#: Delay before a part that died is started again, seconds: the first, and the cap it doubles to.
-FIRST_PAUSE = 0.1
-LAST_PAUSE = 5.0
 #: A part that ran this long starts its back-off afresh, seconds.
 SETTLED = 30.0
 
@@ -157,10 +155,10 @@ async def _kill(child: Child) -> None:
 
 async def _reaped(child: Child) -> None:
     """Waits without a thread: a thread in `wait` could not be cancelled."""
-    pause = 0.005
+    backoff = Backoff(*REAP)
     while child.process.poll() is None:
+        pause = backoff.pause()
         await asyncio.sleep(pause)
-        pause = min(0.1, pause * 1.5)
 
 
 class KeptProcess:
@@ -194,7 +192,7 @@ class KeptProcess:
         self._task = asyncio.create_task(self._keep(), name=f"keep-{self.name}")
 
     async def _keep(self) -> None:
-        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
+        backoff = Backoff(*STORE)
         loop = asyncio.get_running_loop()
         while True:
             child = self.child
@@ -229,6 +227,5 @@ class KeptProcess:
 
     async def _forget(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_all([self._task])
             self._task = None

@@ -20,7 +20,8 @@ from operator import add
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.duties import Duties
-from ..sdk.model.backoff import Backoff
+from ..sdk.lifecycle import end_all
+from ..sdk.model.backoff import STORE, Backoff
 from ..sdk.model.errors import StaleFence, Unavailable
 from ..sdk.model.parked import Ticket, due_stream, ticket_of
 from ..stores.checkpoints.checkpoints import Checkpoints, Mark
@@ -41,9 +42,6 @@ TRIM_SHARE = 1 / 16
 TRIM_EVERY = 1.0
 #: Longest wait for an append to an empty rung, seconds (it is woken by the append itself).
 LONGEST_WAIT = 3600.0
-#: Pauses after a failure of the log, seconds: the first, and the cap it doubles to.
-FIRST_PAUSE = 0.1
-LAST_PAUSE = 5.0
 
 _LOG = logging.getLogger("tailrace.delay")
 
@@ -208,10 +206,7 @@ class Mover:
 
     async def _stand_down(self) -> None:
         _LOG.info("another mover has taken over; this one stands by")
-        rungs = [self._tasks.pop(stream) for stream in list(self._tasks) if stream != SOURCE]
-        for task in rungs:
-            task.cancel()
-        await asyncio.gather(*rungs, return_exceptions=True)
+        await end_all([self._tasks.pop(stream) for stream in list(self._tasks) if stream != SOURCE])
         self.duties.ailing.clear()
         self._stands_by = True
 
@@ -230,7 +225,7 @@ class Mover:
         return True
 
     async def _begin_later(self) -> None:
-        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
+        backoff = Backoff(*STORE, random.random)
         while True:
             await asyncio.sleep(backoff.pause())
             if await self._begin():
@@ -271,7 +266,7 @@ class Mover:
         rung.position = position
 
     async def _run(self, rung: Rung) -> None:
-        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
+        backoff = Backoff(*STORE, random.random)
         while not self._draining.is_set():
             self._moving.add(rung.stream)
             try:

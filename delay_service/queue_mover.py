@@ -14,10 +14,11 @@ import random
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.duties import Duties
-from ..sdk.model.backoff import Backoff
+from ..sdk.model.backoff import STORE, Backoff
 from ..sdk.model.claim import Leased, Settle, State
 from ..sdk.model.demand import Cell, Demand
 from ..sdk.model.errors import Unavailable
+from ..sdk.model.linger import DUE_MOVES
 from ..sdk.model.parked import due_stream, ticket_of
 from ..sdk.model.workload import Extra, Kind
 from ..stores.log.log import Log, Record
@@ -33,11 +34,6 @@ KIND = Kind(QUEUE)
 #: Seconds for which a move has its items, and for which a look that finds nothing due waits.
 LEASE = 30.0
 LOOK = 1.0
-#: Pause after a move that was not a full batch: what becomes due within it moves together, in one commit of each store.
-TOGETHER = 0.05
-#: Pauses after a failure, seconds: the first, and the cap it doubles to; items go back for that long.
-FIRST_PAUSE = 0.1
-LAST_PAUSE = 5.0
 #: A queue counts microseconds and cuts: so much later is never earlier.
 NEVER_EARLY = 2e-6
 
@@ -84,18 +80,18 @@ class QueueMover:
         try:
             await asyncio.gather(*(self._log.append(stream, 0, of) for stream, of in _by_stream(leased).items()))
         except Exception:
-            back = [Settle(id, leased.fence, State.NEW, FIRST_PAUSE) for id in leased.ids]
+            back = [Settle(id, leased.fence, State.NEW, STORE.first) for id in leased.ids]
             await self._queue.settle(leased.fence, [], back)
             raise
         await self._queue.settle(leased.fence, leased.ids, [])
         return len(leased.ids)
 
     async def _run(self) -> None:
-        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
+        backoff = Backoff(*STORE, random.random)
         while not self._draining.is_set():
             try:
                 moved = await self.step()
-                sleep = TOGETHER if 0 < moved < self._items else 0.0
+                sleep = DUE_MOVES.seconds if 0 < moved < self._items else 0.0
                 backoff.reset()
                 self.duties.well(QUEUE)
             except Exception as error:

@@ -10,12 +10,12 @@ import heapq
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+from ..sdk.model.linger import RESULT_LOOKS
+
 W = TypeVar("W", bound=Hashable)
 
 PAUSES = (0.001, 0.002, 0.005, 0.010, 0.020, 0.050)
 READS_PER_SECOND = 20_000
-#: Looks closer together than this are made as one (seconds).
-TOGETHER = 0.0005
 
 
 class Polling(Generic[W]):
@@ -51,7 +51,7 @@ class Polling(Generic[W]):
         taken: list[W] = []
         while len(taken) < limit:
             due = self.next()
-            if due is None or due > now + TOGETHER:
+            if due is None or due > now + RESULT_LOOKS.seconds:
                 break
             taken.append(heapq.heappop(self._heap)[2])
             self._looks[taken[-1]] = (-1, self._looks[taken[-1]][1])

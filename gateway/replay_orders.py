@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ..sdk.clock import SYSTEM_CLOCK, Clock
 from ..sdk.logger import Logger
+from ..sdk.model.backoff import ANSWER, Backoff
 from ..sdk.model.errors import InvalidRequest, Overloaded
 from ..sdk.model.overview import ReplayOverview
 from ..sdk.model.replay import ANSWERED, READING, Progress, Replay, ReplayOrder, ReplayState, asked_for
@@ -17,8 +18,6 @@ from ..stores.replays.replays import Replays
 #: Seconds that an order waits for a process that runs its tailer: those look about once a second, and then ask the
 #: source where its positions are.
 ANSWER_WITHIN = 20.0
-#: Seconds between looks for the answer: the first, and the longest.
-FIRST_LOOK, LONGEST_LOOK = 0.01, 0.25
 #: All of them: those that are not over are bounded, and of the others the store keeps a few.
 ALL = 1 << 20
 PAUSE, RESUME, CANCEL = "pause", "resume", "cancel"
@@ -74,10 +73,9 @@ class ReplayOrders:
 
     async def _answered(self, asked: Replay) -> Replay:
         """What a process that runs the tailer made of an order; when none does, it is withdrawn."""
-        until, pause = self._clock.monotonic() + self._answer_within, FIRST_LOOK
+        until, looks = self._clock.monotonic() + self._answer_within, Backoff(*ANSWER)
         while self._clock.monotonic() < until:
-            await asyncio.sleep(pause)
-            pause = min(LONGEST_LOOK, pause * 1.5)
+            await asyncio.sleep(looks.pause())
             there = await self._store.get(asked.number)
             if there is not None and there.state is not ReplayState.ASKED:
                 return there

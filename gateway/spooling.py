@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from ..sdk.clock import Clock
 from ..sdk.duties import Duties
-from ..sdk.lifecycle import cancel
+from ..sdk.lifecycle import cancel, end_all
 from ..sdk.model.errors import Overloaded, StoreFull, TailraceError, Unavailable, UserError
 from ..sdk.model.overview import SpoolOverview
 from ..stores.queue.admission import SUBMISSION_PREFIX
@@ -64,10 +64,7 @@ class Spooler:
 
     async def stop(self) -> None:
         """Ends the drain; what is spooled stays for the next run. What nobody waits for any more is not waited for."""
-        keeping = [*self._keeping]
-        for task in keeping:
-            task.cancel()
-        await asyncio.gather(*keeping, return_exceptions=True)
+        await end_all(self._keeping)
         drain, self._drain = self._drain, None
         if drain is not None:
             await cancel(drain)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..sdk.lifecycle import end_all
 from ..sdk.model.errors import UserError
 from ..sdk.model.outcome import Outcome
 from ..sdk.model.workload import Ended
@@ -110,9 +111,7 @@ class Pool:
     async def stop(self, why: str) -> None:
         """Ends all processes and waits until they are reaped."""
         self._stopping = True
-        for task in list(self._starting):
-            task.cancel()
-        await asyncio.gather(*self._starting, return_exceptions=True)
+        await end_all(self._starting)
         for executor in list(self.executors):
             executor.kill(why)
         for executor in list(self.executors):

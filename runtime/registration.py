@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import grpc
 
-from ..sdk.model.backoff import Backoff
+from ..sdk.model.backoff import STORE, Backoff
 from ..sdk.model.function_spec import FunctionSpec
 from ..sdk.wire.channel import dial, error_of
 from ..sdk.wire.convert import function_to_wire
@@ -17,15 +17,13 @@ from ..sdk.wire.v1 import gateway_pb2 as pb
 from ..sdk.wire.v1 import gateway_pb2_grpc
 
 LOG = logging.getLogger("tailrace.runtime")
-FIRST_PAUSE = 0.1
-LAST_PAUSE = 5.0
 DEADLINE = 5.0
 
 
 async def register(address: str, worker: str, specs: Iterable[FunctionSpec]) -> None:
     """Tries until the gateway has it; says once that it does not answer."""
     request = pb.RegisterFunctionsRequest(worker=worker, functions=[function_to_wire(spec) for spec in specs])
-    backoff = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
+    backoff = Backoff(*STORE, random.random)
     warned = False
     async with dial(address) as channel:
         stub = gateway_pb2_grpc.GatewayStub(channel)  # type: ignore[no-untyped-call]

@@ -17,16 +17,13 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from .discovery import Found
-from .model.backoff import Backoff
+from .model.backoff import CALL, Backoff
 from .model.errors import Overloaded, StoreFull, Unavailable
 
 T = TypeVar("T")
 
 #: Seconds that a call is tried while no gateway answers, unless a client is told otherwise.
 PATIENCE = 10.0
-#: Pauses before a call is made again: doubling, half of each random.
-FIRST_PAUSE = 0.05
-LAST_PAUSE = 1.0
 #: Seconds at least between two looks for a gateway that does not answer.
 LOOK_PAUSE = 0.2
 #: Of several gateways one gets half of the time that is left to answer, and at least so much: a gateway whose store is
@@ -106,11 +103,11 @@ class Conversation:
         """One call, made again while no gateway can be reached or they ask to come later, as far as patience goes. A
         try that was not answered may have been heard: from then on no refusal says that nothing was stored."""
         end = self.now() + self._patience
-        backoff, places = Backoff(FIRST_PAUSE, LAST_PAUSE), len(self.addresses)
+        backoff, places = Backoff(*CALL), len(self.addresses)
         asked, soonest = 0, math.inf  # of this round: how many gateways, and the shortest wait that one asked for
         place, heard = self._place, False
         while True:
-            left = max(FIRST_PAUSE, end - self.now())
+            left = max(CALL.first, end - self.now())
             timeout = left if places == 1 else min(left, max(left / 2, LEAST_TRY))
             try:
                 reply = yield Ask(method, request, timeout + extra, place, meanwhile)

@@ -167,6 +167,20 @@ async def each_of(steps: Iterable[Callable[[], Awaitable[object]]]) -> None:
         raise first
 
 
+async def end_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Cancels the tasks and waits until all have ended; harmless for those that had. What they failed with is told to
+    nobody, so it is for tasks whose failures were told, or do not matter any more. Raises `CancelledError` only if the
+    caller itself is cancelled meanwhile."""
+    ending = [*tasks]
+    for task in ending:
+        task.cancel()
+    if ending:
+        await asyncio.wait(ending)
+    for task in ending:
+        if not task.cancelled():
+            task.exception()  # heard, so that asyncio does not complain
+
+
 async def cancel(task: asyncio.Future[Any]) -> None:
     """Cancels `task` and waits until it has ended; harmless when it had ended already.
 

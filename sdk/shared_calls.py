@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from .call import Call
+from .lifecycle import end_all
 from .model.errors import UserError
 from .wire.gateway_messages import Accepted
 
@@ -81,10 +82,7 @@ class SharedCalls:
     async def close(self, why: Exception) -> None:
         """Ends what is under way, of which it is not known whether it was heard: its callers are told why."""
         self._closed = why
-        running = list(self._running)
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await end_all(self._running)
 
 
 def _tell(future: asyncio.Future[Accepted], error: BaseException) -> None:

@@ -13,9 +13,10 @@ from collections.abc import Callable
 
 from ..sdk.lifecycle import cancel
 from ..sdk.model.errors import TailraceError
+from ..sdk.model.linger import HINTS
 
-#: Seconds between hints, and until a broken connection is dialled again.
-EVERY, AGAIN = 0.05, 5.0
+#: Seconds until a broken connection is dialled again.
+AGAIN = 5.0
 
 
 class Hints(ABC):
@@ -71,7 +72,7 @@ class Hints(ABC):
                 await self._send()
             except TailraceError:
                 return  # who does not hear it polls
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(HINTS.seconds)
 
     async def _listen(self) -> None:
         while True:

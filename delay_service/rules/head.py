@@ -21,15 +21,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ...sdk.model.linger import RUNG_MOVES
 from .ladder import GRAIN
 
 #: Longest sleep on one head, seconds: how soon a wall clock that was set forward is noticed.
 LONGEST_SLEEP = 60.0
 
-#: What becomes due within so much of a rung's wait, and at most within so many seconds, moves together: a move costs
-#: a commit here and one where it goes.
+#: What becomes due within so much of a rung's wait, and within its linger, moves together: a move costs a commit here
+#: and one where it goes.
 TOGETHER = 0.25
-LONGEST_TOGETHER = 0.25
+LONGEST_TOGETHER = RUNG_MOVES.seconds
 #: … and up to three times that after a move into many streams, so many seconds for each: what is due of many functions
 #: comes one by one to each of them, and whoever reads it pays for every stream that has something. It stays below the
 #: smallest rung of the ladder, by which an item may be late.

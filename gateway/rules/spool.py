@@ -21,13 +21,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from ...sdk.model.backoff import doubled
+from ...sdk.model.backoff import SPOOL, doubled
 from ...sdk.model.errors import Overloaded
 from ...sdk.model.spread import spread
 
-#: Pauses between looks at a store that is away (seconds): doubling from the first to the last, on average.
-FIRST_PAUSE = 0.1
-LAST_PAUSE = 2.0
 #: What whoever meets a full spool is told to wait (seconds): the store has to come back first.
 FULL_WAIT = 5.0
 
@@ -109,6 +106,6 @@ class SpoolRule:
         """The store failed. Returns after how many seconds it may be asked again: by chance not when all other gateways
         ask that lost it in the same moment."""
         self._away = True
-        pause = doubled(FIRST_PAUSE, LAST_PAUSE, self._failures)
+        pause = doubled(*SPOOL, self._failures)
         self._failures += 1
         return spread(pause, random)

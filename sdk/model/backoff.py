@@ -4,11 +4,39 @@ further failure up to a cap, with chance in it (spread.py)."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from .spread import spread
 
 #: Doublings after which any cap is reached; more would not fit into a float.
 _MOST = 60
+
+
+class Pauses(NamedTuple):
+    """The numbers of one back-off, seconds: the pause after a lone failure, and the cap that it doubles to."""
+
+    first: float
+    last: float
+
+
+#: A store fails, or a process of the platform; it is asked, or started, again.
+STORE = Pauses(0.1, 5.0)
+#: A connection of a session breaks; it is dialled again.
+CONNECTION = Pauses(0.02, 1.0)
+#: A call to a gateway has no answer.
+CALL = Pauses(0.05, 1.0)
+#: The delay service cannot be reached; items wait in their tailer meanwhile.
+PARK = Pauses(0.05, 2.0)
+#: A gateway's store is away; submissions go to its spool meanwhile.
+SPOOL = Pauses(0.1, 2.0)
+#: A part fails beyond its own handling; it is closed and opened again.
+PART = Pauses(0.1, 30.0)
+#: A sweep of a store fails: nobody waits for it.
+SWEEP = Pauses(5.0, 60.0)
+#: A process that was told to end has not been reaped.
+REAP = Pauses(0.005, 0.1)
+#: An operator's order has not been answered.
+ANSWER = Pauses(0.01, 0.25)
 
 
 def doubled(first: float, last: float, times: int) -> float:

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .backoff import doubled
+from .backoff import PART, doubled
 
-#: Pauses before a part that failed is opened again, seconds: after a lone failure, and the cap that they double to.
-FIRST_PAUSE = 0.1
-LAST_PAUSE = 30.0
 #: Failures count together, and are shown, for so long (seconds).
 WINDOW = 600.0
 #: More of them are not told apart.
@@ -37,7 +34,7 @@ class Failures:
     def pause(self, now: float) -> float:
         """Seconds from the last failure until the part is opened again."""
         count = len(self.recent(now).times)
-        return doubled(FIRST_PAUSE, LAST_PAUSE, max(0, count - 1))
+        return doubled(*PART, max(0, count - 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import grpc
 
-from ..model.backoff import Backoff
+from ..model.backoff import PARK, Backoff
 from ..model.errors import InvalidRequest, Overloaded, TailraceError, Unavailable
 from ..model.parked import Parked
 from ..model.workload import FLIGHT_ITEMS, Extra
@@ -25,11 +25,9 @@ SERVICE = "tailrace.v1.Delay"
 #: A call carries at most so many items, and about so many payload bytes.
 CALL_ITEMS = FLIGHT_ITEMS
 CALL_BYTES = 4 << 20
-#: Seconds for one call; how long a service that does not answer is tried; pauses between, from the first to the last.
+#: Seconds for one call; how long a service that does not answer is tried.
 CALL_TIMEOUT = 10.0
 PATIENCE = 30.0
-FIRST_PAUSE = 0.05
-LAST_PAUSE = 2.0
 
 _LOG = logging.getLogger("tailrace.wire.delay")
 
@@ -87,7 +85,7 @@ class DelayClient:
 
     async def _patiently(self, request: pb.ParkRequest) -> None:
         loop = asyncio.get_running_loop()
-        until, backoff = loop.time() + self._patience, Backoff(FIRST_PAUSE, LAST_PAUSE, random.random)
+        until, backoff = loop.time() + self._patience, Backoff(*PARK, random.random)
         while True:
             try:
                 await self._call(self._stub.Park, request)

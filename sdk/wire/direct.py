@@ -18,6 +18,7 @@ from typing import Any
 from grpc import StatusCode
 from grpc.aio import AioRpcError
 
+from ..lifecycle import end_all
 from ..model.errors import TailraceError
 from .bounds import CONNECTION, USUAL, Endings, PeerBounds
 from .bounds import GREETING as NO_GREETING
@@ -167,9 +168,7 @@ class DirectServer:
         server, self._server = self._server, None
         if server is not None:
             server.close()
-        for stream in self._streams:
-            stream.cancel()
-        await asyncio.gather(*self._streams, return_exceptions=True)
+        await end_all(self._streams)
 
     def _wire(self) -> Wire:
         return Wire(self._largest, self._opened, self._closed, bounds=self._bounds, endings=self._endings)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import grpc
 
 from ..identity import whoami
-from ..model.backoff import Backoff
+from ..model.backoff import CALL, Backoff
 from ..model.errors import TailraceError
 from ..model.function_spec import FunctionSpec
 from ..model.limits import Snapshot
@@ -34,9 +34,6 @@ from .v1 import gateway_pb2 as pb
 from .v1.gateway_pb2_grpc import GatewayStub, add_GatewayServicer_to_server
 
 SERVICE = "tailrace.v1.Gateway"
-#: Seconds between attempts to watch again: doubling from the first to the last.
-FIRST_PAUSE = 0.05
-LAST_PAUSE = 1.0
 
 _LOG = logging.getLogger("tailrace.wire.gateway")
 
@@ -200,7 +197,7 @@ async def watch(
     A gateway that dies or is cut off is called again with back-off; meanwhile nothing is said to `on_snapshot`, so that
     whoever watches keeps the last version. `unreachable` gets the reason, once per outage. Ends by being cancelled.
     """
-    backoff, said = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random), False
+    backoff, said = Backoff(*CALL, random.random), False
     channel = dial(address)
     try:
         stub: Any = GatewayStub(channel)  # type: ignore[no-untyped-call]

@@ -15,21 +15,19 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..clock import SYSTEM_CLOCK, Clock
-from ..model.backoff import Backoff
+from ..lifecycle import end_all
+from ..model.backoff import CONNECTION, Backoff
 from ..model.errors import SessionLost
+from ..model.linger import FRAMES
 from .link import Link
 from .stream import DialedStream, Stream, StreamClosed
 from .v1 import scheduler_pb2 as pb
 
-#: Reconnection delays, seconds: the first, and the cap it doubles to.
-FIRST_PAUSE = 0.02
-LAST_PAUSE = 1.0
 #: After a frame that took long to send, and behind which more came already, more is let gather for this share of that
 #: time, so that under load frames grow and each message's fixed cost is shared by more items. Behind a lone item's
 #: frame there is no pause, however slow the machine is: nothing came behind it, or it took less than the least.
 PAUSE_SHARE = 1.5
 LEAST_PAUSE = 0.001
-MOST_PAUSE = 0.005
 
 
 class Endpoint(Protocol):
@@ -82,9 +80,7 @@ class LinkConnection:
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_all(tasks)
         for task in done:
             error = None if task.cancelled() else task.exception()
             if error is not None and not isinstance(error, StreamClosed):
@@ -104,7 +100,7 @@ class LinkConnection:
                 link.stamp(frame)
                 await stream.send(frame)
                 self._writing = math.inf
-                pause = min(MOST_PAUSE, PAUSE_SHARE * (clock.monotonic() - began))
+                pause = min(FRAMES.seconds, PAUSE_SHARE * (clock.monotonic() - began))
                 if pause >= LEAST_PAUSE and wake.is_set():
                     await asyncio.sleep(pause)
             elif link.owes_ack:
@@ -196,8 +192,7 @@ class Dialer:
         """Ends the session and waits for it. What an endpoint raised is told by `wait`, not here. Harmless twice."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end_all([task])
 
     async def wait(self) -> None:
         """Waits for an end that is not `close`: only an error of the endpoint, which is raised."""
@@ -205,14 +200,14 @@ class Dialer:
             await asyncio.shield(self._task)
 
     async def _run(self) -> None:
-        backoff, said = Backoff(FIRST_PAUSE, LAST_PAUSE, random.random), False
+        backoff, said = Backoff(*CONNECTION, random.random), False
         while True:
             began = self._clock.monotonic()
             welcomed, reason = await self._connect()
             if not welcomed and not said:
                 self._unreachable(reason)
             said = not welcomed
-            if welcomed and self._clock.monotonic() - began >= LAST_PAUSE:
+            if welcomed and self._clock.monotonic() - began >= CONNECTION.last:
                 backoff.reset()  # it worked for a while: again at once
                 continue
             await asyncio.sleep(backoff.pause())
@@ -306,8 +301,7 @@ class Served:
         """Serves one connection of this session from its hello to its end. A former connection that is still open is
         ended first: the dialing side knows better."""
         if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_all([self._task])
         self._task = asyncio.current_task()
         self.link.acknowledged(hello.link.ack)
         welcome.link.ack = self.link.last_handled

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from ..clock import SYSTEM_CLOCK, Clock
-from ..lifecycle import cancel
+from ..lifecycle import cancel, end_all
 from ..model.address import read_address
 from ..model.errors import NotConnected, Overloaded, TailraceError
 from .carriers import dial_streams
@@ -96,9 +96,7 @@ async def answer_submissions(submit: Callable[[pb.SubmitRequest], Awaitable[pb.S
             running.add(task)
             task.add_done_callback(running.discard)
     finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await end_all(running)
 
 
 def _refusal(error: TailraceError) -> pb.Refusal:

@@ -9,10 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from ...sdk.lifecycle import cancel
 from ...sdk.model.errors import Unavailable
+from ...sdk.model.linger import KAFKA_LOOKS
 
-#: Seconds between two looks at the ends of what somebody waits for: the most that a record of another process comes
-#: later for it, beside the request's own time.
-LOOK_EVERY = 0.05
 #: Seconds between two looks for streams and partitions made elsewhere.
 DISCOVER_EVERY = 1.0
 
@@ -67,7 +65,7 @@ class KafkaWatch:
                     for partition, end in ends.items():
                         self.saw(stream, partition, end)
                 discovered.update(dict.fromkeys(new, now))
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(KAFKA_LOOKS.seconds)  # a record of another process is seen so much later at most
 
     async def close(self) -> None:
         """Looks no more."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from ...sdk.model.claim import Leased
 from ...sdk.model.demand import Cell, Demand
+from ...sdk.model.linger import HAND_OVER
 from .kinds import Kinds
 from .queue import NewItem
 
@@ -21,8 +22,6 @@ from .queue import NewItem
 TURNS = 6
 #: Turns until its frame is written: whoever submitted is told behind that, since telling takes as long as a hop.
 PUSH_TURNS = 4
-#: Seconds for which a submission waits at most for who looks just now.
-LOOK = 0.02
 #: Items of a submission that takes a lease along: more are work for a claim of their own, and their submitters wait.
 MOST = 64
 
@@ -108,7 +107,7 @@ class Takers:
         fitting = [taker for taker in self._takers if taker.fits(cells, len(items))]
         looking = [taker.looking for taker in fitting if taker.looking is not None]
         if looking and not any(taker.open for taker in fitting):
-            await asyncio.wait(looking, timeout=LOOK, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(looking, timeout=HAND_OVER.seconds, return_when=asyncio.FIRST_COMPLETED)
             await self._turns(True)
 
     async def _turns(self, some: bool) -> None:

@@ -16,6 +16,7 @@ from tailrace.gateway.rules import spool as rule
 from tailrace.gateway.rules.spool import SpoolRule
 from tailrace.gateway.spooling import Spooler
 from tailrace.sdk.duties import Duties
+from tailrace.sdk.model.backoff import Pauses
 from tailrace.sdk.model.function_spec import FunctionSpec
 from tailrace.sdk.model.workload import Kind
 from tailrace.stores.queue.queue import NewItem
@@ -110,8 +111,7 @@ class SpoolStory:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(rule, "LAST_PAUSE", 0.002)
+    monkeypatch.setattr(rule, "SPOOL", Pauses(0.001, 0.002))
 
 
 async def test_nothing_accepted_is_lost_or_brought_twice_by_a_crash_at_any_point(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import sqlite3
 import msgspec
 
 from ....sdk.model.errors import Overloaded, UserError
+from ....sdk.model.linger import OUTBOX_LOOKS
 from ...outbox.item import OutboxRow, item_of, said
 from ...outbox.sqlite_table import any_text
 from ...sqlite.errors import is_of_a_row
@@ -27,8 +28,6 @@ from .submit import submit
 MOST, MOST_BYTES = 256, 4 << 20
 #: Rows that fail only when they are stored, of one step: after each the memory is read anew.
 MOST_FAILING = 4
-#: Seconds between looks, however often there is an occasion.
-LOOK = 0.05
 
 _OLDEST = (
     "(SELECT * FROM (SELECT *, sum(length(payload)) OVER (ORDER BY place) - length(payload) AS before"
@@ -62,7 +61,7 @@ class SqliteCollecting:
 
     def collect(self, connection: sqlite3.Connection, memory: Memory, monotonic: float, now: int) -> bool:
         """Moves committed rows, the oldest first; whether it looked and there may be more. `now` is µs since 1970."""
-        if self._seen is not None and abs(monotonic - self._looked) < LOOK:
+        if self._seen is not None and OUTBOX_LOOKS.rest(self._looked, monotonic) > 0:
             return False
         self._looked = monotonic
         (version,) = connection.execute("PRAGMA data_version").fetchone()

@@ -16,6 +16,7 @@ from tailrace.assembly.spool_file import SpoolFile
 from tailrace.gateway.config import GatewayConfig
 from tailrace.gateway.rules import spool as rule
 from tailrace.gateway.server import GatewayServer
+from tailrace.sdk.model.backoff import Pauses
 from tailrace.sdk.model.demand import Cell, Demand
 from tailrace.sdk.model.errors import NotConnected, Overloaded
 from tailrace.sdk.model.metrics import samples
@@ -73,8 +74,7 @@ class Door:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule, "FIRST_PAUSE", 0.005)
-    monkeypatch.setattr(rule, "LAST_PAUSE", 0.02)
+    monkeypatch.setattr(rule, "SPOOL", Pauses(0.005, 0.02))
 
 
 @pytest.fixture

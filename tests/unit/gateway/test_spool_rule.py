@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailrace.gateway.rules.spool import FIRST_PAUSE, FULL_WAIT, LAST_PAUSE, SpoolRule, SpoolState, Way
+from tailrace.gateway.rules.spool import FULL_WAIT, SpoolRule, SpoolState, Way
+from tailrace.sdk.model.backoff import SPOOL
 from tailrace.sdk.model.errors import Overloaded
 
 
@@ -52,12 +53,12 @@ def test_a_full_spool_refuses_with_a_retry_hint() -> None:
 def test_the_store_is_asked_less_and_less_often_until_it_answers() -> None:
     seen = rule(5)
     pauses = [seen.failed() for _ in range(40)]
-    assert pauses[0] == FIRST_PAUSE
+    assert pauses[0] == SPOOL.first
     assert pauses == sorted(pauses)
-    assert pauses[-1] == LAST_PAUSE
+    assert pauses[-1] == SPOOL.last
     seen.answered()
     assert seen.state is SpoolState.DRAINING
-    assert seen.failed() == FIRST_PAUSE
+    assert seen.failed() == SPOOL.first
 
 
 @given(st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=20))

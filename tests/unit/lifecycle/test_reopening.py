@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tailrace.sdk.duties import Duties
 from tailrace.sdk.lifecycle import Group, Reopening
-from tailrace.sdk.model.reopening import FIRST_PAUSE, LAST_PAUSE, MOST, WINDOW, Failures
+from tailrace.sdk.model.backoff import PART
+from tailrace.sdk.model.reopening import MOST, WINDOW, Failures
 
 
 class Recorder:
@@ -164,7 +165,7 @@ def test_pauses_double_within_a_window_up_to_a_cap_and_begin_anew_after_it(gaps:
         now += gap
         failures = failures.and_now(now)
         # Then it never gives up, never waits longer than the cap, and what is remembered is bounded
-        assert FIRST_PAUSE <= failures.pause(now) <= LAST_PAUSE
+        assert PART.first <= failures.pause(now) <= PART.last
         assert len(failures.times) <= MOST
         assert failures.and_now(now).pause(now) >= failures.pause(now)
-    assert failures.and_now(now + WINDOW + 1).pause(now + WINDOW + 1) == FIRST_PAUSE
+    assert failures.and_now(now + WINDOW + 1).pause(now + WINDOW + 1) == PART.first

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tailrace.sdk.model.linger import FRAMES
 from tailrace.sdk.wire.link import Link
-from tailrace.sdk.wire.session import MOST_PAUSE, LinkConnection
+from tailrace.sdk.wire.session import LinkConnection
 from tailrace.sdk.wire.v1 import scheduler_pb2 as pb
 from tailrace.testing.clock import ManualClock
 
@@ -62,9 +63,9 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     sleep = asyncio.sleep
 
     async def noted(delay: float) -> None:
-        if 0 < delay <= MOST_PAUSE:
+        if 0 < delay <= FRAMES.seconds:
             made.append(delay)
-        await sleep(0 if delay <= MOST_PAUSE else delay)
+        await sleep(0 if delay <= FRAMES.seconds else delay)
 
     monkeypatch.setattr(asyncio, "sleep", noted)
     return made
@@ -92,6 +93,6 @@ async def test_a_pause_follows_a_slow_write_only_if_more_came_behind_it(pauses: 
             more()
         await stream.second.wait()
     # Then the second one waited only in the first case
-    assert pauses == ([MOST_PAUSE] if behind else [])
+    assert pauses == ([FRAMES.seconds] if behind else [])
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
