@@ -190,7 +190,11 @@ class ExecutorProcess:
         end.setblocking(False)
         copy = end.dup()  # before the loop has it, which closes it when the process has ended
         pipe = _Pipe(kind, self._accept, self._misheard)
-        transport, _ = await self._loop.create_unix_connection(partial(_same, pipe), sock=end)
+        try:
+            transport, _ = await self._loop.create_unix_connection(partial(_same, pipe), sock=end)
+        except BaseException:
+            copy.close()  # the loop never had it
+            raise
         self._pipes.append(pipe)
         self._transports.append(transport)
         writer, _ = await self._loop.create_unix_connection(_Writer, sock=copy)

@@ -35,9 +35,10 @@ from .pump import Pump
 from .starting import Starter, Starting, StartStep
 from .stream_pump import StreamPump
 
-#: Copies have their rows from the start. A restart skips by them the copies that it reads again, so checkpoints may
-#: wait for each other, and longer after one of many functions: 10 s for 200 of them.
-POLICY = StreamPolicy(starts=True, detaches=False, commit_every=1.0, commit_of_each=0.05)
+#: Seconds between two checkpoints. Copies have their rows from the start, by which a restart skips those that it reads
+#: again, so checkpoints may wait for each other, and longer after one of many functions: 10 s for 200 of them.
+COMMIT_EVERY = 1.0
+POLICY = StreamPolicy(starts=True, detaches=False, commit_every=COMMIT_EVERY, commit_of_each=0.05)
 #: Batches of copies that start together.
 START_TOGETHER = 256
 #: What is read of many functions goes as one from so many items on, or so many bytes: a flight holds twice as many.
